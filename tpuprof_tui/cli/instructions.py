@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.selection import RowPage, Selection
@@ -144,7 +145,7 @@ def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -
 
 def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
     """Id of the unit of ``--core``, which exists; None without the option."""
-    return None if options.core is None else profile.groups.numbered(options.core)
+    return None if options.core is None else scope_named(profile, options.core, None).group
 
 
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:

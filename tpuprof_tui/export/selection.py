@@ -59,6 +59,8 @@ class Selection(Struct, frozen=True):
         """Selected rows of a lane, ascending; a slice if all or none are selected."""
         if not self.has_lane(profile, lane):
             return slice(0, 0)
+        if lane.is_aside and (self.start_ns is not None or self.end_ns is not None):
+            return slice(0, 0)
         masks: list[npt.NDArray[np.bool_]] = []
         if self.units is not None and profile.unit_of(lane) < 0 and "owner" in lane:
             masks.append(np.isin(profile.groups.units_of(lane["owner"]), [*self.units, -1]))

@@ -24,7 +24,7 @@ class Group(Struct, frozen=True):
     Attributes:
         kind: Key of its kind ("core", "ports", "host", "rank", "gpu").
         parent: Id of the parent group; -1 at the top level.
-        number: Number that users type (3); -1 without one.
+        number: Number that users type (3); -1 without one. Units share one only if they are one device, recorded twice.
         is_unit: Whether figures are computed for it.
         lost: Whether it ran but the capture holds no data of it.
         remark: A word from the source, shown after the label ("late"); may be empty.
@@ -63,8 +63,8 @@ class Groups(tuple[Group, ...]):
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the units, in the order of `units`."""
-        return tuple(self[unit].number for unit in self.units)
+        """Numbers of the units, in the order of `units`; recordings of one device have one number."""
+        return tuple(dict.fromkeys(self[unit].number for unit in self.units))
 
     def with_units(self, units: Collection[int]) -> Groups:
         """The same groups with only ``units`` (ids) marked as units."""

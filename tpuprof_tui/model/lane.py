@@ -10,7 +10,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from .activity import Activity
+from .activity import Activity, Role
+from .missing import INT_MISSING
 from .notebook_display import html_table, known_keys, lane_frame, short
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ Rows = slice | npt.NDArray[np.integer[Any]]
 LazyColumn = Callable[[Rows], Array]
 
 ALL = slice(None)
+#: Kind of the lanes of events that are set aside: their times are not believed.
+ASIDE = "aside"
 #: Maximum number of rows that `cache_last_slice` caches.
 _MOST_CACHED = 1 << 14
 Columns = TypeVar("Columns", bound=Struct)
@@ -123,6 +126,14 @@ class RegisterFields(Protocol):
         """Bytes of the command if some of its fields are unknown; else empty."""
 
 
+def aside_columns(columns: Mapping[str, Array | LazyColumn]) -> dict[str, Array | LazyColumn]:
+    """Columns of a lane of kind ``ASIDE`` from those of its events: without times, and in no figure."""
+    count = len(columns["order"])  # type: ignore[arg-type]
+    missing = np.full(count, INT_MISSING, np.int64)
+    return {**columns, "start": missing, "end": missing, "role": constant(count, Role.ANNOTATION, np.int8),
+            "sublane": constant(count, 0, np.int16)}  # fmt: skip
+
+
 class Meaning(Struct, frozen=True, eq=False):
     """Schema of the source and the string tables of text columns, by column key."""
 
@@ -201,6 +212,11 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
     def sublanes(self) -> int:
         """Number of sub-lanes; 1 if no events overlap."""
         return int(self["sublane"].max(initial=0)) + 1 if "sublane" in self else 1
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether its events are set aside: they have no times, and are in no figure and no picture."""
+        return self.kind == ASIDE
 
     @property
     def on_host(self) -> bool:

@@ -28,6 +28,8 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pandas
 
+#: Share of lost records from which on nothing is concluded from the others.
+_FRAGMENTARY: Final = 0.05
 #: Maximum number of lanes in the HTML table of a notebook.
 _MOST_SHOWN: Final = 20
 
@@ -248,6 +250,8 @@ class Problem:
         lane: Label of the lane concerned, within its group; empty if none.
         rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
         lost: Number of records that are known to be lost.
+        launches: Number of launches, of which ``lost`` left no record; 0: the lost are records themselves.
+        repaired: Number of records that are shown otherwise than they were recorded.
         after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
     """
 
@@ -261,7 +265,14 @@ class Problem:
     count: int = 1
     rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
     lost: int = dataclasses.field(default=0, compare=False)
+    launches: int = dataclasses.field(default=0, compare=False)
+    repaired: int = dataclasses.field(default=0, compare=False)
     after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
+
+    @property
+    def is_fragmentary(self) -> bool:
+        """Whether so large a share of some records is lost that nothing is concluded from the others."""
+        return self.lost > _FRAGMENTARY * self.launches > 0
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
         """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""
@@ -376,7 +387,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def _summary_words(self) -> Iterator[str]:
         words = self.vocabulary
         yield words.title or "a profile"
-        yield words.unit.of(len(self.units))
+        yield words.unit.of(self.groups.device_count)
         yield words.lane.of(len(self.lanes))
         yield words.event.of(self.instructions)
         yield time_text(self.end_ns - self.start_ns) if self.timed else "no times"
@@ -393,14 +404,23 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return sum(len(lane) for lane in self.lanes)
 
     @cached_property
+    def is_fragmentary(self) -> bool:
+        """Whether more than 5 % of some records are lost: idle time, sums and lengths are then not known."""
+        return any(each.is_fragmentary for each in self.problems)
+
+    @cached_property
     def start_ns(self) -> int:
         """Smallest start of all events, ns; 0 without events or times."""
-        return min((int(lane["start"][0]) for lane in self.lanes if len(lane) and self.timed), default=0)
+        return min((int(lane["start"][0]) for lane in self._timed_lanes), default=0)
 
     @cached_property
     def end_ns(self) -> int:
         """Largest end of all events, ns; 0 without events or times."""
-        return max((int(lane["end"].max()) for lane in self.lanes if len(lane) and self.timed), default=0)
+        return max((int(lane["end"].max()) for lane in self._timed_lanes), default=0)
+
+    @property
+    def _timed_lanes(self) -> Iterator[Lane]:
+        return (lane for lane in self.lanes if len(lane) and self.timed and not lane.is_aside)
 
     @cached_property
     def device_part(self) -> Profile:
@@ -419,9 +439,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:
         """First start and last end of a session's events; without the host's unless ``on_host``; None: no events."""
-        lanes = [lane for lane in self.lanes if len(lane) and (on_host or not lane.on_host)
+        lanes = [lane for lane in self._timed_lanes if (on_host or not lane.on_host)
                  and self.groups.session(lane.group) == session]  # fmt: skip
-        if not lanes or not self.timed:
+        if not lanes:
             return None
         return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
 
@@ -474,8 +494,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def timed_part(self) -> Profile:
-        """The profile itself if it has times, else without lanes; for views of the time line."""
-        return self if self.timed else replace(self, lanes=())
+        """The profile without lanes that have no times; for pictures."""
+        timed = [slice(0, len(lane)) if self.timed and not lane.is_aside else None for lane in self.lanes]
+        return self if None not in timed else self.restricted_to(timed)
 
     def lanes_of(self, group: int) -> tuple[Lane, ...]:
         """Lanes of a group and its descendants."""

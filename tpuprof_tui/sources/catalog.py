@@ -354,8 +354,9 @@ class Catalog:
 
 
 def chosen(decisions: Sequence[Decision]) -> Decision | None:
-    """The decision that opens the path: the first by name, else the first by content; None if there is none."""
-    return next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
+    """The decision that opens the path: one that decides, else the first by name, else by content; None: none does."""
+    deciding = next((each for each in decisions if each.verdict.decides), None)
+    return deciding or next((each for by in ("name", "content") for each in decisions if each.verdict.by == by), None)
 
 
 def _verdict(source: Source, path: Path) -> Verdict:

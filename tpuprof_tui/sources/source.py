@@ -91,10 +91,12 @@ class Verdict(Struct, frozen=True):
     Attributes:
         by: What recognised it: its name or its content; empty: not recognised.
         reason: A few words that follow "yes, by name:" or "no:".
+        decides: Whether its content is of no other source, whatever the name: it goes before names.
     """
 
     by: Literal["name", "content", ""]
     reason: str
+    decides: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.by)

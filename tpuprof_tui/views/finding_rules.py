@@ -62,6 +62,7 @@ class Rule(Struct, frozen=True):
         threshold: Minimum gain, as a share of the window.
         advice: What to try.
         find: Yields findings with at least the given gain, ns.
+        of_all: Whether it is about idle time, or compares sums: it says nothing if many records are lost.
     """
 
     key: str
@@ -69,6 +70,7 @@ class Rule(Struct, frozen=True):
     threshold: float
     advice: str
     find: Callable[[Query, Rule, float], Iterator[Finding]]
+    of_all: bool = False
 
 
 def findings_of(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
@@ -81,7 +83,8 @@ def findings_of(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
 
     def compute() -> list[Finding]:
         span = _span(query)
-        return [found for rule in rules for found in rule.find(query, rule, rule.threshold * span)]
+        asked = [rule for rule in rules if not (rule.of_all and query.profile.is_fragmentary)]
+        return [found for rule in asked for found in rule.find(query, rule, rule.threshold * span)]
 
     which = (rules[0].key, query.scope, query.step, query.range)
     yield from query.cache.get("findings of rules", compute, *which, limit=8)
@@ -290,15 +293,16 @@ def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 RULES: Final = (
     Rule("imbalance", "Busy time of the busiest unit beyond the mean of all.", 0.05,
-         "Divide its work more evenly.", _imbalance),
+         "Divide its work more evenly.", _imbalance, of_all=True),
     Rule("late_unit", "What others wait in one scope beyond what the unit waits that waits least.", 0.02,
          "Look at what it does before the barrier: more work than the others, or a slower transfer.", _late),
     Rule("exposed_scope", "Transfers of one scope on one unit while it does not compute.", 0.05,
-         "Load the next tile while this one is computed: two buffers, or smaller tiles.", _exposed),
+         "Load the next tile while this one is computed: two buffers, or smaller tiles.", _exposed, of_all=True),
     Rule("launch_gaps", "Time between the end of one launch and the start of the next, of one unit.", 0.05,
-         "Launch earlier, or fuse small kernels.", _gaps),
+         "Launch earlier, or fuse small kernels.", _gaps, of_all=True),
     Rule("small_transfers", "Time of transfers below 4 KiB where more than half are.", 0.02,
          "Join them: starting a transfer takes as long as moving this much.", _small),
     Rule("step_outliers", "Time of steps that take unusually long beyond the median.", 0.01,
-         "Compare it with the same step of another recording: tpuprof diff BASE OTHER alignment --step N.", _outliers),
+         "Compare it with the same step of another recording: tpuprof diff BASE OTHER alignment --step N.", _outliers,
+         of_all=True),
 )  # fmt: skip

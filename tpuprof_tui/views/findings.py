@@ -82,7 +82,10 @@ def findings_view(query: Query) -> Answer:
     note = query.vocabulary.say(
         "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
     )
-    return Answer(tables=(table,), notes=(note,) if query.filter or query.scope.lane >= 0 else ())
+    notes = [note] if query.filter or query.scope.lane >= 0 else []
+    if query.profile.is_fragmentary:
+        notes.append("Rules about idle time and sums are left out: too many records are lost.")
+    return Answer(tables=(table,), notes=tuple(notes))
 
 
 def _merge_groups(rows: Sequence[tuple[Any, ...]], order: Sequence[int]) -> list[list[int]]:
@@ -138,7 +141,7 @@ def _found(query: Query) -> Iterator[Finding]:
             if finding.gain is None or finding.gain >= rule.threshold * query.span:
                 yield finding
     # with a filter, gaps between the remaining events would be reported as pauses
-    if not query.full_filter:
+    if not query.full_filter and not query.profile.is_fragmentary:
         yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
     yield from findings_of(RULES, query)
     own = query.vocabulary.entry("findings")

@@ -43,6 +43,7 @@ class Worker(Struct, frozen=True):
         window: Start and end of the recording, ns, if that is more than its events; None: extent of its events.
         epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
         begun_ns: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
+        rank_guessed: Whether its rank is only what the name of a file or folder says.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Worker(Struct, frozen=True):
     window: tuple[int, int] | None = None
     epoch_ns: int | None = None
     begun_ns: int | None = None
+    rank_guessed: bool = False
 
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
@@ -164,6 +166,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
     return {
         "key": worker.key,
         "rank": worker.rank,
+        "rank_guessed": worker.rank_guessed,
         "name": worker.name or worker.key,
         "span": worker.span,
         "files": list(worker.files),

@@ -44,6 +44,7 @@ def place_of(session: Session, state: DisplayState) -> Place:
     profile, scope = session.profile, state.scope
     group = scope.group
     core = profile.groups[group].number if group >= 0 and group in profile.units else -1
+    core = core if [profile.groups[unit].number for unit in profile.units].count(core) == 1 else -1
     named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
     shown = range_text(*state.figures_window) if state.range is not None or not state.fits_all else ""
     select = ""
@@ -70,11 +71,14 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
     """The scope of a unit's number or a group's name, else of all; UsageError if unknown or ambiguous."""
     groups = profile.groups
     if core is not None:
-        found = groups.numbered(core)
-        if found < 0:
+        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == core]
+        if not found:
             known = ", ".join(map(str, groups.numbers)) or "none"
-            raise UsageError(f"The capture has no {profile.vocabulary.unit.one} {core}.", f"There are: {known}.")
-        return Scope(found)
+            raise UsageError(f"The capture has no {word} {core}.", f"There are: {known}.")
+        if len(found) > 1:
+            raise UsageError(f"There are {len(found)} recordings of {word} {core}.",
+                             f"Name one with --group: {', '.join(_path(groups, each) for each in found)}.")  # fmt: skip
+        return Scope(found[0])
     if not group:
         return Scope()
     name = group.casefold()

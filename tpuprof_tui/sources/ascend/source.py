@@ -24,17 +24,22 @@ class AscendSource(Source):
     priority = 3
 
     def recognises(self, path: Path) -> Verdict:
-        """Recognises a path by names alone: its own, those of its entries, and those of its parents."""
+        """Recognises a path by names: its own, those of its entries and of its parents; else files by their content."""
         found = places.found_at(path)
         if found.workers:
             first = found.workers[0]
             example = min(found.workers[0].every_file(), default=first.root)
             more = len(found.workers) - 1
-            return Verdict("name", f"it holds {example.name}" + (f" and {more} more ranks" if more else ""))
+            reason = f"it holds {example.name}" + (f" and {more} more ranks" if more else "")
+            if found.by_content:
+                return Verdict("content", f"{reason}, which CANN wrote", decides=True)
+            return Verdict("name", reason)
         if found.cluster:
             return Verdict("name", f"it holds {min(found.cluster)}")
         if found.raw:
             return Verdict("name", f"it holds raw output ({found.raw[0][0].name})")
+        if found.archives:
+            return Verdict("content", f"{found.archives[0].name} is an archive of one", decides=True)
         return Verdict("", f"neither {places.OUTPUT} nor files that msprof writes")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
@@ -52,7 +57,8 @@ class AscendSource(Source):
     def files(self, path: Path) -> Sequence[Path]:
         """The files of all ranks and of the cluster."""
         found = places.found_at(path)
-        return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values()] or [path]
+        return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values(),
+                *found.archives] or [path]  # fmt: skip
 
     def whole(self, path: Path) -> Path:
         """The output folder that a file belongs to."""

@@ -27,6 +27,7 @@ VOCABULARY: Final = Vocabulary(
         LaneKind("plane", "Plane", Activity.COMMUNICATION, 4, shades=Shades("#b08050")),
         LaneKind("overlap", "Overlap Analysis", Activity.COMPUTE, 5, shades=Shades("#8a8a8a")),
         LaneKind("other", "Other", Activity.HOST, 6),
+        LaneKind("aside", "Set aside", Activity.HOST, 7),
     ),
     group_kinds=(
         GroupKind("rank", "Ranks", Word("rank")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from tpuprof_tui.formats.decimals import numbers_in
 
 #: Times of a larger magnitude, in ns, are invalid.
 MOST_NS: Final = 1 << 62
+_LONGEST: Final = 1 << 10
 
 
 def text_of_times(texts: Sequence[Any]) -> bytes:
@@ -25,6 +27,14 @@ def text_of_times(texts: Sequence[Any]) -> bytes:
         # a text with a comma is no number
         joined = b",".join(b"" if b"," in (text := bytes(each)) else text for each in texts) + b","
     return joined
+
+
+def is_number(text: bytes) -> bool:
+    """Whether a JSON text is a finite number, or a string that holds one: a time that is out of range, not missing."""
+    try:
+        return len(text) <= _LONGEST and Decimal(text.strip(b' \t\r\n"').decode("ascii")).is_finite()
+    except (InvalidOperation, UnicodeDecodeError):
+        return False
 
 
 def exact_ns(text: bytes) -> npt.NDArray[np.int64]:

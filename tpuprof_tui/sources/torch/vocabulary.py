@@ -37,6 +37,7 @@ VOCABULARY: Final = Vocabulary(
         LaneKind("wait", "Waits", Activity.COMPUTE, 2, shades=Shades("#b0a060")),
         LaneKind("thread", "Thread", Activity.HOST, 3),
         LaneKind("profiler", "Profiler", Activity.HOST, 4),
+        LaneKind("aside", "Set aside", Activity.HOST, 5),
     ),
     group_kinds=(
         GroupKind("rank", "Ranks", Word("rank")),

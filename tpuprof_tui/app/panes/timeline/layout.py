@@ -284,7 +284,8 @@ def is_pinned(row: Row, state: DisplayState) -> bool:
 
 def _ordered(session: Session, state: DisplayState) -> list[Row]:
     lanes, groups = session.profile.lanes, session.profile.groups
-    numbers, scopes = session.lanes_in(state.scope), session.profile.vocabulary.phrase("scopes", "{scopes}")
+    numbers = [number for number in session.lanes_in(state.scope) if not lanes[number].is_aside]
+    scopes = session.profile.vocabulary.phrase("scopes", "{scopes}")
     if state.line_unit == "cores" and state.scope.lane < 0:
         units = groups.units_within(state.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)

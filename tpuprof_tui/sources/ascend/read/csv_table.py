@@ -21,6 +21,8 @@ from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, Numbers, numbers
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
+from .plain_csv import Rewriter, is_not_plain
+
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -40,14 +42,21 @@ _EXACT: Final = 16
 _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
+_LONGEST_NAME: Final = 256
+_BOM: Final = b"\xef\xbb\xbf"
+#: Names of first columns of the exporters' tables.
+_FIRST_COLUMNS: Final = frozenset(
+    ("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step")
+)
 #: Whole rows sampled for the types of columns; and number of short rows in a block above which none is checked.
 _SAMPLED_ROWS, _MANY_SHORT = 64, 1000
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
+_GB18030: Final = "Texts are not encoded in UTF-8."
 #: Cells that mean a missing value.
 NOTHING: Final = ("", "N/A")
 
 #: Columns with the device of a row.
-_DEVICES: Final = ("Device_id", "Device Type", "Device")
+DEVICES: Final = ("Device_id", "Device Type", "Device")
 
 #: ``time``: us as int64 ns; ``number``: float64; ``text``: codes and texts.
 Kind = Literal["time", "number", "text"]
@@ -111,6 +120,7 @@ class CsvTable(Struct, eq=False):
         problems: Defects found; each is reported once.
         device: Only rows of this device, and of no device, are read; -1: all.
         begin, length: int64 and int32 of each row: offset over all files, and bytes; known once columns have been read.
+        rewritten: Folder of the files that were rewritten as plain csv; it is deleted with the table.
     """
 
     paths: Sequence[Path]
@@ -121,6 +131,7 @@ class CsvTable(Struct, eq=False):
     device: int = -1
     begin: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     length: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    rewritten: Any = None
 
     @classmethod
     def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:
@@ -130,16 +141,22 @@ class CsvTable(Struct, eq=False):
             UnreadableError: A file cannot be opened, or has no header.
         """
         columns: dict[str, None] = {}
+        plain = Rewriter(name)
+        kept = []
         for path in paths:
             try:
                 with path.open("rb") as file:
-                    found = _header(file.readline(LONGEST_ROW))
+                    head = file.readline(LONGEST_ROW)
+                if is_not_plain(head):
+                    path, head = plain.rewritten(path)
             except OSError as error:
                 raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+            found = _header(head)
             if not any(found) or len(found) > _MOST_COLUMNS:
-                raise UnreadableError(f"{name} has no header.")
+                raise UnreadableError(f"{name} has no header." if head else f"{name} is empty: it has no header.")
             columns |= dict.fromkeys(filter(None, found))
-        return cls(paths, name, tuple(columns), device=device)
+            kept.append(path)
+        return cls(kept, name, tuple(columns), problems=plain.problems, device=device, rewritten=plain.folder)
 
     def __contains__(self, column: str) -> bool:
         return column in self.columns
@@ -151,7 +168,7 @@ class CsvTable(Struct, eq=False):
     def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
         """Reads columns: int64, float64 or ``Texts`` of one length. Names that the table lacks are left out."""
         kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
-        of_device = self.first(*_DEVICES) if self.device >= 0 else ""
+        of_device = self.first(*DEVICES) if self.device >= 0 else ""
         if of_device and of_device not in kinds:
             found = self.read({**wanted, of_device: "text"})
             del found[of_device]
@@ -171,9 +188,9 @@ class CsvTable(Struct, eq=False):
                     parts[name].append(block.column(name, kind, codes.get(name)))
             before += size
         self.begin, self.length = np.concatenate(begins), np.concatenate(lengths)
-        read = {name: _joined(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+        read = {name: self._joined(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
         if of_device:
-            here = read[of_device].where(lambda text: _device(text) in (self.device, -1))
+            here = read[of_device].where(lambda text: device_number(text) in (self.device, -1))
             here |= read[of_device].codes < 0
             self.begin, self.length = self.begin[here], self.length[here]
             read = {name: Texts(each.codes[here], each.texts) if isinstance(each, Texts) else each[here]
@@ -210,7 +227,30 @@ class CsvTable(Struct, eq=False):
         order = np.argsort(np.concatenate(found_rows))
         if len(order) != len(rows):
             raise UnreadableError(f"{self.name} has changed since it was read.")
-        return {name: _joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
+        return {name: self._joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
+
+    def _joined(self, kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
+        """One column of its parts, in an order of rows."""
+        if codes is None:
+            nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
+            return (np.concatenate(parts) if parts else nothing)[order]
+        index: dict[str, int] = {}
+        texts = map(self._cell, codes.cells)
+        mapped = [-1 if text in NOTHING else index.setdefault(text, len(index)) for text in texts]
+        found = np.array([*mapped, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
+        return Texts(found[order], tuple(index))
+
+    def _cell(self, raw: bytes) -> str:
+        """Text of a cell; one that is not UTF-8 but GB18030, as Chinese spreadsheets write, is read as that."""
+        if not raw.isascii() and len(raw) <= _LONGEST_TEXT:
+            with contextlib.suppress(UnicodeDecodeError):
+                raw.decode()
+                return _cell(raw)
+            with contextlib.suppress(UnicodeDecodeError):
+                raw = raw.decode("gb18030").encode()
+                if not any(each.what == _GB18030 for each in self.problems):
+                    self.problems.append(Problem(Severity.NOTE, _GB18030, "They are read as GB18030.", self.name))
+        return _cell(raw)
 
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Reads columns as texts."""
@@ -416,6 +456,8 @@ class _Blocks:
     def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
         self._path, self._table, self._again = path, table, again
         self._column_numbers: dict[str, int] = {}
+        #: Whether reading ended at a second header with other columns.
+        self._stopped = False
 
     def __iter__(self) -> Iterator[_Block]:
         carry, offset, mended = b"", 0, 0
@@ -430,6 +472,8 @@ class _Blocks:
                 block, used = self._rows(data, offset)
                 if block is not None:
                     yield block
+                if self._stopped:
+                    return
                 if not chunk and used < len(data):
                     # a quote is unclosed up to the end of the file: drop its line, read on behind it
                     mended += 1
@@ -478,6 +522,9 @@ class _Blocks:
             for number, name in enumerate(names):
                 self._column_numbers.setdefault(name, number)
             self._width = len(names)
+            self._first_bytes = np.zeros(256, np.bool_)
+            self._first_bytes[[0xEF, *(name.encode()[0] for name in (*names, *_FIRST_COLUMNS) if name)]] = True
+        self._drop_headers(data, offset, begin, ends, keep)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
         if not len(begin):
@@ -486,6 +533,31 @@ class _Blocks:
         if not self._again:
             self._report_row_lengths(block)
         return block, used
+
+    def _drop_headers(self, data: bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
+        """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""
+        first = np.frombuffer(data, np.uint8)[begin]
+        rows = np.flatnonzero(self._first_bytes[first] & ((first < 0x30) | (first > 0x39)) & keep)
+        names = self._column_numbers
+        dropped = []
+        for row, low, high in zip(rows.tolist(), begin[rows].tolist(), ends[rows].tolist(), strict=True):
+            cell = data[low : min(high, low + _LONGEST_NAME)].removeprefix(_BOM).partition(b",")[0]
+            name = cell.strip(b'" \r').decode("utf-8", "replace")
+            if name not in names and name not in _FIRST_COLUMNS:
+                continue
+            found = _header(data[low:high].removeprefix(_BOM))
+            if found == list(names):
+                dropped.append(row)
+            elif len(found) > 2 and 2 * sum(each in names for each in found) > len(found):
+                keep[row:] = False
+                self._stopped = True
+                self._note(offset + low, "A second header with other columns", "What follows is left out.")
+                break
+        if dropped:
+            keep[dropped] = False
+            if not self._again:
+                _note(self._table, offset + int(begin[dropped[0]]), Severity.NOTE, "Headers within the table",
+                      "They are left out.", len(dropped), self._path)  # fmt: skip
 
     def _report_row_lengths(self, block: _Block) -> None:
         cells, offsets = block.cells, block.begin + block.offset
@@ -573,7 +645,7 @@ def line_with(paths: Sequence[Path], text: str) -> int:
     return 0
 
 
-def _device(text: str) -> int:
+def device_number(text: str) -> int:
     """Device number in a text: ``1``, ``NPU:1``; -1 if it is none, as in ``host``."""
     number = text.removeprefix("NPU:")
     return int(number) if number.isdecimal() and len(number) < 9 else -1
@@ -594,13 +666,3 @@ def _cell(raw: bytes) -> str:
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('""', '"').strip()
     return utf8_text(text)
-
-
-def _joined(kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
-    if codes is None:
-        nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
-        return (np.concatenate(parts) if parts else nothing)[order]
-    index: dict[str, int] = {}
-    mapped = [-1 if (text := _cell(raw)) in NOTHING else index.setdefault(text, len(index)) for raw in codes.cells]
-    found = np.array([*mapped, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
-    return Texts(found[order], tuple(index))

@@ -77,8 +77,8 @@ class Database:
             return []
         selected = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
         found: list[tuple[Any, ...]] = []
+        condition = self._condition(table) if self._device >= 0 else ""
         try:
-            condition = f"where deviceId = {self._device}" if self._device >= 0 and self.has(table, "deviceId") else ""
             for row in self._connection.execute(f"select {selected} from {_quoted(table)} {condition}"):
                 found.append(row)
         except self._error as error:
@@ -86,6 +86,16 @@ class Database:
                 self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read to its end ({error}).",
                                              "The rows before are shown.", self.name))  # fmt: skip
         return found
+
+    def _condition(self, table: str) -> str:
+        """The rows of the one device; communication operators are those of its tasks."""
+        if self.has(table, "deviceId"):
+            return f"where deviceId = {self._device}"
+        tasks = "COMMUNICATION_TASK_INFO"
+        if table == "COMMUNICATION_OP" and self.has(table, "opId") and self.has(tasks, "opId", "globalTaskId"):
+            return (f"where opId in (select opId from {tasks} join TASK using (globalTaskId)"
+                    f" where deviceId = {self._device})")  # fmt: skip
+        return ""
 
     def columns(self, table: str, *columns: str) -> list[list[Any]]:
         """Columns of a table."""
@@ -153,7 +163,8 @@ def kernels_of_database(database: Database) -> Kernels:
     others |= {key: numbers(columns[index]) for key, index in (
         ("blocks", 10), ("mix_blocks", 11), ("device", 2), ("stream", 3), ("task", 4), ("model", 5))}  # fmt: skip
     start = start[order]
-    duration = wholes(columns[1]) - start
+    end = wholes(columns[1])
+    duration = np.where((start == INT_MISSING) | (end == INT_MISSING), INT_MISSING, end - start)
     comm = np.array([id_ is None for id_ in columns[6]], np.bool_)
     core = Texts(np.where(comm, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
     metrics = _Metrics(database, columns[6])
@@ -205,6 +216,7 @@ class _Builder:
         self._tracks: dict[Track, int] = {}
         self._parts: list[dict[str, Any]] = []
         self._count = self._broken = 0
+        self._negative: list[I64] = []
 
     def add(
         self, rows: Sequence[tuple[Any, ...]], tracks: Sequence[Track], names: Sequence[str], kinds: Sequence[str],
@@ -215,6 +227,7 @@ class _Builder:
         start, end, connection = (wholes([row[index] for row in rows]) for index in range(3))
         sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
         self._broken += int((~sound).sum())
+        self._negative.append(self._count + np.flatnonzero(sound & (end < start)))
         coded = [np.array([codes.setdefault(each, len(codes)) for each in texts_of], np.int32)
                  for codes, texts_of in ((self._names, names), (self._kinds, kinds))]  # fmt: skip
         texts = [self._texts.setdefault(each, len(self._texts)) if each else -1 for each in shapes or [None] * count]
@@ -235,10 +248,17 @@ class _Builder:
         if self._broken:
             database.problems.append(Problem(Severity.ERROR, "Rows without a time.", "They were left out.",
                                              database.name, count=self._broken))  # fmt: skip
+        negative = np.concatenate(self._negative)
+        if len(negative):
+            database.problems.append(Problem(
+                Severity.WARNING, "Rows of negative duration.", "They are shown with length 0 and count in no average.",
+                database.name, count=len(negative),
+            ))  # fmt: skip
         return timeline_of(
             database.name, tracks, [(track.process, track.number, track.label) for track in tracks],
             columns.pop("track"), columns, lambda first, ordered, _: _flows(database, first, ordered),
             names=tuple(self._names), kinds=tuple(self._kinds), texts=tuple(self._texts), counters=tuple(counters),
+            unmeasured=negative,
         )  # fmt: skip
 
 

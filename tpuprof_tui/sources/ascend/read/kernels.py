@@ -77,7 +77,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         metrics: Names of the metrics, as in the file.
         load: Reads metrics by name, on demand.
         read_rows: Reads some rows alone, with every column; None if all rows are in memory.
-        rounded: Mask of the kernels whose start was rounded by a spreadsheet; None if there are none.
+        unplaced: Mask of the kernels whose start is not believed; None if there are none.
     """
 
     file: str
@@ -91,7 +91,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     metrics: tuple[str, ...] = ()
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
     read_rows: Callable[[I64], Kernels] | None = None
-    rounded: npt.NDArray[np.bool_] | None = None
+    unplaced: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -107,7 +107,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     def timed(self) -> npt.NDArray[np.bool_]:
         """Mask of the kernels with a start and a duration."""
         known = (self.start != INT_MISSING) & (self.duration != INT_MISSING)
-        return np.asarray(known if self.rounded is None else known & ~self.rounded)
+        return np.asarray(known if self.unplaced is None else known & ~self.unplaced)
 
     @cached_property
     def end(self) -> I64:
@@ -261,6 +261,8 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start = timeline.start[rows]
     duration = timeline.end[rows] - start
+    if len(timeline.unmeasured):
+        duration[np.isin(timeline.file_order[rows], timeline.unmeasured)] = INT_MISSING
     return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
                    start, duration, waits(start, duration))  # fmt: skip
 

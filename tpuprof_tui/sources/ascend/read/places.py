@@ -1,4 +1,4 @@
-"""Finds the workers at a path, by names alone: folders of ranks, of msprof, of a cluster, or single files."""
+"""Finds the workers at a path: folders of ranks, of msprof, of a cluster, or files; by names, else by content."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.sources.source import natural_order
+
+from .archives import archived
+from .content import CLUSTER, role_of_content
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
@@ -20,11 +25,15 @@ _RANK: Final = re.compile(r".*_ascend_(?:pt|ms)")
 _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
 _PROF: Final = re.compile(r"PROF_.*")
 _DEVICE: Final = re.compile(r"device_(\d+)")
-#: File name of a table or timeline: its name, then slice, device, model, iteration and export time.
+#: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
 _FILE: Final = re.compile(
-    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?:_slice_(?P<slice>\d+))?(?:_[-\d]+)*\.(?P<kind>csv|json|db)"
+    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
+    r"\.(?P<kind>csv|json|db)(?P<packed>\.gz)?"
 )
-_TIME: Final = re.compile(r"_(\d{14})\.")
+_NUMBER: Final = re.compile(r"_(slice_)?([-\d]+)")
+#: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
+_TIME_DIGITS: Final = 14
+_PAUSE: Final = 600
 #: File names that only Ascend profiles have.
 _OWN: Final = frozenset(
     ("trace_view.json", "kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv",
@@ -34,6 +43,11 @@ _OWN: Final = frozenset(
      "thread_group.json", "task_queue.json", "msprof_tx.csv", "msprof_tx.json", "ge_op_execute.csv",
      "acl_statistic.csv", "runtime_api.csv"),
 )  # fmt: skip
+#: Those of them that hold the work of a device.
+_WORK: Final = frozenset((
+    "trace_view.json", "kernel_details.csv", "op_summary.csv", "msprof.json", "ascend_pytorch_profiler.db",
+    "ascend_mindspore_profiler.db", "msprof.db",
+))  # fmt: skip
 _CLUSTER_FILES: Final = (
     "cluster_step_trace_time.csv", "cluster_communication.json", "cluster_communication_matrix.json",
     "communication_group.json", "cluster_analysis.db",
@@ -44,8 +58,13 @@ _ANALYSED: Final = {
     "communication.json": "communication.json", "communication_matrix.json": "communication_matrix.json",
     "communication_analyzer.db": "analysis.db",
 }  # fmt: skip
-#: Most entries of a folder that are listed.
+#: Most entries of a folder that are listed, most folders that are, and most files of a folder and named as PyTorch's
+#: that are looked into before one of Ascend is found.
 _MOST_ENTRIES: Final = 20_000
+_MOST_FOLDERS: Final = 2_000
+_MOST_LOOKED_INTO, _MOST_OF_PYTORCH = 64, 4
+_PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
+_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -56,8 +75,11 @@ class WorkerFiles(Struct, frozen=True):
         name: Its name.
         by_role: Its files in order, by role (``kernel_details.csv``, without slice and time).
         info: The files that state how it was recorded; a number in their name is the rank.
-        device: Device number; -1 if no folder states it.
-        shared: Whether its files contain other devices too.
+        device: Device number that its folder or files are named with; -1 if none is.
+        shared: Roles of the files that contain other devices too.
+        several: Whether it is one of several devices of a folder, so that the folder's rank is not its own.
+        lacking: Numbers of the slices that are missing, by role.
+        renamed: Roles that were recognised by content.
     """
 
     root: Path
@@ -65,7 +87,10 @@ class WorkerFiles(Struct, frozen=True):
     by_role: Mapping[str, tuple[Path, ...]]
     info: tuple[Path, ...] = ()
     device: int = -1
-    shared: bool = False
+    shared: frozenset[str] = frozenset()
+    several: bool = False
+    lacking: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    renamed: frozenset[str] = frozenset()
 
     @property
     def rank_of_file(self) -> int | None:
@@ -74,14 +99,18 @@ class WorkerFiles(Struct, frozen=True):
         return next((int(each) for each in found if len(each) < 9), None)
 
     @property
-    def rank_of_folder(self) -> int | None:
-        """The rank in the folder's name, which the user chose; None if there is none."""
-        found = re.search(r"rank_?(\d{1,8})", self.name, re.IGNORECASE)
-        return int(found[1]) if found else None
+    def is_rank_folder(self) -> bool:
+        """Whether it is a rank's folder, which torch_npu or MindSpore analyses."""
+        return bool(self.info) or _RANK.fullmatch(self.root.name) is not None
 
     def every_file(self) -> list[Path]:
         """All files of the worker."""
         return [*(path for paths in self.by_role.values() for path in paths), *self.info]
+
+    def of_device(self, device: int) -> WorkerFiles:
+        """The same files, for one of the devices that they contain."""
+        return replace(self, name=f"{self.name}/device_{device}", device=device, shared=frozenset(self.by_role),
+                       several=True)  # fmt: skip
 
 
 class Found(Struct, frozen=True):
@@ -91,14 +120,23 @@ class Found(Struct, frozen=True):
         workers: The workers.
         cluster: Files of msprof-analyze about all of them, by name.
         raw: Recordings not yet exported: the folder, and the command that exports it.
+        archives: Archives of such profiles.
+        loose: Files that stand beside the folders of ranks.
     """
 
     workers: tuple[WorkerFiles, ...] = ()
     cluster: Mapping[str, Path] = field(default_factory=dict)
     raw: tuple[tuple[Path, str], ...] = ()
+    archives: tuple[Path, ...] = ()
+    loose: tuple[Path, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.workers or self.cluster or self.raw)
+        return bool(self.workers or self.cluster or self.raw or self.archives)
+
+    @property
+    def by_content(self) -> bool:
+        """Whether only content tells that these are Ascend's."""
+        return all(worker.renamed and len(worker.renamed) == len(worker.by_role) for worker in self.workers)
 
 
 def found_at(path: Path) -> Found:
@@ -116,7 +154,7 @@ def found_at(path: Path) -> Found:
     if not found.workers and not found.cluster:
         above = _enclosing_profile(path)
         if above is not None:
-            return _of_folder(above, 0) or found
+            return _Search().of_folder(above, 0) or found
     return found
 
 
@@ -126,7 +164,7 @@ def is_own(name: str) -> bool:
 
 
 def role(name: str) -> str:
-    """Role of a file, by its name: ``op_summary_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
+    """Role of a file, by its name: ``op_summary_0_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
     match = _FILE.fullmatch(name)
     return f"{match['stem']}.{match['kind']}" if match else name
 
@@ -142,6 +180,120 @@ def profile_path(path: Path) -> Path:
     if path.name == ANALYSED and os.path.isdir(path.parent / MSPROF):
         return path.parent
     return path if _of_run(path).workers else _enclosing_profile(path) or path
+
+
+# -- names of files
+
+
+class NamedFile(Struct, frozen=True):
+    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
+
+    Attributes:
+        name: Its name.
+        role: Its kind with its extension.
+        part: What tells apart files of several devices or ranks: the device's number, or that of a copy in brackets.
+        rest: Its other numbers.
+        slice: Number of the slice; -1: it is not cut.
+        time: Digits of the time of its export; empty if it has none.
+    """
+
+    name: str
+    role: str
+    part: str = ""
+    rest: tuple[str, ...] = ()
+    slice: int = -1
+    time: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds; 0 without one, or if it is no date."""
+        try:
+            return datetime.strptime(self.time[:_TIME_DIGITS], "%Y%m%d%H%M%S").timestamp() if self.time else 0
+        except (ValueError, OverflowError):
+            return 0
+
+
+def named_file(name: str) -> NamedFile | None:
+    """A file by its name; None if it is not named as the exporters' files are."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None
+    cut, time, numbers = -1, "", []
+    for is_slice, number in _NUMBER.findall(match["numbers"]):
+        if is_slice and number.isdecimal() and len(number) < 9:
+            cut = int(number)
+        elif len(number) >= _TIME_DIGITS and number.isdecimal():
+            time = number
+        else:
+            numbers.append(number)
+    # torch_npu names its database after the rank
+    part = numbers.pop(0) if numbers else ""
+    part += f"({match['copy']})" if match["copy"] else ""
+    return NamedFile(name, role(name), part, tuple(numbers), cut, time)
+
+
+def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
+    """The files of the newest export of one kind and device, slices in order.
+
+    Files belong to one export if they were written within a short while and none repeats another: an uncut file
+    repeats every slice. Where one does, the newer export begins behind the longest pause between the two.
+    """
+    export: list[NamedFile] = []
+    places: dict[tuple[tuple[str, ...], int], int] = {}
+    for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
+        if export and each.seconds - export[-1].seconds > _PAUSE:
+            export, places = [], {}
+        export.append(each)
+        keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
+        before = max((places.get(key, -1) for key in keys), default=-1)
+        if before >= 0:
+            begin = max(range(before + 1, len(export)),
+                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
+            export = export[begin:]
+            places = {}
+        for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
+            places[file.rest, file.slice] = place
+            places[file.rest, -2] = place  # of any slice
+    return sorted(export, key=lambda file: ([*map(natural_order, file.rest)], file.slice, natural_order(file.name)))
+
+
+class _Files(Struct, frozen=True):
+    """The files of a part of a folder: by role, and the slices that are missing."""
+
+    by_role: dict[str, tuple[Path, ...]]
+    lacking: dict[str, tuple[int, ...]]
+
+
+def _files_by_part(folder: Path, names: Sequence[str]) -> dict[str, _Files]:
+    """The newest export of each kind of file, by part; a packed file beside the same unpacked one is left out."""
+    present = set(names)
+    found: dict[str, dict[str, list[NamedFile]]] = {}
+    for name in names:
+        file = named_file(name)
+        if file is not None and not (name.endswith(".gz") and name[: -len(".gz")] in present):
+            found.setdefault(file.part, {}).setdefault(file.role, []).append(file)
+    made = {}
+    for part, by_role in sorted(found.items(), key=lambda each: natural_order(each[0])):
+        exports = {key: newest_export(files) for key, files in sorted(by_role.items())}
+        lacking = {key: each for key, files in exports.items() if (each := _missing_slices(files))}
+        made[part] = _Files({key: tuple(folder / file.name for file in files) for key, files in exports.items()},
+                            lacking)  # fmt: skip
+    return made
+
+
+def _missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
+    slices = {file.slice for file in files}
+    return tuple(number for number in range(min(max(slices), 1000)) if number not in slices) if -1 not in slices else ()
+
+
+def _together(parts: Mapping[str, _Files]) -> _Files:
+    """The files of all parts as those of one worker: only of the first part that has a kind."""
+    by_role: dict[str, tuple[Path, ...]] = {}
+    lacking: dict[str, tuple[int, ...]] = {}
+    for each in parts.values():
+        lacking |= {key: slices for key, slices in each.lacking.items() if key not in by_role}
+        by_role = {**each.by_role, **by_role}
+    return _Files(dict(sorted(by_role.items())), lacking)
 
 
 # -- one level
@@ -172,60 +324,177 @@ def _of_file(path: Path) -> Found:
     if not path.is_file():
         return Found()
     if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
-        return _of_folder(old, 0)
+        return _Search().of_folder(old, 0)
     if _in_output(path):
-        return _of_folder(path.parent, 0)
-    if not is_own(path.name):
-        return Found()
-    return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+        return _Search().of_folder(path.parent, 0)
+    if is_own(path.name):
+        return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+    if archived(path):
+        return Found(archives=(path,))
+    known = role_of_content(path)
+    if known == CLUSTER:
+        return Found(cluster={known: path})
+    return Found((_of_content(path, known),)) if known else Found()
+
+
+def _of_content(path: Path, known: str) -> WorkerFiles:
+    """The worker of a file that is named otherwise than its exporter names it."""
+    return WorkerFiles(path, path.name, {known: (path,)}, renamed=frozenset((known,)))
 
 
 def _of_run(path: Path) -> Found:
-    """Profiles in a folder or one level below; two levels below if all of its folders contain profiles."""
-    found = _of_folder(path, 1)
-    if found:
+    """Profiles in a folder or up to two levels below."""
+    return _Search().of_folder(path, 2)
+
+
+class _Search:
+    """One search below a folder; the number of folders that it lists is bounded."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_FOLDERS
+
+    def of_folder(self, path: Path, depth: int, *, opened: bool = True) -> Found:
+        """Profiles in a folder, or up to ``depth`` levels below it.
+
+        Args:
+            path: The folder.
+            depth: Levels below it that are searched.
+            opened: Whether it is the opened folder itself, or right below it.
+        """
+        self._left -= 1
+        names, folders = _listed(path)
+        cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
+        found = _exported(path, names, folders)
+        if found:
+            return Found(tuple(found))
+        own = [name for name in names if is_own(name) and name not in _CLUSTER_FILES]
+        if not opened and not {role(name) for name in own} & _WORK:
+            own = []
+        loose: list[WorkerFiles] = []
+        if own and not cluster:
+            loose = _loose_workers(path, names)
+        elif not own and not cluster and opened:
+            loose = [_of_content(path / name, known) for name, known in _known_by_content(path, names)]
+        raw = _unexported(path, folders)
+        if raw is not None and not cluster and not loose:
+            return Found(raw=(raw,))
+        below = [self.of_folder(path / name, depth - 1, opened=depth > 1) for name in folders[: max(self._left, 0)]
+                 ] if depth and raw is None else []  # fmt: skip
+        workers = [worker for each in below for worker in each.workers]
+        for each in below:
+            cluster = {**each.cluster, **cluster}
+        workers.sort(key=lambda worker: natural_order(str(worker.root)))
+        beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
+        archives = tuple(file for each in below for file in each.archives)
+        if not (loose or workers or cluster):
+            archives = (*(path / name for name in names[:_MOST_LOOKED_INTO] if archived(path / name)), *archives)
+        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), archives,
+                     (*beside, *(file for each in below for file in each.loose)))  # fmt: skip
+
+
+def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
+    """Workers of a folder that an exporter wrote: of a rank, of msprof, or such an output folder; else none."""
+    if OUTPUT in folders and (found := _output_workers(path / OUTPUT, path)):
         return found
-    _, folders = _listed(path)
-    return _of_folder(path, 2) if folders and all(_of_folder(path / name, 1) for name in folders) else found
+    if MSPROF in folders and (found := [each for each in _msprof_workers(path, names, folders) if each.by_role]):
+        return found
+    if path.name in (OUTPUT, MSPROF) and any(map(is_own, names)):
+        above = path.parent
+        return _msprof_workers(above, [], _listed(above)[1]) if path.name == MSPROF else _output_workers(path, above)
+    # the analysis of a rank was left out or failed, and msprof exported what is inside
+    parts = [name for name in folders if _PROF.fullmatch(name)] if _is_rank_folder(path, names, folders) else []
+    exported = [(name, _exported_part(path / name)) for name in parts]
+    several = sum(bool(workers) for _, workers in exported) > 1
+    return [
+        replace(worker, root=path, name=worker.name.replace(name, f"{path.name}/{name}" if several else path.name, 1),
+                info=_info_files(path))
+        for name, workers in exported for worker in workers
+    ] or _old_format_workers(path, folders)  # fmt: skip
 
 
-def _of_folder(path: Path, depth: int) -> Found:
-    """Profiles in a folder, or up to ``depth`` levels below it."""
+def _exported_part(path: Path) -> Sequence[WorkerFiles]:
+    """Workers of a PROF_* folder: of its output, else of its database."""
     names, folders = _listed(path)
-    own = [name for name in names if is_own(name)]
-    cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
-    if OUTPUT in folders:
-        worker = _worker_files(path / OUTPUT, path)
-        if worker.by_role:
-            return Found((worker,))
-    if MSPROF in folders:
-        return Found(tuple(_msprof_workers(path, names, folders)))
-    if path.name == MSPROF and own and len(_devices(above := _listed(path.parent)[1])) > 1:
-        return Found(tuple(_msprof_workers(path.parent, [], above)))
-    if path.name in (OUTPUT, MSPROF) and own:
-        return Found((_worker_files(path, path.parent),))
-    if own and not cluster:
-        return Found((_worker_files(path, path),))
-    old = _old_format_workers(path, folders)
-    if old:
-        return Found(tuple(old))
-    raw = _unexported(path, folders)
-    if raw is not None and not cluster:
-        return Found(raw=(raw,))
-    below = [_of_folder(path / name, depth - 1) for name in folders] if depth else []
-    workers = [each for found in below for each in found.workers]
-    for found in below:
-        cluster = {**found.cluster, **cluster}
-    workers.sort(key=lambda worker: natural_order(str(worker.root)))
-    return Found(tuple(workers), cluster, tuple(each for found in below for each in found.raw))
+    return _exported(path, names, folders) or (_loose_workers(path, names) if any(map(is_own, names)) else [])
 
 
-def _worker_files(output: Path, root: Path) -> WorkerFiles:
-    """The worker of an output folder."""
-    names, _ = _listed(output)
-    above, _ = _listed(root)
-    info = tuple(sorted(root / name for name in above if _is_info_file(name)))
-    return WorkerFiles(root, root.name, _files(output, names), info)
+def _is_rank_folder(path: Path, names: Sequence[str], folders: Sequence[str]) -> bool:
+    return bool(_RANK.fullmatch(path.name)) or "FRAMEWORK" in folders or any(map(_is_info_file, names))
+
+
+def _info_files(folder: Path, part: str = "") -> tuple[Path, ...]:
+    """The files of a folder that state how it was recorded; of several ranks, those of a part."""
+    found = sorted(name for name in _listed(folder)[0] if _is_info_file(name))
+    own = [name for name in found if (match := _INFO.fullmatch(name)) and match[1] == part]
+    return tuple(folder / name for name in own or found)
+
+
+def _output_workers(output: Path, root: Path) -> list[WorkerFiles]:
+    """The worker of ``ASCEND_PROFILER_OUTPUT``, which is of one rank; none if there are no files."""
+    parts = _files_by_part(output, _listed(output)[0])
+    if _are_several(parts):
+        return _workers_of_parts(root, root.name, parts)
+    files = _together(parts)
+    return [WorkerFiles(root, root.name, files.by_role, _info_files(root), lacking=files.lacking)] if parts else []
+
+
+def _loose_workers(path: Path, names: Sequence[str]) -> list[WorkerFiles]:
+    """The workers of files that lie in a folder as they were copied."""
+    parts = _files_by_part(path, [name for name in names if name not in _CLUSTER_FILES and not _is_info_file(name)])
+    if _are_several(parts):
+        return _workers_of_parts(path, path.name, parts)
+    files = _together(parts)
+    devices = {int(part) for part, each in parts.items() if part.isdecimal() and len(part) < 6
+               and any(not key.endswith(".db") for key in each.by_role)}  # fmt: skip
+    return [WorkerFiles(path, path.name, files.by_role, _info_files(path), max(devices, default=-1),
+                        lacking=files.lacking)]  # fmt: skip
+
+
+def _are_several(parts: Mapping[str, _Files]) -> bool:
+    """Whether files are numbered as those of several devices or ranks are: two numbers, or two files of one kind."""
+    own = [{key for key in each.by_role if key in _OWN} for each in parts.values()]
+    numbered = [part for part, keys in zip(parts, own, strict=True) if part and keys]
+    kinds = [key for keys in own for key in keys]
+    return len(numbered) > 1 or len(set(kinds)) < len(kinds)
+
+
+def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> list[WorkerFiles]:
+    """A worker for each number of files; files without one are of all of them, or one more of the same kinds."""
+    common = parts.get("", _Files({}, {}))
+    numbered = {part: each for part, each in parts.items() if part and set(each.by_role) & _OWN}
+    kinds = {key for each in numbered.values() for key in each.by_role}
+    workers = []
+    if kinds & set(common.by_role) & _OWN:
+        workers.append(WorkerFiles(root, name, common.by_role, _info_files(root), several=True, lacking=common.lacking))
+        common = _Files({}, {})
+    for part, each in numbered.items():
+        device = int(part) if part.isdecimal() and len(part) < 6 else -1
+        label = f"{name}/device_{part}" if device >= 0 else f"{name} {part}"
+        shared = {key: paths for key, paths in common.by_role.items() if key not in each.by_role}
+        workers.append(WorkerFiles(root, label, {**shared, **each.by_role}, _info_files(root, part), device,
+                                   frozenset(shared) if device >= 0 else frozenset(), several=True,
+                                   lacking=common.lacking | each.lacking))  # fmt: skip
+    return workers
+
+
+def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Files of a folder that are Ascend's by content, with their roles."""
+    found: list[tuple[str, str]] = []
+    looked = of_pytorch = 0
+    for name in names:
+        if not _MAY_BE_OWN.fullmatch(name) or _is_info_file(name):
+            continue
+        named = _PYTORCH.fullmatch(name) is not None
+        if not found and (looked >= _MOST_LOOKED_INTO or (named and of_pytorch >= _MOST_OF_PYTORCH)):
+            continue
+        looked, of_pytorch = looked + 1, of_pytorch + named
+        try:
+            known = role_of_content(path / name)
+        except OSError:
+            continue
+        if known and known != CLUSTER:
+            found.append((name, known))
+    return found
 
 
 def _devices(folders: Sequence[str]) -> list[int]:
@@ -234,63 +503,56 @@ def _devices(folders: Sequence[str]) -> list[int]:
 
 def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[WorkerFiles]:
     """The workers of msprof's output: one for each device; several share the files."""
-    inside, _ = _listed(path / MSPROF)
-    files = dict(_files(path / MSPROF, inside))
-    files |= {key: paths for key, paths in _files(path, names).items() if key not in files and key.endswith(".db")}
-    analysed = _files(path / ANALYSED, _listed(path / ANALYSED)[0]) if ANALYSED in folders else {}
-    files |= {kind: analysed[key] for key, kind in _ANALYSED.items() if key in analysed and kind not in files}
-    devices = _devices(folders)
+    parts = _files_by_part(path / MSPROF, _listed(path / MSPROF)[0])
+    above = _together(_files_by_part(path, [name for name in names if name.endswith(".db")])).by_role
+    analysed = _listed(path / ANALYSED)[0] if ANALYSED in folders else []
+    more = {**above, **{kind: (path / ANALYSED / key,) for key, kind in _ANALYSED.items() if key in analysed}}
+    numbers = {int(part) for part, each in parts.items()
+               if part.isdecimal() and len(part) < 6 and set(each.by_role) & _OWN}  # fmt: skip
+    devices = sorted({*_devices(folders), *numbers})
+    info = _info_files(path.parent) if _is_rank_folder(path.parent, *_listed(path.parent)) else ()
     if len(devices) < 2:
-        return [WorkerFiles(path, path.name, files, device=devices[0] if devices else -1)]
-    return [WorkerFiles(path, f"{path.name}/device_{device}", files, device=device, shared=True) for device in devices]
+        files = _together(parts)
+        by_role = {**more, **files.by_role}
+        return [WorkerFiles(path, path.name, by_role, info, devices[0] if devices else -1, lacking=files.lacking)]
+    found = []
+    for device in devices:
+        own = parts.get(str(device), _Files({}, {}))
+        common = _together({part: each for part, each in parts.items() if part not in map(str, devices)})
+        shared = {key: paths for key, paths in {**more, **common.by_role}.items() if key not in own.by_role}
+        found.append(WorkerFiles(path, f"{path.name}/device_{device}", {**shared, **own.by_role}, info, device,
+                                 frozenset(shared), several=True, lacking=common.lacking | own.lacking))  # fmt: skip
+    return found
 
 
 def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]:
     """Workers of CANN 5 to 6.3: each device's ``summary`` and ``timeline``, and files shared by all devices."""
     devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
-    shared: dict[str, tuple[Path, ...]] = {}
+    common: dict[str, dict[str, tuple[Path, ...]]] = {}
     for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline") if devices else ():
-        shared |= _files(folder, _listed(folder)[0])
+        for part, each in _files_by_part(folder, _listed(folder)[0]).items():
+            for key, paths in each.by_role.items():
+                common.setdefault(key, {})[part] = paths
     found = []
     # the path may be a device's folder itself
     for device in devices or ([path] if _DEVICE.fullmatch(path.name) else []):
         number = int(device.name.rpartition("_")[2][:6])
-        files = {role: _of_device(paths, number) if len(devices) > 1 else paths for role, paths in shared.items()}
+        # of common files those named after the device, else all
+        files, shared = {}, set()
+        for key, of_part in common.items():
+            own = of_part.get(str(number)) if len(devices) > 1 else None
+            files[key] = own or tuple(path for paths in of_part.values() for path in paths)
+            shared |= {key} if own is None else set()
         for part in ("summary", "timeline"):
-            files |= _files(device / part, _listed(device / part)[0])
+            of_device = _together(_files_by_part(device / part, _listed(device / part)[0])).by_role
+            files |= of_device
+            shared -= set(of_device)
         if any(name in _OWN for name in files):
-            name = path.name if len(devices) < 2 else f"{path.name}/{device.name}"
-            # timelines in its folder or named after it contain no other device
-            tasks = [task for role in ("msprof.json", "task_time.json") for task in files.get(role, ())]
-            others = any(device not in task.parents and not _names(task, number) for task in tasks)
-            found.append(WorkerFiles(path, name, files, device=number, shared=others and len(devices) > 1))
+            several = len(devices) > 1
+            name = f"{path.name}/{device.name}" if several else path.name
+            others = [key for key in shared if key in ("msprof.json", "task_time.json")] if several else []
+            found.append(WorkerFiles(path, name, files, device=number, shared=frozenset(others), several=several))
     return found
-
-
-def _of_device(paths: tuple[Path, ...], device: int) -> tuple[Path, ...]:
-    """The files named after a device, ``msprof_<device>_<model>_<iteration>.json``; all files if there are none."""
-    return tuple(path for path in paths if _names(path, device)) or paths
-
-
-def _names(path: Path, device: int) -> bool:
-    return re.match(rf"[A-Za-z_]+_{device}(?=[_.])", path.name) is not None
-
-
-def _files(folder: Path, names: Sequence[str]) -> dict[str, tuple[Path, ...]]:
-    """Files by role: slices in order; of several exports only the last."""
-    found: dict[str, list[tuple[str, int, str]]] = {}
-    for name in names:
-        match = _FILE.fullmatch(name)
-        if match:
-            time = _TIME.search(name)
-            slice_number = int(match["slice"]) if match["slice"] and len(match["slice"]) < 9 else -1
-            found.setdefault(role(name), []).append((time[1] if time else "", slice_number, name))
-    files = {}
-    for key, each in sorted(found.items()):
-        last = max(time for time, _, _ in each)
-        kept = sorted((slice_number, natural_order(name), name) for time, slice_number, name in each if time == last)
-        files[key] = tuple(folder / name for *_, name in kept)
-    return files
 
 
 def _unexported(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
@@ -298,14 +560,19 @@ def _unexported(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
     ):  # fmt: skip
-        kind = "mindspore" if path.name.endswith("_ms") else "torch_npu"
-        where = str(path).replace("\\", "\\\\").replace("'", "\\'")
-        return path, f"python3 -c \"from {kind}.profiler.profiler import analyse; analyse('{where}')\""
+        return path, export_command(path)
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
         command = f"msprof --export=on --output={shlex.quote(str(path))}"
         return path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)"
     return None
+
+
+def export_command(rank_folder: Path) -> str:
+    """The command that analyses a rank's folder, of torch_npu or MindSpore."""
+    kind = "mindspore" if rank_folder.name.endswith("_ms") else "torch_npu"
+    where = str(rank_folder).replace("\\", "\\\\").replace("'", "\\'")
+    return f"python3 -c \"from {kind}.profiler.profiler import analyse; analyse('{where}')\""
 
 
 def _enclosing_profile(path: Path) -> Path | None:
@@ -316,7 +583,7 @@ def _enclosing_profile(path: Path) -> Path | None:
     for above in list(own.parents)[:3]:
         if not part.fullmatch(own.name):
             break
-        found = _of_folder(above, 0)
+        found = _Search().of_folder(above, 0)
         if found.workers:
             return above
         raw = above if found.raw else raw

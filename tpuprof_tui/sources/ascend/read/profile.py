@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import (
     INT_MISSING,
     Activity,
@@ -33,23 +35,29 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import LazyColumn, Rows, constant
+from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
+from ...ranks import ranks_in_names
+from ...runs import Place, Recorded, places_of, problems_of
 from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
+from .archives import unpack_command
+from .believable import aside_problem
 from .categories import STEP, Layer, SliceClass
+from .clocks import align
 from .communication import late_worker
 from .csv_table import Texts
 from .kernels import Kernels, rows_of_work
-from .places import found_at
+from .places import WorkerFiles, export_command, found_at
 from .rank import Rank
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
 
 I64 = npt.NDArray[np.int64]
 _KINDS: Final = {
@@ -59,6 +67,8 @@ _KINDS: Final = {
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
 _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
                  "MsTx": "mark"}  # fmt: skip
+#: Host and process in the name of a rank's folder.
+_PROCESS: Final = re.compile(r"(.+_\d+)_\d{14,}_ascend_(?:pt|ms)")
 
 
 class AscendWorker(Struct, frozen=True, eq=False):
@@ -68,6 +78,7 @@ class AscendWorker(Struct, frozen=True, eq=False):
         rank: Its files.
         key: Unique name of the worker.
         span: Number of this recording among the rank's, from 1.
+        zero: Reading of its own clock at the zero of the profile's time line, ns.
         group, unit: Ids of its group and of its NPU's group.
         lanes: Indices of its lanes in the profile, by track.
         events: Number of events of each lane.
@@ -76,6 +87,7 @@ class AscendWorker(Struct, frozen=True, eq=False):
     rank: Rank
     key: str
     span: int
+    zero: int
     group: int
     unit: int
     lanes: tuple[int, ...]
@@ -105,27 +117,48 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
         if found.raw:
             folder, command = found.raw[0]
             raise UnreadableError(f"{folder} holds raw output that is not exported yet.", f"Export it: {command}")
+        if found.archives:
+            archive = found.archives[0]
+            raise UnreadableError(f"{archive} is an archive of an Ascend profile, which tpuprof does not unpack.",
+                                  f"Unpack it and open the folder: {unpack_command(archive)}")  # fmt: skip
         raise UnreadableError(f"{path} holds no file of an Ascend profile.")
     sizes = [sum(map(_size, worker.every_file())) for worker in found.workers]
-    ranks, problems = [], []
+    ranks: list[Rank] = []
+    problems: list[Problem] = []
     timelines: dict[tuple[Path, ...], Timeline | None] = {}
     for number, worker in enumerate(found.workers):
         report = progress_of_part(progress, worker.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
-        rank = Rank(worker, path, report, timelines if worker.shared else None)
-        rank.read()
-        if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
-            ranks.append(rank)
-        problems += rank.problems
+        whole = Rank(worker, path, report, timelines if worker.shared else None)
+        # a folder does not tell that its files hold several devices
+        parts = [whole] if worker.shared else whole.of_devices()
+        if whole not in parts and whole.timeline is not None:
+            problems += whole.timeline.problems
+        for rank in parts:
+            rank.read()
+            if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
+                ranks.append(rank)
+            problems += (each for each in rank.problems if each not in problems)
     for folder, command in found.raw:
         problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
                                 f"Export it: {command}"))  # fmt: skip
+    if found.loose:
+        names = [file.name for file in found.loose]
+        listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        problems.append(Problem(Severity.NOTE, f"{listed}: beside folders of ranks, and of none of them.",
+                                "Shown as one more NPU, without a rank.", names[0], count=len(names)))  # fmt: skip
     analysed = read_analysed(found.cluster)
     problems += analysed.problems
     if not ranks and not analysed.sources and (problems or not found.cluster):
         message = problems[0].what if problems else f"{path} holds nothing that can be read."
-        raise UnreadableError(message)
+        raise UnreadableError(message, _repeating(found.workers))
     return _ProfileBuilder(path, ranks, analysed, problems).profile()
+
+
+def _repeating(workers: Sequence[WorkerFiles]) -> str:
+    """How to repeat the analysis of the first rank, if it is one's folder; else empty."""
+    folder = next((worker.root for worker in workers if worker.root.is_dir() and worker.is_rank_folder), None)
+    return f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
 
 
 def _size(path: Path) -> int:
@@ -153,19 +186,41 @@ class _ProfileBuilder:
         self._shapes = _Shapes()
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
+        #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
+        self._aside: list[Lane] = []
         self._counters: list[Counter] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
-        starts = [int(first) for rank in ranks if (first := _earliest(rank)) is not None]
-        self._zero = min(starts, default=0)
+        #: Reading of the clock of the worker that is being added at the zero of the time line, ns.
+        self._zero = 0
 
     def profile(self) -> AscendProfile:
+        self._guess_ranks()
+        spans = self._spans()
         keys = self._keys()
-        workers = [self._worker(rank, key, span) for rank, (key, span) in zip(self._ranks, keys, strict=True)]
+        extents = _extents(self._ranks)
+        moved = align(self._ranks, spans)
+        recordings = [
+            Recorded(
+                self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, bool(shift)
+            )
+            for rank, key, (low, high), shift in zip(self._ranks, keys, extents, moved, strict=True)
+        ]
+        places = places_of(recordings)
+        for rank, shift in zip(self._ranks, moved, strict=True):
+            if shift:
+                self._problems.append(Problem(
+                    Severity.WARNING, f"Its clock differs by {time_text(abs(shift))} from that of the first rank, as "
+                    "its communication operators tell.", f"Its times were moved by ~{shift / 1e9:,.6f} s.",
+                    rank.paths.name))  # fmt: skip
+        self._problems += problems_of(recordings, places)
+        workers = [self._worker(rank, key, span, place, shift) for rank, key, span, place, shift in zip(
+            self._ranks, keys, spans, places, moved, strict=True)]  # fmt: skip
+        first = min((worker.zero for worker in workers), default=0)
         last = late_worker([(rank.rank, rank.communication) for rank in self._ranks])
         for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
-        steps, lanes = self._steps, tuple(self._lanes)
+        steps, lanes = self._steps, (*self._lanes, *self._aside)
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
@@ -179,8 +234,8 @@ class _ProfileBuilder:
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), source_data={},
             groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
-            problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=self._zero,
-            wall_ns=time_of_day(self._zero),
+            problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
+            wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
                 group=np.array([group for _, group, *_ in steps], np.int32),
@@ -191,31 +246,56 @@ class _ProfileBuilder:
             links=lambda: _links(workers, lanes), ranks=tuple(workers), analysed=self._analysed,
         )  # fmt: skip
 
-    def _keys(self) -> list[tuple[str, int]]:
-        """Name and span of each worker; recordings of one rank get spans 1, 2, ... in order of time."""
-        recordings: dict[int, list[tuple[int, int]]] = {}
+    def _guess_ranks(self) -> None:
+        """Ranks from names, where the profiler's files do not state them."""
+        unknown = [rank for rank in self._ranks if rank.stated_rank is None and not rank.paths.several]
+        for names in ([rank.paths.name for rank in unknown], [rank.paths.root.parent.name for rank in unknown]):
+            for rank, named in zip(unknown, ranks_in_names(names), strict=True):
+                rank.named_rank = named.rank if rank.named_rank is None else rank.named_rank
+
+    def _spans(self) -> list[int]:
+        """Number of each recording among those of its worker, in order of time from 1."""
+        of_worker: dict[str, list[tuple[int, int]]] = {}
+        who = [self._who(rank, str(index)) for index, rank in enumerate(self._ranks)]
         for index, rank in enumerate(self._ranks):
-            if rank.rank is not None:
-                recordings.setdefault(rank.rank, []).append((_earliest(rank) or 0, index))
-        keys: list[tuple[str, int]] = []
-        for index, rank in enumerate(self._ranks):
-            span = 1
-            if rank.rank is not None:
-                span += sorted(recordings[rank.rank]).index((_earliest(rank) or 0, index))
+            of_worker.setdefault(who[index], []).append((_earliest(rank) or 0, index))
+        return [1 + sorted(of_worker[who[index]]).index((_earliest(rank) or 0, index))
+                for index, rank in enumerate(self._ranks)]  # fmt: skip
+
+    @staticmethod
+    def _who(rank: Rank, key: str) -> str:
+        """The worker of a recording: its rank, else host and process of its folder, else its key."""
+        if rank.rank is not None:
+            return f"rank {rank.rank}"
+        process = _PROCESS.fullmatch(rank.paths.name)
+        return process[1] if process and not rank.paths.several else key
+
+    @staticmethod
+    def _job(rank: Rank) -> str:
+        """What the ranks of a job have in common: the opened folder, or one with several devices; empty: unknown."""
+        return "ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
+
+    def _keys(self) -> list[str]:
+        """Unique name of each worker."""
+        keys: list[str] = []
+        for rank in self._ranks:
             key = rank.paths.name
-            if any(key == other for other, _ in keys):
+            if key in keys:
                 key = os.path.relpath(rank.paths.root, self._path).replace(os.sep, "/")
-            while any(key == other for other, _ in keys):
+            while key in keys:
                 key += "'"
-            keys.append((key, span))
+            keys.append(key)
         return keys
 
-    def _worker(self, rank: Rank, key: str, span: int) -> AscendWorker:
-        label = f"Rank {rank.rank}" if rank.rank is not None else key
+    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> AscendWorker:
+        self._zero = -(place.shift + shift)
+        label = key if rank.rank is None else f"Rank {'' if rank.stated_rank is not None else '~'}{rank.rank}"
+        label += f" ({span})" if span > 1 and rank.rank is not None else ""
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
         top = len(self._groups)
-        self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank))
+        self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank, run=place.run,
+                                  session=place.session))  # fmt: skip
         timeline = rank.timeline
         ids: dict[str, int] = {}
         for track in timeline.tracks if timeline is not None else ():
@@ -224,28 +304,33 @@ class _ProfileBuilder:
                 ids[process] = len(self._groups)
                 self._groups.append(Group(process, "layer", top))
         unit = len(self._groups)
-        number = free_number(self._groups, rank.rank if rank.rank is not None else rank.device)
-        self._groups.append(Group(f"NPU {number}", "npu", top, number, is_unit=True))
+        own = rank.rank if rank.rank is not None else rank.device
+        # a device that is recorded again keeps its number
+        number = own if span > 1 and own >= 0 else free_number(self._groups, own)
+        title = f"NPU {number if own < 0 else own}" + (f" ({span})" if span > 1 else "")
+        self._groups.append(Group(title, "npu", top, number, is_unit=True))
         first = len(self._lanes)
         if timeline is not None and len(timeline):
             self._add_timeline(rank, timeline, ids, unit, top)
+            self._add_aside(timeline, timeline.aside, top)
         elif rank.kernels is not None:
-            self._add_kernels(rank.kernels, unit)
+            self._add_kernels(rank, rank.kernels, unit, top)
         for each in timeline.counters if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
-        return AscendWorker(rank, key, span, top, unit, tuple(range(first, len(self._lanes))),
+        return AscendWorker(rank, key, span, self._zero, top, unit, tuple(range(first, len(self._lanes))),
                             [len(lane) for lane in self._lanes[first:]])  # fmt: skip
 
     # -- lanes
 
     def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> None:
         marks = timeline.steps
-        starts, ends = timeline.start[marks], timeline.end[marks]
-        labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
-        numbers = step_numbers([label.removeprefix(STEP) for label in labels])
-        self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
-                           numbers.tolist(), strict=True)  # fmt: skip
+        if len(marks):
+            labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
+            starts, ends = timeline.start[marks], timeline.end[marks]
+            steps = self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
+        else:
+            steps = self._add_iterations(rank, top)
         called = timeline.start.copy()
         device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
                                                 SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
@@ -255,7 +340,7 @@ class _ProfileBuilder:
         links = flows.of(ASYNC_NPU)
         links = links[flows.to_row[links] >= 0]
         called[flows.to_row[links]] = flows.from_time[links]
-        step = _step_at(starts, ends, numbers, called)
+        step = _step_at(*steps, called)
         columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
@@ -263,8 +348,45 @@ class _ProfileBuilder:
             self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
 
-    def _add_kernels(self, kernels: Kernels, unit: int) -> None:
+    def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
+        """Adds a lane for the set aside slices of each track."""
+        if aside is None:
+            return
+        names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
+                        for key, texts in (("name", timeline.names), ("type", timeline.kinds)))  # fmt: skip
+        for number in np.flatnonzero(np.bincount(aside.track)).tolist():
+            rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
+            title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
+            label = f"{title}: set aside"
+            columns = {
+                "order": aside.file_order[rows],
+                "name": names[aside.name[rows]],
+                "type": kinds[aside.kind[rows]],
+            }
+            self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns),
+                                    arguments=partial(_aside_arguments, aside, rows), activity=Activity.HOST,
+                                    counted=False))  # fmt: skip
+            self._problems.append(aside_problem(aside, rows, timeline.file, top, label, title))
+
+    def _add_iterations(self, rank: Rank, top: int) -> tuple[I64, I64, I64]:
+        """Adds the iterations of a graph as steps; starts, ends and numbers of steps."""
+        if rank.iterations is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        labels, starts, ends = rank.iterations[1:]
+        return self._add_steps([f"Iteration {label}" for label in labels], labels, starts, ends, top)
+
+    def _add_steps(
+        self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int
+    ) -> tuple[I64, I64, I64]:  # fmt: skip
+        """Adds the steps of a worker; their starts, ends and numbers."""
+        found = step_numbers(numbers)
+        self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
+                           found.tolist(), strict=True)  # fmt: skip
+        return starts, ends, found
+
+    def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> None:
         """Adds lanes for kernels without a timeline: one for each stream, one for communication."""
+        steps = self._add_iterations(rank, top)
         timed = np.flatnonzero(kernels.timed)
         stream = kernels.other("stream")
         collective = kernels.communicates
@@ -291,6 +413,7 @@ class _ProfileBuilder:
                     "type": _coded_rows(self._texts["type"], kernels.type, rows),
                     "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
                     "waited": _of_rows(lambda: kernels.wait, rows),
+                    **({"step": _step_at(*steps, kernels.start[rows])} if len(steps[0]) else {}),
                     **({} if comm else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
                                         **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
@@ -483,11 +606,30 @@ def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
 
 def _earliest(rank: Rank) -> int | None:
     """Earliest time of a worker's slices, else of its kernels, ns; None if it has neither."""
-    if rank.timeline is not None and len(rank.timeline):
-        return int(rank.timeline.start.min())
-    if rank.kernels is not None and rank.kernels.timed.any():
-        return int(rank.kernels.start[rank.kernels.timed].min())
-    return None
+    return None if rank.extent is None else rank.extent[0]
+
+
+def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
+    """First and last time of each worker, ns; devices of one folder have one clock, and so one extent."""
+    of_folder: dict[Path, list[tuple[int, int]]] = {}
+    for rank in ranks:
+        if rank.extent is not None:
+            of_folder.setdefault(rank.paths.root, []).append(rank.extent)
+    every = [extent for extents in of_folder.values() for extent in extents]
+    nowhere = (min((low for low, _ in every), default=0),) * 2
+    found = []
+    for rank in ranks:
+        extents = of_folder.get(rank.paths.root, [])
+        own = rank.extent or nowhere
+        found.append((min(low for low, _ in extents), max(high for _, high in extents))
+                     if rank.paths.several and extents else own)  # fmt: skip
+    return found
+
+
+def _aside_arguments(aside: Aside, rows: I64, row: int) -> dict[str, Any]:
+    """The times of a set aside slice as in the file."""
+    start, end = int(aside.start[rows[row]]), int(aside.end[rows[row]])
+    return {"ts": exact_text(start), "dur": exact_text(end - start)}
 
 
 def _counter_name(process: str, name: str) -> str:

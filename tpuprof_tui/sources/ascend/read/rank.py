@@ -14,17 +14,20 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
+from .believable import believable, believable_kernels
 from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
-from .csv_table import CsvTable, Kind, line_with
+from .csv_table import DEVICES, CsvTable, Kind, device_number, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
-from .places import WorkerFiles, relative
+from .places import WorkerFiles, export_command, relative
 from .timeline import Timeline
 from .trace_view import read_trace_view
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Step columns in display order: name in csv files, name in StepTraceTime, key.
 STEP_COLUMNS: Final = (
@@ -50,6 +53,7 @@ DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db"
 _ROUNDED_NS: Final = 10_000_000_000
 #: Sums of time that differ by more than this, in ns, are of different sets of kernels.
 _APART_NS: Final = 1000
+_NO_AVERAGE: Final = "They are in the table, and in no sum and no average."
 Result = TypeVar("Result")
 #: Prefix of the keys of undocumented columns; the file's own column name follows.
 OTHER: Final = "other "
@@ -57,7 +61,8 @@ OTHER: Final = "other "
 _UNUSED: Final = frozenset((
     "Device_id", "Device Type", "Device", "Ratio(%)", "Call Stack", "Model Name", "Stream Ptr",
     "Active Release Time(us)", "Active Duration(us)",
-    *(f"{when} Total {what}(MB)" for when in ("Allocation", "Release") for what in ("Allocated", "Reserved", "Active")),
+    *(f"{when} Total {what}({unit})" for when in ("Allocation", "Release")
+      for what in ("Allocated", "Reserved", "Active") for unit in ("MB", "KB")),
 ))  # fmt: skip
 #: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
 RecordedStep = tuple[str | None, tuple[float | None, ...]]
@@ -74,6 +79,7 @@ class Rank:
 
     Attributes:
         problems: Defects of all files read so far.
+        named_rank: The rank that names of folders and files suggest; None if they suggest none.
     """
 
     def __init__(
@@ -83,15 +89,35 @@ class Rank:
         self.paths = paths
         self._timelines = {} if timelines is None else timelines
         self.problems: list[Problem] = []
+        self.named_rank: int | None = None
         self._opened = opened
         self._progress = progress
         self._tables: dict[str, CsvTable | None] = {}
 
+    def of_devices(self) -> list[Rank]:
+        """A worker for each device that its files hold the work of; itself if there is one."""
+        return [Rank(self.paths.of_device(device), self._opened, self._progress, self._timelines)
+                for device in self.devices] or [self]  # fmt: skip
+
+    @cached_property
+    def extent(self) -> tuple[int, int] | None:
+        """First start and last end of its slices, else of its kernels, ns since 1970; None if it has neither."""
+        timeline, kernels = self.timeline, self.kernels
+        if timeline is not None and len(timeline):
+            return int(timeline.start.min()), int(timeline.end.max())
+        if kernels is not None and kernels.timed.any():
+            return int(kernels.start[kernels.timed].min()), int(kernels.end[kernels.timed].max())
+        return None
+
     def read(self) -> None:
         """Reads everything that views use, so that all problems are known."""
         _ = (self.timeline, self.kernels, self.statistic, self.operators, self.apis, self.memory, self.allocations,
-             self.modules, self.recorded_steps, self.communication, self.rules, self.old_apis)  # fmt: skip
+             self.modules, self.recorded_steps, self.iterations, self.communication, self.rules,
+             self.old_apis)  # fmt: skip
         self._check_kernels()
+        self._check_files()
+        self._check_analysis()
+        self._check_clocks()
         for role in self.paths.by_role:
             # tables that are not needed yet are scanned for damage
             table = self.table(role) if role.endswith(".csv") else None
@@ -101,6 +127,39 @@ class Rank:
             self.problems += table.problems if table is not None else []
         for database in (self.database, self.analysis):
             self.problems += database.problems if database is not None else []
+
+    def _check_files(self) -> None:
+        """Reports files that are missing, are named otherwise, or contain more devices than they tell apart."""
+        for role, slices in self.paths.lacking.items():
+            numbers = ", ".join(map(str, slices[:8])) + (", ..." if len(slices) > 8 else "")
+            what = f"Of the slices of {role} number {numbers} is missing." if len(slices) == 1 else (
+                f"Of the slices of {role} numbers {numbers} are missing.")  # fmt: skip
+            self.problems.append(Problem(Severity.ERROR, what, "The others are shown.", role, count=len(slices)))
+        for role in sorted(self.paths.renamed):
+            if role.endswith(".db"):
+                name = self._name(self.paths.by_role[role][0])
+                what, done = f"{name} is not named as the exporters name a database.", f"It is read as {role}."
+                self.problems.append(Problem(Severity.NOTE, what, done, name))
+        for role in sorted(self.paths.shared):
+            table = self.table(role) if role.endswith(".csv") else None
+            if table is not None and not table.first(*DEVICES):
+                self.problems.append(Problem(Severity.WARNING, f"{role} does not distinguish its devices.",
+                                             "Each device shows all of it.", table.name))  # fmt: skip
+
+    def _check_analysis(self) -> None:
+        """Reports the folder of a rank whose analysis ended before the work of the device was written."""
+        root, activities = self.paths.root, self.setting("config", "common_config", "activities")
+        host_alone = isinstance(activities, list) and activities and not any("NPU" in str(each) for each in activities)
+        if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or self.timeline is None:
+            return
+        if len(self.kernels or ()) or len(self.timeline.work) or self.statistic is not None or self.recorded_steps:
+            return
+        there = any(each.name == "FRAMEWORK" or each.name.startswith("PROF_") for each in root.iterdir())
+        where = "" if there else " where its FRAMEWORK and PROF_* are"
+        self.problems.append(Problem(
+            Severity.ERROR, "The analysis was not finished: only what the host did is here, nothing of the device.",
+            f"Repeat the export{where}: {export_command(root)}", self.timeline.file,
+        ))  # fmt: skip
 
     def _check_kernels(self) -> None:
         """Reports a kernel table that has only a part of the kernels that other tables count."""
@@ -146,7 +205,7 @@ class Rank:
             found = None
             if paths:
                 name = self._name(paths[0])
-                found = self._read_or_report(lambda: CsvTable.opened(paths, name, self._device_filter), name)
+                found = self._read_or_report(lambda: CsvTable.opened(paths, name, self._device_of(role)), name)
             self._tables[role] = found
         return self._tables[role]
 
@@ -183,16 +242,16 @@ class Rank:
         return self._database("analysis.db")
 
     def _database(self, *roles: str) -> Database | None:
-        paths = next((self.paths.by_role[role] for role in roles if role in self.paths.by_role), ())
-        if not paths:
+        role = next((role for role in roles if role in self.paths.by_role), "")
+        if not role:
             return None
-        name = self._name(paths[0])
-        return self._read_or_report(lambda: Database(paths[0], name, self._device_filter), name)
+        path = self.paths.by_role[role][0]
+        name = self._name(path)
+        return self._read_or_report(lambda: Database(path, name, self._device_of(role)), name)
 
-    @property
-    def _device_filter(self) -> int:
-        """The only device to read from shared files; -1: all."""
-        return self.paths.device if self.paths.shared else -1
+    def _device_of(self, role: str) -> int:
+        """The only device to read from files of a role, because they are shared; -1: all."""
+        return self.paths.device if role in self.paths.shared else -1
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -204,18 +263,25 @@ class Rank:
         if files:
             name = self._name(files[0])
             if files not in self._timelines:
-                found = self._read_or_report(lambda: read_trace_view(paths, name, self._progress, parts), name)
+                found = self._read_or_report(
+                    lambda: believable(read_trace_view(paths, name, self._progress, parts)), name
+                )
                 self.problems += found.problems if found is not None else ()
                 self._timelines[files] = found
             found = self._timelines[files]
             if found is not None:
-                if self._device_filter < 0:
+                device = self._device_of(role or next(part for part in PARTS if part in self.paths.by_role))
+                if device < 0:
                     return found
                 if all(track.device < 0 for track in found.tracks):
                     self.problems.append(Problem(Severity.WARNING, "The timeline does not distinguish its devices.",
                                                  "Each device shows all of it.", name))  # fmt: skip
-                return found.of_device(self._device_filter)
-        return timeline_of_database(self.database) if self.database is not None else None
+                return found.of_device(device)
+        found = timeline_of_database(self.database) if self.database is not None else None
+        if found is not None:
+            found = believable(found)
+            self.problems += found.problems
+        return found
 
     @cached_property
     def kernels(self) -> Kernels | None:
@@ -224,19 +290,34 @@ class Rank:
             table = self.table(role)
             if table is not None and table.first("Name", "Op Name"):
                 found = kernels_of_table(table)
-                self._report_untimed(found.start, table, found.name.codes)
-                return replace(found, rounded=_rounded_times(table, found.start, *START_NAMES))
+                unplaced = _rounded_times(table, found.start, *START_NAMES)
+                return self._sound(replace(found, unplaced=unplaced), table)
         database = self.database
         if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
-            return kernels_of_database(database)
+            return self._sound(kernels_of_database(database))
         timeline = self.timeline
         return kernels_of_timeline(timeline) if timeline is not None and len(timeline.work) else None
 
-    def _report_untimed(self, times: I64, table: CsvTable, rows: npt.NDArray[Any]) -> None:
-        lost = int((times == INT_MISSING).sum())
-        if lost and len(rows):
-            table.problems.append(Problem(Severity.WARNING, "Kernels without a start.", "Not in sums over time.",
-                                          table.name, count=lost))  # fmt: skip
+    def _sound(self, found: Kernels, table: CsvTable | None = None) -> Kernels:
+        """The kernels, negative durations as missing; reports kernels whose times are missing or cannot be."""
+        negative = (found.duration < 0) & (found.duration != INT_MISSING)
+        if negative.any():
+            found = replace(found, duration=np.where(negative, INT_MISSING, found.duration))
+        for rows, what, done in (
+            (found.start == INT_MISSING, "Kernels without a start.", "They are not in sums over time."),
+            ((found.duration == INT_MISSING) & ~negative, "Kernels without a duration (N/A or empty).", _NO_AVERAGE),
+            (negative, "Kernels of negative duration.", _NO_AVERAGE),
+        ):  # fmt: skip
+            self._report_kernels(found, rows, what, done, table)
+        found, problems = believable_kernels(found, self.timeline)
+        self.problems += problems
+        return found
+
+    def _report_kernels(self, found: Kernels, mask: Mask, what: str, done: str, table: CsvTable | None) -> None:
+        rows = np.flatnonzero(mask)
+        if len(rows):
+            offset = int(table.begin[rows[0]]) if table is not None and len(table.paths) == 1 else -1
+            self.problems.append(Problem(Severity.WARNING, what, done, found.file, offset, count=len(rows)))
 
     @cached_property
     def statistic(self) -> dict[str, Any] | None:
@@ -307,6 +388,29 @@ class Rank:
         return None
 
     @cached_property
+    def iterations(self) -> tuple[str, list[str], I64, I64] | None:
+        """Iterations of a graph (``step_trace_*.csv``): file name, labels, starts and ends (ns); None: none timed."""
+        found = self.columns(
+            "step_trace.csv", ("number", "end"), number=("text", ("Iteration ID",)), model=("text", ("Model ID",)),
+            begin=("time", ("FP Start(us)", "FP Start")), end=("time", ("Iteration End(us)", "Iteration End")),
+            length=("time", ("Iteration Time(us)",)),
+        )  # fmt: skip
+        table = self.table("step_trace.csv")
+        if found is None or table is None:
+            return None
+        begin, end, length = found["begin"], found["end"], found["length"]
+        begin = np.where((length > 0) & (end != INT_MISSING), end - np.maximum(length, 0), begin)
+        rows = np.flatnonzero((begin != INT_MISSING) & (end >= begin))
+        if len(rows) < table.rows:
+            self.problems.append(Problem(Severity.WARNING, "Iterations without a time.", "They are left out.",
+                                         table.name, count=table.rows - len(rows)))  # fmt: skip
+        rows = rows[np.argsort(begin[rows], kind="stable")]
+        names = found["number"].values(rows)
+        if len(set(found["model"].codes[rows].tolist())) > 1:
+            names = [f"{name} of model {model}" for name, model in zip(names, found["model"].values(rows), strict=True)]
+        return (table.name, [name or "?" for name in names], begin[rows], end[rows]) if len(rows) else None
+
+    @cached_property
     def memory(self) -> tuple[str, dict[str, Any]] | None:
         """Memory curves: file name, and component, time (ns), allocated, reserved, active (MB), device."""
         found = self.columns(
@@ -338,6 +442,11 @@ class Rank:
         if found is not None and table is not None:
             file = table.name
             _rounded_times(table, found["allocated"], "Allocation Time(us)")
+            if "Release Time(us)" not in table:
+                # msprof writes the duration alone
+                begin, duration = found["allocated"], found["duration"]
+                known = (begin != INT_MISSING) & (duration != INT_MISSING)
+                found["released"] = np.where(known, begin + np.where(known, duration, 0), INT_MISSING)
         elif self.database is not None and "OP_MEMORY" in self.database.tables:
             database = self.database
             name, size, begin, end, duration = database.columns(
@@ -353,6 +462,21 @@ class Rank:
             self.problems.append(Problem(Severity.WARNING, "Allocations of negative size, or released too early.",
                                          "They are shown as written by the exporter.", file, count=odd))  # fmt: skip
         return file, found
+
+    def _check_clocks(self) -> None:
+        """Reports tables of memory whose times are on another clock than the work of the device."""
+        for found, key in ((self.memory, "time"), (self.allocations, "allocated")):
+            if found is None or self.extent is None:
+                continue
+            times = found[1][key]
+            times = times[(times != INT_MISSING) & (times % _ROUNDED_NS != 0)]
+            recording = Judgement(*self.extent)
+            if len(times) and not recording.near(times).any():
+                apart = abs(int(times.min()) - self.extent[0])
+                self.problems.append(Problem(
+                    Severity.WARNING, f"The times of {found[0]} are {time_words(apart)} from those of the work on the "
+                    "device: it has another clock.", "They are shown as recorded.", found[0], count=len(times),
+                ))  # fmt: skip
 
     @cached_property
     def modules(self) -> tuple[str, dict[str, Any]] | None:
@@ -414,11 +538,17 @@ class Rank:
         found = self._read_or_report(lambda: read_json(path, name), name)
         return found or {}
 
-    @cached_property
+    @property
     def rank(self) -> int | None:
-        """Its rank, from the profiler's files, else the database, else the folder's name; None if unknown."""
-        rank = self.paths.rank_of_file
-        for value in (rank, self.info.get("rank_id"), *self._mapped("rankId"), self.paths.rank_of_folder):
+        """Its rank as stated, else as names suggest it; None if unknown."""
+        return self.named_rank if self.stated_rank is None else self.stated_rank
+
+    @cached_property
+    def stated_rank(self) -> int | None:
+        """Its rank, from the profiler's files, else the database; None if they do not state it."""
+        # the rank of a folder with several devices is not that of each
+        stated = () if self.paths.several else (self.paths.rank_of_file, self.info.get("rank_id"))
+        for value in (*stated, *self._mapped("rankId")):
             if type(value) is int and 0 <= value < 1 << 31:
                 return value
         return None
@@ -426,12 +556,39 @@ class Rank:
     @cached_property
     def device(self) -> int:
         """Device number; -1 if unknown."""
-        devices = self.kernels.other("device").plain if self.kernels is not None else ()
-        found = (*self._mapped("deviceId"), self.paths.device, *(devices if len(devices) == 1 else ()))
+        devices = self._kernel_devices or self._timeline_devices
+        stated, named = (*self._mapped("deviceId"), *(devices if len(devices) == 1 else ())), (self.paths.device,)
+        found = (*named, *stated) if self.paths.several else (*stated, *named)
         return next((value for value in found if type(value) is int and 0 <= value < 1 << 31), -1)
 
     def _mapped(self, column: str) -> list[Any]:
-        return [row[0] for row in self.database.rows("RANK_DEVICE_MAP", column)] if self.database is not None else []
+        """A column of the database's ranks and devices, if it has one row, or one of the worker's device."""
+        rows = self.database.rows("RANK_DEVICE_MAP", column, "deviceId") if self.database is not None else []
+        own = [value for value, device in rows if device == self.paths.device and self.paths.device >= 0]
+        return own or ([value for value, _ in rows] if len(rows) == 1 else [])
+
+    @cached_property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that its files hold the work of, ascending, if there are several in one of them; else empty."""
+        return next((found for found in (self._kernel_devices, self._timeline_devices) if len(found) > 1), ())
+
+    @cached_property
+    def _timeline_devices(self) -> tuple[int, ...]:
+        """The devices that the timeline states for work."""
+        timeline = self.timeline
+        if timeline is None:
+            return ()
+        working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist()
+        return tuple(sorted({timeline.tracks[track].device for track in working} - {-1}))
+
+    @cached_property
+    def _kernel_devices(self) -> tuple[int, ...]:
+        """The devices that the kernels state."""
+        if self.kernels is None:
+            return ()
+        column = self.kernels.other("device")
+        present = np.flatnonzero(np.bincount(column.codes[column.codes >= 0])).tolist()
+        return tuple(sorted({device_number(column.texts[code]) for code in present} - {-1}))
 
     @cached_property
     def chip(self) -> str:

@@ -85,6 +85,34 @@ class CounterSeries(Struct, frozen=True, eq=False):
     device: int = -1
 
 
+class Aside(Struct, frozen=True, eq=False):
+    """Slices that are set aside, in columns of one length: their times cannot be those of the recording.
+
+    Attributes:
+        tracks: The tracks of the timeline.
+        track: int64, index of each slice's track, ascending.
+        name, kind, file_order: As in the timeline.
+        start, end: int64 ns as in the file.
+        away: int64 ns, from the recording back to its start, below 0, or on to its start or end, above; 0: it is far
+            from its launch only.
+    """
+
+    tracks: tuple[Track, ...]
+    track: I64
+    name: I32
+    kind: I32
+    file_order: I64
+    start: I64
+    end: I64
+    away: I64
+
+    def of_device(self, device: int) -> Aside | None:
+        """Those of a device or of no device; None if there are none."""
+        own = np.array([track.device in (-1, device) for track in self.tracks], np.bool_)[self.track]
+        columns = ("track", "name", "kind", "file_order", "start", "end", "away")
+        return replace(self, **{key: getattr(self, key)[own] for key in columns}) if own.any() else None
+
+
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
 
 
@@ -105,7 +133,10 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
         counters: Counters.
+        unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
+        aside: Slices that are set aside; None: none.
+        moved: By device: ns that were added to its times.
         problems: Defects of the file.
     """
 
@@ -128,7 +159,10 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     texts: tuple[str, ...]
     flows: Flows = NO_FLOWS
     counters: tuple[CounterSeries, ...] = ()
+    unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     derived: bool = False
+    aside: Aside | None = None
+    moved: dict[int, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -180,17 +214,22 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         kept &= (devices == device) | serving | ~others
         if kept.all():
             return self
-        kept_slices = kept[self.track]
-        new_row = np.append(np.where(kept_slices, np.cumsum(kept_slices) - 1, -1), -1)
+        return replace(self.part(kept[self.track]), aside=self.aside and self.aside.of_device(device),
+                       counters=tuple(each for each in self.counters if each.device in (-1, device)))  # fmt: skip
+
+    def part(self, kept: Mask) -> Timeline:
+        """The slices of a mask, with the tracks and flows that they leave."""
+        flows = self.flows
+        count = np.bincount(self.track[kept], minlength=len(self.tracks))
+        new_row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept_slices] for key in _COLUMNS}
+        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
         return replace(
-            self, tracks=tuple(track for track, own in zip(self.tracks, kept.tolist(), strict=True) if own),
-            first=np.append(0, np.cumsum(np.diff(self.first)[kept])), **columns,
+            self, tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
+            first=np.append(0, np.cumsum(count[count > 0])), **columns,
             flows=Flows(flows.categories, flows.category[links], flows.from_time[links], flows.to_time[links],
                         from_row[links], to_row[links]),
-            counters=tuple(each for each in self.counters if each.device in (-1, device)),
         )  # fmt: skip
 
     @cached_property

@@ -84,7 +84,7 @@ class _Slice(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     name: Any = ""
     cat: Any = None
     ts: msgspec.Raw = NOTHING
-    dur: msgspec.Raw = msgspec.Raw(b"0")
+    dur: msgspec.Raw = NOTHING
     args: _Args | None = None
 
 
@@ -180,7 +180,7 @@ class SectionEvents(msgspec.Struct, frozen=True, eq=False):
         names, kinds, texts, keys, ids, counters: Values by code.
         columns: Columns of slices, of flow starts and ends, and of samples.
         processes, labels, sorts, threads, thread_sorts: Metadata of processes and tracks.
-        clamped: Number of slices with a negative duration.
+        unmeasured: Indices of slices without a duration, and of those with a negative one.
         tallies, truncated: Defects of the text.
         text_end: Offset of its end.
     """
@@ -198,7 +198,7 @@ class SectionEvents(msgspec.Struct, frozen=True, eq=False):
     sorts: dict[str, float]
     threads: dict[int, str]
     thread_sorts: dict[int, float]
-    clamped: int
+    unmeasured: tuple[I64, I64]
     tallies: dict[str, Tally]
     truncated: bool
     text_end: int
@@ -280,7 +280,9 @@ class _Reader:
         self._threads: dict[int, str] = {}
         self._thread_sorts: dict[int, float] = {}
         self._problems: list[Problem] = []
-        self._clamped = 0
+        self._slices_read = 0
+        #: Indices of slices without a duration, and of those with a negative one.
+        self._unmeasured = (GrowingColumns(), GrowingColumns())
 
     # -- one file
 
@@ -357,7 +359,7 @@ class _Reader:
             state_of(raw.fileno()), list(self._names.codes), list(self._kinds.codes), list(self._texts.codes),
             list(self._keys), list(self._ids), list(self._counters),
             [columns.columns() for columns in self._columns.values()], self._processes, self._labels, self._sorts,
-            self._threads, self._thread_sorts, self._clamped, chunks.tallies, chunks.truncated, raw.tell(),
+            self._threads, self._thread_sorts, self._rows_unmeasured(), chunks.tallies, chunks.truncated, raw.tell(),
         )  # fmt: skip
 
     def _join(self, found: SectionEvents) -> None:
@@ -382,7 +384,9 @@ class _Reader:
         self._sorts |= found.sorts
         self._threads |= {int(tracks[number]): name for number, name in found.threads.items()}
         self._thread_sorts |= {int(tracks[number]): sort_index for number, sort_index in found.thread_sorts.items()}
-        self._clamped += found.clamped
+        for own, rows in zip(self._unmeasured, found.unmeasured, strict=True):
+            own.add(row=rows + self._slices_read)
+        self._slices_read += len(found.columns[0].get("start", ()))
 
     def _read_events(self, chunks: EventChunks[Any]) -> None:
         waiting = 0
@@ -505,12 +509,23 @@ class _Reader:
         if self._lengths:
             durations, self._lengths = numbers_in(b"".join(self._lengths)), []
             start, length = exact_ns(b"".join(waiting.pop(_Slice))), durations.nanoseconds()
-            sound = (start != INT_MISSING) & (length != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
-            self._clamped += int((sound & (length < 0)).sum())
+            sound = (start != INT_MISSING) & (np.abs(start) < _MOST_NS) & (length < _MOST_NS)
+            measured = length >= 0
+            # a missing length is the smallest number
             self._columns[_Slice].add(start=np.where(sound, start, INT_MISSING), end=start + np.maximum(length, 0),
                                       finer=durations.finer())  # fmt: skip
+            if not measured.all():
+                rows = np.flatnonzero(sound & ~measured)
+                missing = length[rows] == INT_MISSING
+                for own, which in zip(self._unmeasured, (missing, ~missing), strict=True):
+                    own.add(row=rows[which] + self._slices_read)
+            self._slices_read += len(start)
         for kind, texts in waiting.items():
             self._columns[kind].add(time=exact_ns(b"".join(texts)))
+
+    def _rows_unmeasured(self) -> tuple[I64, I64]:
+        missing, negative = (own.column("row") for own in self._unmeasured)
+        return missing, negative
 
     # -- the whole
 
@@ -519,13 +534,16 @@ class _Reader:
         slices = self._columns[_Slice]
         columns: dict[str, Any] = {key: slices.take(key, dtype) for key, dtype in _COLUMNS.items()}
         sound = columns["start"] != INT_MISSING
+        missing, negative = self._rows_unmeasured()
+        unmeasured = np.sort(np.concatenate([missing, negative]))
         if not sound.all():
-            self._note(Severity.ERROR, "Slices without a time or a duration.", "They were left out.",
-                       count=int((~sound).sum()))  # fmt: skip
+            self._note(Severity.ERROR, "Slices without a time.", "They were left out.", count=int((~sound).sum()))
             columns = {key: values[sound] for key, values in columns.items()}
-        if self._clamped:
-            self._note(Severity.WARNING, "Slices of negative duration.", "They are shown with length 0.",
-                       count=self._clamped)  # fmt: skip
+            unmeasured = (np.cumsum(sound) - 1)[unmeasured]
+        for rows, what in ((missing, "Slices without a duration."), (negative, "Slices of negative duration.")):
+            if len(rows):
+                self._note(Severity.WARNING, what, "They are shown with length 0 and count in no average.",
+                           count=len(rows))  # fmt: skip
         track = columns.pop("track")
         columns["file_order"] = np.arange(len(track))
         unnamed = self._layers_by_kind(track, columns["kind"])
@@ -556,7 +574,8 @@ class _Reader:
             renumbered[track] if len(track) else track, columns,
             lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered]),
             names=names, kinds=kinds, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self._texts.codes),
-            counters=tuple(self._series()), derived=derived and bool(len(track)), problems=tuple(self._problems),
+            counters=tuple(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
+            problems=tuple(self._problems),
         )  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:

@@ -115,7 +115,7 @@ def findings(query: Query) -> Answer:
     found += [each for rule in RULES_OF_ALL for each in rule.find(ranks, rule)]
     stages = {run.worker.key: stage_of(run) for run in runs}
     found.sort(key=lambda each: -(each.gain or 0))
-    zero = query.profile.epoch_ns
+    zeros = {run.worker.key: run.worker.zero for run in runs}
     scopes = {run.worker.key: run.worker.unit for run in runs}
     rows = []
     for each in found:
@@ -125,6 +125,7 @@ def findings(query: Query) -> Answer:
         unit = scopes.get(each.worker, -1)
         group = query.profile.groups.title(unit) if unit >= 0 else ""
         start, end, name = each.where or (None, None, "")
+        zero = zeros.get(each.worker, query.profile.epoch_ns)
         evidence = {
             "group": group, "lane": None, "start_us": None if start is None else (start - zero) / 1000,
             "duration_us": None if start is None or end is None else (end - start) / 1000, "name": name,
@@ -142,6 +143,7 @@ def findings(query: Query) -> Answer:
     def target(row: int) -> Target | None:
         where, unit = found[row].where, scopes.get(found[row].worker, -1)
         if where is not None:
+            zero = zeros.get(found[row].worker, query.profile.epoch_ns)
             return Target(time=(where[0] - zero, where[1] - zero))
         return Target(scope=Scope(unit)) if unit >= 0 else None
 

@@ -87,16 +87,17 @@ def _facts(selection: ViewSelection, found: Kernels, rows: I64) -> tuple[Fact, .
     return (
         Fact("kernels", "Kernels", len(rows)),
         Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
-        Fact("busy_us", "Busy", covered_time(start, end), "duration"),
+        Fact("busy_us", "Busy", covered_time(start, end) if len(timed) or not len(rows) else None, "duration"),
         Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
         selection.moment_fact("first_start_us", "First start", first),
         selection.moment_fact("last_end_us", "Last end", last),
     )
 
 
-def _sum(lengths: I64) -> int:
-    """Sum of the known lengths, ns."""
-    return int(lengths.sum(where=lengths != INT_MISSING))
+def _sum(lengths: I64) -> int | None:
+    """Sum of the known lengths, ns; None if none of them is known."""
+    known = lengths != INT_MISSING
+    return int(lengths.sum(where=known)) if known.any() or not len(known) else None
 
 
 def _every(selection: ViewSelection, found: Kernels, rows: I64) -> Table:

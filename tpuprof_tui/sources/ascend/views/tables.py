@@ -49,7 +49,7 @@ class ViewSelection(Struct, frozen=True, dict=True):
 
     Attributes:
         run: The worker.
-        zero: Zero of the profile's time line, ns since 1970.
+        zero: Time of the worker's clock at the zero of the profile's time line, ns since 1970.
         window: Selected range, ns since 1970: events that start in it count; None: no range.
         step: Number of the selected step; None: all.
         passing: Masks of the events that pass the filter, one per lane of the worker; None: no filter.
@@ -154,8 +154,6 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], *, filt
         compute: Answers for one worker.
         filtered: Whether the view follows a filter; if not, a note states that.
     """
-    zero = query.profile.epoch_ns
-    window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
     runs = runs_of(query)
     names = _names(runs)
     step, text = query.step, query.filter
@@ -167,6 +165,8 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], *, filt
                     for run in runs if text)  # fmt: skip
 
     def selection_of(run: Run) -> ViewSelection:
+        zero = run.worker.zero
+        window = None if query.range is None else (query.range[0] + zero, query.range[1] + zero)
         if not text or not filtered:
             return ViewSelection(run, zero, window, step)
         ids = run.worker.lanes
@@ -199,7 +199,8 @@ class Sums:
     Attributes:
         index: Group index of each row.
         rows: First row of each group.
-        count, total, least, most: Number of rows of each group; sum, minimum and maximum of their values.
+        count, known: Number of rows of each group, and of those with a value.
+        total, least, most: Sum, minimum and maximum of the values of each group.
         order: Groups by falling total.
     """
 
@@ -211,6 +212,7 @@ class Sums:
         known = values != INT_MISSING
         kept, kept_index = (values, self.index) if known.all() else (values[known], self.index[known])
         self.count = np.bincount(self.index, minlength=groups).astype(np.int64)
+        self.known = self.count if known.all() else np.bincount(kept_index, minlength=groups).astype(np.int64)
         self.total = np.zeros(groups, np.int64)
         np.add.at(self.total, kept_index, kept)
         self.least = np.full(groups, np.iinfo(np.int64).max)
@@ -230,9 +232,10 @@ class Sums:
         """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
         sum_of_all = int(self.total.sum())
-        total = self.total[order]
+        total, known = self.total[order], self.known[order]
         return TIMES, (
-            self.count[order], total, self.least[order], total / np.maximum(self.count[order], 1), self.most[order],
+            self.count[order], total, self.least[order],
+            np.where(known > 0, total / np.maximum(known, 1), np.nan), self.most[order],
             total / sum_of_all if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
 

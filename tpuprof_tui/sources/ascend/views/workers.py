@@ -14,11 +14,19 @@ from ..read.profile import AscendProfile, AscendWorker
 def workers(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
     assert isinstance(profile, AscendProfile)
+    # events that are set aside have no times
+    windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
-               (_device(each),))
+               (_device(each),), window=_window(each) if windows else None, epoch_ns=each.zero,
+               rank_guessed=each.rank.stated_rank is None and each.rank.rank is not None)
         for each in profile.ranks
     )  # fmt: skip
+
+
+def _window(worker: AscendWorker) -> tuple[int, int] | None:
+    extent = worker.rank.extent
+    return None if extent is None else (extent[0] - worker.zero, extent[1] - worker.zero)
 
 
 def _device(worker: AscendWorker) -> dict[str, Any]:

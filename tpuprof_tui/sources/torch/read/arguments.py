@@ -85,6 +85,11 @@ class Arguments(Struct, frozen=True, eq=False):
                     index -= 1
         return begin
 
+    def offset_of_number(self, number: int) -> int:
+        """Offset of the complete event of a number; that of its chunk if the file cannot be read any more."""
+        chunk = bisect_right(self.first, number) - 1
+        return self.offset_of(chunk, "X", number - self.first[chunk])
+
     def columns(self, *wanted: tuple[Any, I64]) -> Iterator[list[list[tuple[Any, ...]]]]:
         """Values of arguments of events, as a column for each field of a struct; one chunk of text at a time.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from .categories import Kind
@@ -24,6 +25,10 @@ Mask = npt.NDArray[np.bool_]
 COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
 #: Names of host events that communicate.
 COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
+#: Calls that start work on a device, each of which is recorded; setting memory often is not.
+LAUNCHING: Final = re.compile(r"(?:cuda|cu|hip)(?:\w*Launch\w*Kernel|GraphLaunch|Memcpy)|(?:ur|pi)EnqueueKernelLaunch")
+GRAPHS: Final = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
+_CAPTURES: Final = re.compile(r"(?:cuda|cu|hip)Stream(Begin|End)Capture")
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
 _NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
@@ -67,6 +72,42 @@ class Launchers:
         correlation, external = self._trace.correlation[self.calls], self._trace.external[self.calls]
         both = (correlation != INT_MISSING) & (external != INT_MISSING)
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
+
+    @cached_property
+    def launches(self) -> tuple[I64, Mask]:
+        """Rows of the calls that started work on a device, and the mask of those whose work was not recorded.
+
+        What is launched while a graph is captured runs when the graph is replayed: that is no launch.
+        """
+        trace = self._trace
+        rows = self.calls[trace.named(LAUNCHING.match)[self.calls] & (trace.correlation[self.calls] != INT_MISSING)]
+        recorded = trace.correlation[trace.work_rows]
+        if trace.aside is not None:
+            recorded = np.concatenate([recorded, trace.aside.correlation])
+        lacking = lookup(np.sort(recorded), trace.correlation[rows]) < 0
+        if lacking.any():
+            lacking &= ~(captured := lacking & self._capturing(rows))
+            rows, lacking = rows[~captured], lacking[~captured]
+        return rows, lacking
+
+    def _capturing(self, rows: I64) -> Mask:
+        """Mask of the calls during which a thread of their process captures a graph."""
+        trace = self._trace
+        found = np.zeros(len(rows), np.bool_)
+        borders = self.calls[trace.named(_CAPTURES.match)[self.calls]]
+        begins = trace.named(lambda name: (match := _CAPTURES.match(name)) and match[1] == "Begin")[borders]
+        processes = [pid for pid, _ in trace.threads]
+        process = np.array([processes.index(pid) for pid in processes], np.int64)
+        for number in np.unique(process[trace.thread_of(borders)]).tolist():
+            own = process[trace.thread_of(borders)] == number
+            time = np.where(begins[own], trace.start[borders[own]], trace.end[borders[own]])
+            order = np.argsort(time, kind="stable")
+            open_captures = np.append(0, np.cumsum(np.where(begins[own][order], 1, -1)))
+            # an end without a begin: it began before the recording
+            open_captures -= min(int(open_captures.min()), 0)
+            of_process = process[trace.thread_of(rows)] == number
+            found[of_process] = open_captures[np.searchsorted(time[order], trace.start[rows[of_process]])] > 0
+        return found
 
     def rows_by_external_id(self, ids: I64) -> I64:
         """Row of the operator or annotation with each External id; -1 if none."""
@@ -115,3 +156,22 @@ class Launchers:
             launched = self.of_work >= 0
             found[launched] |= self.has_collective_name[self.of_work[launched]]
         return np.asarray(self.kernels & found)
+
+
+def unrecorded(trace: Trace) -> Iterator[tuple[str, int, int]]:
+    """Launches whose work was not recorded, of graphs and others: a sentence, their number, and the number of all."""
+    rows, lacking = trace.launchers.launches
+    of_graphs = trace.named(GRAPHS.match)[rows]
+    for which, word in ((of_graphs, "graph launches"), (~of_graphs, "launches")):
+        count, every = int((which & lacking).sum()), int(which.sum())
+        if count:
+            have = "have" if count > 1 else "has"
+            yield f"{count:,} of {every:,} {word} {have} no recorded work; idle is not known.", count, every
+
+
+def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
+    """Problems of `unrecorded` launches."""
+    for text, count, every in unrecorded(trace):
+        yield Problem(Severity.WARNING, text, "The recorder's buffers were full, or another profiler had the device: "
+                      "record alone, fewer steps at a time.", file=trace.path.name, count=count, lost=count,
+                      launches=every)  # fmt: skip

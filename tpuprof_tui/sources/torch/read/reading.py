@@ -34,11 +34,12 @@ from tpuprof_tui.sources.chrome.sections import (
     sections_of,
     state_of,
 )
-from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, text_of_times
+from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number, text_of_times
 from tpuprof_tui.sources.source import Part
 
 from . import events as ev
 from .arguments import Arguments
+from .believable import Recording, believable
 from .categories import KINDS, Kind
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
@@ -109,14 +110,16 @@ def _read(
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
-        return trace
+        return believable(trace)[0]
     if part is None:
         raise refusal(path, text)
     first = _Reader(path, raw, progress, first_pass_filter)
-    window = window_of(first.trace(), part)
+    outline, recording = believable(first.trace())
+    window = window_of(outline, part)
     raw.seek(0)
     # as many events as fit into memory
-    return _Reader(path, raw, progress, window, most=int(first.count * fitting_share(text))).trace()
+    reader = _Reader(path, raw, progress, window, most=int(first.count * fitting_share(text)), recording=recording)
+    return believable(reader.trace(), recording)[0]
 
 
 @contextmanager
@@ -134,6 +137,7 @@ def _no_collection() -> Iterator[None]:
 #: Defects of events that could be decoded: severity, message, and what was done.
 _DEFECTS: Final = {
     "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
+    "range": (Severity.ERROR, "Events whose time or duration is out of range: beyond 2^62 ns.", "They were left out."),
     "phases": (Severity.ERROR, "Events of a phase (ph) that PyTorch does not write.", "They were left out."),
     "below": (Severity.WARNING, "Events of negative duration.", "They are shown with length 0."),
     "beyond": (Severity.WARNING, "Ids, addresses or sizes beyond int64.",
@@ -155,12 +159,15 @@ class _Reader:
         event_filter: Selects the events to keep; None: all.
         most: Most events that fit into memory.
         section: The section of the file to read; None: the whole file.
+        recording: When the whole file was recorded, if that is known: its zero is within it.
     """
 
     def __init__(
         self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None,
         event_filter: EventFilter | None = None, most: int = MOST_NS, section: Section | None = None,
+        recording: Recording | None = None,
     ) -> None:  # fmt: skip
+        self._recording = recording
         self._filter, self._kept_count, self._most = event_filter, 0, most
         self._marks_step = np.zeros(0, np.bool_)
         self._earliest: list[int] = []
@@ -387,7 +394,8 @@ class _Reader:
             if each.args is not None and isinstance(each.args.name, str):
                 if each.name == "process_name":
                     self._process_names[str(each.pid)] = each.args.name
-                elif each.name == "thread_name":
+                # streams are named by their number; a host thread may have the process and thread id of one
+                elif each.name == "thread_name" and not each.args.name.startswith("stream "):
                     self._thread_names[str(each.pid), str(each.tid)] = each.args.name
 
     def _add_counts(self, events: list[ev.CounterSample]) -> None:
@@ -442,19 +450,33 @@ class _Reader:
         self._count_complete_defects("below", below, first)
         length[below] = 0
         columns: dict[str, npt.NDArray[Any]] = {
-            "start": start, "end": start + length, "file_order": np.arange(first, first + len(start), dtype=np.int32),
+            # no difference of two of them is beyond int64
+            "start": start, "end": np.minimum(start + length, MOST_NS),
+            "file_order": np.arange(first, first + len(start), dtype=np.int32),
             **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
         }  # fmt: skip
         # ids of Python frames join nothing
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
         kept = (start != INT_MISSING) & (length != INT_MISSING)
-        self._count_complete_defects("untimed", ~kept, first)
+        if not kept.all():
+            self._count_untimed(first, (waiting["start"], start), (waiting["length"], length))
         if self._filter is not None:
             kept &= self._filtered(self._filter, columns, kept)
         everything = bool(kept.all())
         self._events.add(**columns if everything else {key: values[kept] for key, values in columns.items()})
         return None if everything else kept
+
+    def _count_untimed(self, first: int, *times: tuple[list[bytes], I64]) -> None:
+        """Counts events without a time or a duration, and apart from them those where it is a number out of range."""
+        missing, beyond = (np.zeros(len(times[0][1]), np.bool_) for _ in range(2))
+        for joined, values in times:
+            texts = b"".join(joined).split(b",")
+            for row in np.flatnonzero(values == INT_MISSING).tolist():
+                missing[row] = True
+                beyond[row] |= is_number(texts[row])
+        self._count_complete_defects("range", beyond, first)
+        self._count_complete_defects("untimed", missing & ~beyond, first)
 
     def _filtered(
         self, event_filter: EventFilter, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
@@ -463,7 +485,7 @@ class _Reader:
         if len(self._names) > len(self._marks_step):
             new = [marks_step(name) for name in islice(self._names, len(self._marks_step), None)]
             self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
-        self._earliest.append(int(columns["start"][sound].min(initial=MOST_NS)))
+        self._earliest.append(int(self._near(columns["start"][sound]).min(initial=MOST_NS)))
         kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],
                                     columns["correlation"], self._marks_step[columns["name"]])  # fmt: skip
         self._kept_count += int(kept.sum())
@@ -479,7 +501,7 @@ class _Reader:
         time = self._memory.take("time")
         timed = time != INT_MISSING
         file_order = parts.take("file_order", np.int32)
-        earliest = [int(values.min()) for values in (start, time[timed]) if len(values)]
+        earliest = [int(near.min()) for times in (start, time[timed]) if len(near := self._near(times))]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero
         end -= zero
@@ -515,6 +537,10 @@ class _Reader:
             counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
             problems=problems, arguments=arguments,
         )  # fmt: skip
+
+    def _near(self, times: I64) -> I64:
+        """Those of some times of the file that can be of the recording, as far as that is known yet."""
+        return times if self._recording is None else times[self._recording.near(times)]
 
     def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
         columns = {key: self._memory.take(key) for key in _MEMORY}
@@ -559,7 +585,9 @@ class _Reader:
         found += chunks.problems(name)
         for key, (count, spot) in self._defects.items():
             severity, message, done = _DEFECTS[key]
-            found.append(Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count))
+            lost, repaired = (count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
+            found.append(Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count,
+                                 lost=lost, repaired=repaired))  # fmt: skip
         return found
 
 

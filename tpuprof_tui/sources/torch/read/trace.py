@@ -18,6 +18,7 @@ from .arguments import Arguments
 from .categories import Kind
 from .deferred import FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
+from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
 
 
@@ -59,6 +60,32 @@ class CounterSeries(Struct, frozen=True, eq=False):
     value: F64
 
 
+class Aside(Struct, frozen=True, eq=False):
+    """Events that are set aside, in columns of one length: their times cannot be those of the recording.
+
+    Attributes:
+        thread: int32, index in ``Trace.threads``, ascending.
+        name, kind, category, file_order, correlation, external: As in the trace.
+        start, end: int64 ns as in the file.
+        away: int64 ns, from the recording back to its start, below 0, or on to its start or end, above; 0: it is far
+            from its launch only.
+    """
+
+    thread: I32
+    name: I32
+    kind: npt.NDArray[np.int8]
+    category: npt.NDArray[np.int16]
+    file_order: I64
+    correlation: I64
+    external: I64
+    start: I64
+    end: I64
+    away: I64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
 class Trace(Struct, frozen=True, eq=False, dict=True):
     """Contents of one file. Events are in columns of one length, by thread, within a thread in nesting order.
 
@@ -84,6 +111,9 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
+        aside: Events that are set aside; None: none.
+        part: What the file says of whose events these are, if several ranks are merged into it.
+        file_threads: ``threads`` as the file writes them; empty: the same.
     """
 
     path: Path
@@ -111,6 +141,9 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
     arguments: Arguments
+    aside: Aside | None = None
+    part: str = ""
+    file_threads: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -133,6 +166,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         if bool((ids[1:] == ids[:-1]).any()):
             order = np.lexsort((self.file_order[calls], self.start[calls], self.correlation[calls]))
         return lookup(ids, wanted, calls[order])
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Device work that overlaps the next of its stream."""
+        return overlaps_of(self)
 
     @cached_property
     def launchers(self) -> Launchers:
@@ -198,7 +236,9 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
         A flow's end belongs to the operator that starts at its time.
         """
-        begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
+        begins, ids, lanes, times = flow_ends_of(
+            self.arguments if self.has_flows else None, self.file_threads or self.threads, self.zero_ns
+        )
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # rows are by thread, then start: of operators that begin together the first is found
         row_of_end = np.full(len(times), -1, np.int64)

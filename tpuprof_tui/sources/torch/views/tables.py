@@ -14,8 +14,9 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
-from ..vocabulary import DEVICE, MODULES
-from .run import ViewSelection, runs_of, selection_of, workers_of
+from ..read.launchers import unrecorded
+from ..vocabulary import DEVICE, MEMORY, MODULES
+from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 
 I64 = npt.NDArray[np.int64]
 _NO_STREAM: Final = "These figures are of device streams, and the scope has none: choose the rank or a GPU."
@@ -29,14 +30,27 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: 
         compute: Answers for one worker.
         needs: Capability that the view requires; if the profile lacks it, the answer states what to record.
     """
-    found = [(run.worker.key, compute(selection_of(query, run))) for run in runs_of(query)]
-    if needs and not query.profile.has(needs):
+    found, called = [], False
+    for run in runs_of(query):
+        answer, called = compute(selection_of(query, run)), called or len(run.calls) > 0
+        found.append((run.worker.key, answer if needs == MEMORY else _with_unrecorded(run, answer)))
+    if needs == DEVICE and called and not query.profile.has(DEVICE):
+        # with calls of the runtime the device's activity was asked for
+        lacking = Missing("There is no device work in this trace, although calls of the runtime are recorded.")
+        found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
+    elif needs and not query.profile.has(needs):
         capability = query.vocabulary.capability(needs)
         assert capability is not None
         lacking = Missing(f"There is no {capability.title} in this trace." if needs != MODULES else
                           "There are no nn.Modules in this trace.", capability.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
     return stack_workers(found, [worker.group for worker in workers_of(query)])
+
+
+def _with_unrecorded(run: Run, answer: Answer) -> Answer:
+    """The answer, saying which launches it knows no work of."""
+    lacking = tuple(Missing(text) for text, *_ in unrecorded(run.trace))
+    return replace(answer, missing=(*answer.missing, *lacking)) if lacking else answer
 
 
 def per_worker(needs: str = "") -> Callable[[Callable[[ViewSelection], Answer]], Callable[[Query], Answer]]:

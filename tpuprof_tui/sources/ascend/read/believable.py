@@ -1,0 +1,185 @@
+"""Sets slices and kernels aside whose times cannot be those of their recording, and corrects clocks of devices.
+
+What is left is a timeline as if the others had not been recorded, so that whatever is computed from it excludes them.
+They stay in `Timeline.aside`, for the table of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.impossible_times import (
+    DeviceEvents,
+    Judgement,
+    away_words,
+    judged,
+    plausible,
+    shifted,
+    time_text,
+    time_words,
+)
+
+from .categories import Layer
+from .kernels import Kernels
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+_DEVICE_LAYERS: Final = (Layer.STREAM, Layer.COMMUNICATION, Layer.PLANE, Layer.OVERLAP)
+SET_ASIDE: Final = "Set aside: in the table of events, in no figure and no picture."
+
+
+def believable(timeline: Timeline) -> Timeline:
+    """The timeline without what cannot be of its recording."""
+    if not len(timeline):
+        return timeline
+    launched = _launched(timeline)
+    known = launched != INT_MISSING
+    if plausible(timeline.start, timeline.end, timeline.start[known] - launched[known]) and not _far_samples(timeline):
+        return timeline
+    on_device = np.array([track.layer in _DEVICE_LAYERS for track in timeline.tracks], np.bool_)[timeline.track]
+    rows = np.flatnonzero(on_device)
+    devices = np.array([track.device for track in timeline.tracks], np.int64)[timeline.track[rows]]
+    found = judged(timeline.start, timeline.end, DeviceEvents(rows, devices, launched[rows]))
+    problems = [*timeline.problems, *_problems(timeline.file, found)]
+    start, end, to_time = timeline.start.copy(), timeline.end.copy(), timeline.flows.to_time.copy()
+    ends = np.append(devices, -1)[np.append(np.cumsum(on_device) - 1, len(rows))]
+    for device, shift in found.moved.items():
+        moved = rows[devices == device]
+        start[moved], end[moved] = shifted(start[moved], shift), shifted(end[moved], shift)
+        target = timeline.flows.to_row
+        of_device = (target >= 0) & np.append(on_device, False)[target] & (ends[target] == device)
+        to_time[of_device] = shifted(to_time[of_device], shift)
+    aside = _aside(timeline, found, start, end)
+    counters = []
+    lost = 0
+    for each in timeline.counters:
+        near = found.near(each.times)
+        lost += int((~near).sum())
+        if near.any():
+            counters.append(replace(each, times=each.times[near], values=each.values[near]))
+    if lost:
+        problems.append(Problem(Severity.ERROR, "Counter samples whose times cannot be of this recording.",
+                                "They were left out.", timeline.file, count=lost, lost=lost))  # fmt: skip
+    kept = np.ones(len(timeline), np.bool_)
+    kept[found.far] = False
+    whole = replace(timeline, start=start, end=end, flows=replace(timeline.flows, to_time=to_time), aside=aside,
+                    counters=tuple(counters), moved=found.moved, problems=tuple(problems))  # fmt: skip
+    return whole.part(kept)
+
+
+def _launched(timeline: Timeline) -> I64:
+    """When each slice was launched, ns; missing where no flow tells."""
+    flows = timeline.flows
+    found = np.full(len(timeline), INT_MISSING)
+    for category in (ASYNC_NPU, HOST_TO_DEVICE):
+        links = flows.of(category)
+        links = links[flows.to_row[links] >= 0]
+        found[flows.to_row[links]] = flows.from_time[links]
+    return found
+
+
+def _far_samples(timeline: Timeline) -> bool:
+    recording = Judgement(int(timeline.start.min()), int(timeline.end.max()))
+    return not all(recording.near(each.times[[0, -1]]).all() for each in timeline.counters)
+
+
+def _aside(timeline: Timeline, found: Judgement, start: I64, end: I64) -> Aside | None:
+    far = found.far
+    if not len(far):
+        return None
+    away = np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far]
+    return Aside(timeline.tracks, timeline.track[far], timeline.name[far], timeline.kind[far], timeline.file_order[far],
+                 timeline.start[far], timeline.end[far], away)  # fmt: skip
+
+
+def _problems(file: str, found: Judgement) -> Iterator[Problem]:
+    for device, shift in found.moved.items():
+        name = "the NPU" if device < 0 else f"NPU {device}"
+        word = "behind" if shift > 0 else "ahead of"
+        how = "its first task was laid at the host's first slice, for no launch is known" if device in found.guessed \
+            else "by the launches of its tasks, so that they run after them"  # fmt: skip
+        yield Problem(Severity.WARNING, f"The clock of {name} is {time_words(abs(shift))} {word} the host's.",
+                      f"Its times were moved {how}.", file)  # fmt: skip
+    if found.apart:
+        yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(found.apart)}, much longer than before "
+                      "and after.", "Figures count that time. --range shows one part.", file)  # fmt: skip
+
+
+def aside_problem(aside: Aside, rows: I64, file: str, group: int, label: str, title: str) -> Problem:
+    """The problem of set aside slices of one track.
+
+    Args:
+        aside: All set aside slices.
+        rows: Those of the track, not empty.
+        file: Name of the file.
+        group, label: The lane that holds them.
+        title: The lane that they were recorded for.
+    """
+    first, count = rows[0], len(rows)
+    start, end = int(aside.start[first]), int(aside.end[first])
+    events = f"Events of {title} have impossible times, the first" if count > 1 else (
+        f"An event of {title} has an impossible time")  # fmt: skip
+    return Problem(
+        Severity.ERROR, f"{events}: ts {time_text(start)}, {away_words(int(aside.away[first]), end - start)}.",
+        SET_ASIDE, file, group=group, lane=label, count=count, lost=count, rows=np.arange(count, dtype=np.int64),
+    )  # fmt: skip
+
+
+def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Kernels, list[Problem]]:
+    """Kernels of a table on the clock of the timeline, without times that cannot be of their recording.
+
+    Kernels whose times are not believed stay in the table, but nothing over time uses them.
+    """
+    rows = np.flatnonzero(kernels.timed)
+    if not len(rows):
+        return kernels, []
+    start, end = kernels.start[rows], kernels.end[rows]
+    found = judged(start, end)
+    problems = []
+    unplaced = np.zeros(len(kernels), np.bool_) if kernels.unplaced is None else kernels.unplaced.copy()
+    if len(found.far):
+        first = found.far[0]
+        away = int(start[first]) - found.low
+        away = away if away < 0 else max(int(end[first]) - found.high, 0)
+        what = away_words(away, int(end[first] - start[first]))
+        problems.append(Problem(
+            Severity.ERROR, f"Kernels with impossible times, the first: start {time_text(int(start[first]))}, {what}.",
+            "They are in the table, and in no figure over time.", kernels.file, count=len(found.far),
+            lost=len(found.far)))  # fmt: skip
+        unplaced[rows[found.far]] = True
+        kernels = replace(kernels, unplaced=unplaced)
+    work = timeline.work if timeline is not None else rows[:0]
+    if timeline is None or not len(work):
+        return kernels, problems
+    low, high = int(timeline.start[work].min()), int(timeline.end[work].max())
+    if Judgement(low, high).near(np.array([found.low, found.high])).any():
+        return kernels, problems
+    apart = found.low - low
+    what = (
+        f"The times of {kernels.file} and {timeline.file} are {time_words(abs(apart))} apart: they have other clocks."
+    )
+    if _same_work(kernels, timeline):
+        problems.append(Problem(Severity.WARNING, what, "Its kernels were moved to the clock of the timeline, as they "
+                                "are the same in the same order.", kernels.file))  # fmt: skip
+        placed = (kernels.start != INT_MISSING) & ~unplaced
+        return replace(kernels, start=np.where(placed, kernels.start - apart, kernels.start)), problems
+    problems.append(Problem(Severity.WARNING, what, "Its kernels are joined with no slice, and are in no figure over "
+                            "time.", kernels.file, count=len(rows)))  # fmt: skip
+    return replace(kernels, unplaced=np.ones(len(kernels), np.bool_)), problems
+
+
+def _same_work(kernels: Kernels, timeline: Timeline) -> bool:
+    """Whether kernels and slices have the same names in the order of their starts."""
+    rows = np.flatnonzero(kernels.timed)
+    rows = rows[np.argsort(kernels.start[rows], kind="stable")]
+    work = timeline.work
+    return len(rows) == len(work) and kernels.name.values(rows) == [
+        timeline.names[code] for code in timeline.name[work].tolist()
+    ]

@@ -1,0 +1,281 @@
+"""Finds events whose times cannot be those of the recording, by differences of times alone.
+
+The *recording* is the part of the time line that holds more than half of the events and has nothing around it: every
+other event is further from it than the larger of 1 s and ten times its length. Those others, and events that begin in
+it but end as far behind it, are *far*. Two kinds of events are not: device events whose clock differs as a whole from
+the host's, because launches tell by how much to move them, and a large part of all events less than an hour away,
+because programs pause.
+
+A recording without such events costs a few passes over the starts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct, field
+
+from tpuprof_tui.model import INT_MISSING
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+#: Events nearer than this, or than ``_SPANS`` lengths of the recording, belong to it.
+_LEAST_NS: Final = 10**9
+_SPANS: Final = 10
+#: The same for the end of an event that begins in the recording: a call that waits for long may be all that lasts.
+_LEAST_LENGTH_NS: Final = 60 * 10**9
+#: A part of at least this share of all events (1 in 4), less than this away, is the recording after a pause.
+_LARGE: Final = 4
+_PAUSE_NS: Final = 3600 * 10**9
+#: Fewest events that prove another clock.
+_FEW: Final = 2
+#: Times are clipped to this, so that differences stay within int64.
+_MOST: Final = 1 << 62
+_ROWS: Final = 1 << 20
+#: Words for long times: ns, word, decimals. A unit is used from two of it on.
+_UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), (3_600 * 10**9, "hours", 1),
+                 (10**9, "s", 3))  # fmt: skip
+
+
+class DeviceEvents(Struct, frozen=True, eq=False):
+    """Which of the events ran on a device; columns of one length.
+
+    Attributes:
+        rows: int64, their indices.
+        clock: Number of the clock that timed each: of its device.
+        launched: int64 ns, when the host launched each; ``INT_MISSING`` if that is not known.
+    """
+
+    rows: I64
+    clock: npt.NDArray[np.integer]
+    launched: I64
+
+    def delays(self, start: I64) -> I64:
+        """Times in ns from launch to start, of the events whose launch is known."""
+        known = self.launched != INT_MISSING
+        return np.asarray(start[self.rows[known]] - self.launched[known])
+
+
+class Judgement(Struct, frozen=True, eq=False):
+    """What is wrong with the times of some events.
+
+    Attributes:
+        low, high: The recording, ns: from its first start to its last end.
+        far: int64, ascending: indices of the events that cannot belong to it.
+        moved: By clock of a device: ns to add to all of its events.
+        guessed: The moved clocks whose launches are not known: their first event was laid at the host's first.
+        apart: ns between two parts of the recording that would be far if they were small; 0: there are none.
+    """
+
+    low: int
+    high: int
+    far: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    moved: dict[int, int] = field(default_factory=dict)
+    guessed: frozenset[int] = frozenset()
+    apart: int = 0
+
+    def near(self, times: I64) -> Mask:
+        """Mask of times that are not far from the recording, for instants beside the events."""
+        limit = _limit(self.high - self.low)
+        return np.asarray((times >= max(self.low - limit, -_MOST)) & (times <= min(self.high + limit, _MOST)))
+
+
+def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgement:
+    """Finds the events that cannot belong to their recording, and the device clocks to correct. O(n log n) at most.
+
+    Args:
+        start, end: ns, starts of at most 2^62, no end before its start; of all lanes, in any order.
+        device: Which events are the device's; None: none is known to be.
+    """
+    if not len(start):
+        return Judgement(0, 0)
+    delays = start[:0] if device is None else device.delays(start)
+    if plausible(start, end, delays):
+        return Judgement(int(start.min()), int(end.max()))
+    start, end = start.copy(), np.minimum(end, _MOST)
+    kept = np.ones(len(start), np.bool_)
+    moved: dict[int, int] = {}
+    guessed: set[int] = set()
+    if device is not None:
+        host = kept.copy()
+        host[device.rows] = False
+        _correct_clocks(start, end, host, device, moved, guessed)
+        kept[_far_from_launch(start, end, host, device)] = False
+    low, high, inside = _recording(start[kept], end[kept])
+    apart = _apart(start[kept][inside], end[kept][inside])
+    kept[kept] = inside
+    return Judgement(low, high, np.flatnonzero(~kept), moved, frozenset(guessed), apart)
+
+
+def _correct_clocks(
+    start: I64, end: I64, host: Mask, device: DeviceEvents, moved: dict[int, int], guessed: set[int]
+) -> None:  # fmt: skip
+    """Moves the events of devices whose clock differs as a whole from the host's, in place."""
+    if not host.any():
+        return
+    low, high, _ = _recording(start[host], end[host])
+    for clock in np.unique(device.clock).tolist():
+        of_clock = device.clock == clock
+        rows = device.rows[of_clock]
+        shift = _shift_by_launches(start[rows], device.launched[of_clock], high - low)
+        if shift is None:
+            begin, until, _ = _recording(start[rows], end[rows])
+            limit = _limit(max(high - low, until - begin))
+            if until + limit < low or high + limit < begin:
+                shift = low - begin
+                guessed.add(clock)
+        if shift:
+            moved[clock] = shift
+            start[rows], end[rows] = shifted(start[rows], shift), shifted(end[rows], shift)
+
+
+def shifted(times: I64, shift: int) -> I64:
+    """Times moved by some ns, without overflow: those beyond 2^62 become that."""
+    last = (1 << 63) - 1
+    return np.clip(times, max(-_MOST - shift, -last), min(_MOST - shift, last)) + shift
+
+
+def _shift_by_launches(start: I64, launched: I64, span: int) -> int | None:
+    """Time in ns to add to the events of a device, 0 if their clock is the host's or only some are wrong.
+
+    None: too few launches are known, but the events are distinct.
+    """
+    known = launched != INT_MISSING
+    delay = np.sort(start[known] - launched[known])
+    if not _mostly_distinct(start):
+        return 0
+    if len(delay) < _FEW:
+        return None if not len(delay) else 0
+    middle = int(delay[len(delay) // 2])
+    limit = _limit(span)
+    if -_LEAST_NS <= middle <= limit:
+        return 0
+    agreeing = delay[slice(*np.searchsorted(delay, (middle - limit, middle + limit)))]
+    sound = int(((delay >= -_LEAST_NS) & (delay <= limit)).sum())
+    if 2 * len(agreeing) <= len(delay) or 10 * sound > len(delay):
+        return 0
+    # nothing runs before it was launched, but for a few
+    return -int(agreeing[len(agreeing) // 100])
+
+
+def _mostly_distinct(start: I64) -> bool:
+    """Whether most events begin at times of their own, as clocks tell them; those of damaged events are often equal."""
+    return len(start) >= _FEW and 2 * len(np.unique(start)) > len(start)
+
+
+def _far_from_launch(start: I64, end: I64, host: Mask, device: DeviceEvents) -> I64:
+    """Indices of device events too far from their launch, as far as launches are within the host's recording."""
+    known = device.launched != INT_MISSING
+    if not known.any() or not host.any():
+        return device.rows[:0]
+    low, high, _ = _recording(start[host], end[host])
+    rows, launched = device.rows[known], device.launched[known]
+    limit = _limit(max(high - low, _length_of_near(start[rows], low, high)))
+    far: I64 = rows[(launched >= low) & (launched <= high) & (np.abs(start[rows] - launched) > limit)]
+    return far
+
+
+def _length_of_near(start: I64, low: int, high: int) -> int:
+    """Length of the recording with those device events that are near to the host's."""
+    limit = _limit(high - low)
+    near = start[(start >= max(low - limit, -_MOST)) & (start <= min(high + limit, _MOST))]
+    return max(high, int(near.max(initial=high))) - min(low, int(near.min(initial=low)))
+
+
+def _recording(start: I64, end: I64) -> tuple[int, int, Mask]:
+    """First start and last end of the recording that events belong to, and the mask of those that do."""
+    ordered = np.sort(start)
+    count = len(ordered)
+    # the closest more than half of the events belong to it
+    more = count // 2
+    closest = int((ordered[more:] - ordered[: count - more]).argmin())
+    low, high = int(ordered[closest]), int(ordered[closest + more])
+    limit = _limit(high - low)
+    while True:
+        first = np.searchsorted(ordered, max(low - limit, -_MOST))
+        behind = np.searchsorted(ordered, min(high + limit, _MOST), side="right")
+        begin, last = int(ordered[first]), int(ordered[behind - 1])
+        inside = (start >= begin) & (start <= last)
+        # what lasts much longer than all the rest is not believed to the end
+        bound = min(last + max(_LEAST_LENGTH_NS, _SPANS * (last - begin)), _MOST)
+        ending = inside & (end <= bound)
+        until = max(last, int(end[ending].max(initial=last)))
+        if (begin, until) != (low, high):
+            low, high, limit = begin, until, _limit(until - begin)
+        elif limit < _PAUSE_NS and _LARGE * _count_within(ordered, low, high, _PAUSE_NS) >= count + _LARGE * (
+            behind - first
+        ):
+            limit = _PAUSE_NS
+        else:
+            break
+    if 2 * int(ending.sum()) < int(inside.sum()):
+        return low, int(end[inside].max()), inside
+    return low, high, ending
+
+
+def _count_within(ordered: I64, low: int, high: int, limit: int) -> int:
+    """Number of starts no further than ``limit`` from a range."""
+    first = np.searchsorted(ordered, max(low - limit, -_MOST))
+    return int(np.searchsorted(ordered, min(high + limit, _MOST), side="right") - first)
+
+
+def _limit(span: int) -> int:
+    return max(_LEAST_NS, _SPANS * span)
+
+
+def plausible(start: I64, end: I64, delays: I64) -> bool:
+    """Whether no event can be far and no clock differ, by the shares of coarse cells of the time line: fast.
+
+    A recording with events further off than ten times its length lies within 4 of at least 16 cells.
+
+    Args:
+        start, end: ns, of at least one event.
+        delays: ns from launch to start of device events, where known.
+    """
+    low, high = int(start.min()), int(start.max())
+    if int(end.max()) > high + max(_LEAST_LENGTH_NS, _SPANS * (high - low)):
+        return False
+    if int(delays.max(initial=0)) > _LEAST_NS or int(delays.min(initial=0)) < -_LEAST_NS:
+        return False
+    if high - low <= _LEAST_NS:
+        return True
+    width = ((high - low) >> 5).bit_length()
+    counts = np.zeros(32, np.int64)
+    for row in range(0, len(start), _ROWS):
+        counts += np.bincount((start[row : row + _ROWS] - low) >> width, minlength=32)
+    cells = counts[: ((high - low) >> width) + 1]
+    four = int(np.convolve(cells, np.ones(4, np.int64)).max())
+    return 2 * four <= len(start) and 2 * int(np.count_nonzero(cells)) >= len(cells)
+
+
+def _apart(start: I64, end: I64) -> int:
+    """Longest pause in ns, if the parts before and after it are as far from each other as far events are; else 0."""
+    if int(np.diff(np.sort(start)).max(initial=0)) <= _LEAST_NS:
+        return 0
+    order = np.argsort(start)
+    begins, reach = start[order], np.maximum.accumulate(end[order])
+    pauses = begins[1:] - reach[:-1]
+    after = int(pauses.argmax()) + 1
+    longest, span = int(pauses[after - 1]), max(int(reach[after - 1] - begins[0]), int(reach[-1] - begins[after]))
+    return longest if longest > _limit(span) else 0
+
+
+def away_words(away: int, length: int) -> str:
+    """How far an event is from the recording: ns back to its start (below 0), on to its start or end, or 0: unknown."""
+    if away > 0 and length >= away:
+        return f"an end {time_words(away)} after the rest"
+    return f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
+
+
+def time_text(ns: int) -> str:
+    """A time of the file in us, as it stands there, but for zeros at its end."""
+    whole, part = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{part:03}'.rstrip('0').rstrip('.')}"
+
+
+def time_words(ns: int) -> str:
+    """A long time in the largest unit of which it holds two: 53.9 years."""
+    unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
+    return f"{ns / unit:,.{decimals}f} {word}"

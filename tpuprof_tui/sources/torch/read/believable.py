@@ -1,0 +1,232 @@
+"""Sets events of a trace aside whose times cannot be those of its recording, and corrects clocks of devices.
+
+What is left is a trace as if the others had not been recorded, so that whatever is computed from it excludes them. They
+stay in `Trace.aside`, for the table of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.lane import select_rows
+from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, plausible, shifted
+from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+
+from .categories import ON_DEVICE, Kind
+from .trace import Aside, Trace
+from .values import I64
+
+Mask = npt.NDArray[np.bool_]
+#: Words for long times: ns, word, decimals. A unit is used from two of it on.
+_UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), (3_600 * 10**9, "hours", 1),
+                 (10**9, "s", 3))  # fmt: skip
+
+
+class Recording(Struct, frozen=True):
+    """When a file was recorded.
+
+    Attributes:
+        low, high: First start and last end, ns of the file's clock.
+        moved: By process of a device: ns to add to its times.
+    """
+
+    low: int
+    high: int
+    moved: dict[str, int]
+
+    def near(self, times: I64) -> Mask:
+        """Mask of times of the file that are not far from it."""
+        return Judgement(self.low, self.high).near(times)
+
+
+def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Recording]:
+    """The trace without what cannot be of its recording, and when that was.
+
+    Args:
+        trace: A trace as it was recorded; of a file that is larger than memory, a part of it.
+        whole: When the whole file was recorded; None: the trace is the whole.
+    """
+    zero = trace.zero_ns
+    if whole is None and _is_plausible(trace):
+        return trace, Recording(zero, zero + trace.length_ns, {})
+    clocks, device = _device_events(trace)
+    if whole is None:
+        start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
+        found = judged(start, end, device)
+        moved = {clocks[clock]: shift for clock, shift in found.moved.items()}
+    else:
+        found, moved = Judgement(whole.low - zero, whole.high - zero), whole.moved
+    start, end = trace.start.copy(), trace.end.copy()
+    for number, pid in enumerate(clocks):
+        rows = device.rows[device.clock == number]
+        start[rows], end[rows] = (shifted(each[rows], moved.get(pid, 0)) for each in (start, end))
+    far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.near(start))
+    aside = _aside(trace, far, np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far])
+    times = [trace.memory.time, *(each.time for each in trace.counters)]
+    far_instants = sum(int((~found.near(each)).sum()) for each in times)
+    guessed = {clocks[clock] for clock in found.guessed}
+    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants))
+    rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), far, found)
+    recording = Recording(zero + found.low, zero + found.high, moved)
+    # a part of a file counts from the start of the whole
+    return (rest if whole is not None else _from_zero(rest)), recording
+
+
+def _is_plausible(trace: Trace) -> bool:
+    """Whether nothing is far, and no clock differs: most often, and fast."""
+    if not len(trace):
+        return not len(trace.memory)
+    launched = trace.call >= 0
+    delays = trace.start[trace.work_rows[launched]] - trace.start[trace.call[launched]]
+    if not plausible(trace.start, trace.end, delays):
+        return False
+    recording = Judgement(int(trace.start.min()), int(trace.end.max()))
+    return all(recording.near(times).all() for times in (trace.memory.time, *(each.time for each in trace.counters)))
+
+
+def _device_events(trace: Trace) -> tuple[list[str], DeviceEvents]:
+    """Processes of devices, each with a clock of its own by place, and the events on devices."""
+    rows = np.flatnonzero(np.isin(trace.kind, ON_DEVICE))
+    clocks = sorted({pid for pid, _ in trace.threads})
+    clock_of_thread = np.array([clocks.index(pid) for pid, _ in trace.threads], np.int32)
+    launched = np.full(len(trace), INT_MISSING, np.int64)
+    known = trace.call >= 0
+    launched[trace.work_rows[known]] = trace.start[trace.call[known]]
+    return clocks, DeviceEvents(rows, clock_of_thread[trace.thread_of(rows)], launched[rows])
+
+
+def _aside(trace: Trace, far: I64, away: I64) -> Aside | None:
+    """The far events, with the times of the file."""
+    if not len(far):
+        return None
+    columns = {key: getattr(trace, key)[far] for key in ("name", "kind", "category", "file_order", "correlation",
+                                                         "external")}  # fmt: skip
+    return Aside(thread=trace.thread_of(far).astype(np.int32), **columns, start=trace.start[far] + trace.zero_ns,
+                 end=trace.end[far] + trace.zero_ns, away=away)  # fmt: skip
+
+
+def _without(trace: Trace, far: I64, recording: Judgement) -> Trace:
+    """The trace without some rows and without instants far from the recording."""
+    kept = np.ones(len(trace), np.bool_)
+    kept[far] = False
+    rows = np.flatnonzero(kept)
+    thread = trace.thread_of(rows)
+    # lanes that hold events of a device and of the host are in another order if one of them was moved
+    order = order_of_nesting(thread, trace.start[rows], trace.end[rows], trace.kind[rows] != Kind.FRAME,
+                             trace.external[rows] - 1)  # fmt: skip
+    rows, thread = rows[order], thread[order]
+    row_of = np.full(len(trace), -1, np.int64)
+    row_of[rows] = np.arange(len(rows))
+    work = row_of[trace.work_rows]
+    work_order = np.argsort(work, kind="stable")[int((work < 0).sum()) :]
+    counters = ((each, np.flatnonzero(recording.near(each.time))) for each in trace.counters)
+    columns = {key: getattr(trace, key)[rows] for key in ("name", "kind", "category", "file_order", "correlation",
+                                                          "external")}  # fmt: skip
+    return replace(
+        trace, first=np.searchsorted(thread, np.arange(len(trace.threads) + 1)).astype(np.int64),
+        start=trace.start[rows], end=trace.end[rows], **columns,
+        work_rows=work[work_order], work={key: values[work_order] for key, values in trace.work.items()},
+        memory=select_rows(trace.memory, np.flatnonzero(recording.near(trace.memory.time))),
+        counters=tuple(replace(each, time=each.time[near], value=each.value[near])
+                       for each, near in counters if len(near)),
+    )  # fmt: skip
+
+
+def _from_zero(trace: Trace) -> Trace:
+    """The trace with times from its first event or memory instant."""
+    zero = min((int(times.min()) for times in (trace.start, trace.memory.time) if len(times)), default=0)
+    return replace(
+        trace, zero_ns=trace.zero_ns + zero, start=trace.start - zero, end=trace.end - zero,
+        memory=replace(trace.memory, time=trace.memory.time - zero),
+        counters=tuple(replace(each, time=each.time - zero) for each in trace.counters),
+    )  # fmt: skip
+
+
+def _problems(trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int) -> Iterator[Problem]:
+    name = trace.path.name
+    for pid, shift in moved.items():
+        how = "its first event was laid at the host's first, for no launch is known" if pid in guessed else \
+              "by the launches of its work, so that it runs after them"  # fmt: skip
+        word = "behind" if shift > 0 else "ahead of"
+        yield Problem(Severity.WARNING, f"The clock of GPU {pid} is {time_words(abs(shift))} {word} the host's.",
+                      f"Its times were moved {how}.", file=name)  # fmt: skip
+    if apart:
+        yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(apart)}, much longer than before and "
+                      "after.", "Figures count that time. --range shows one part.", file=name)  # fmt: skip
+    if instants:
+        yield Problem(Severity.ERROR, "Memory instants and counter samples whose times cannot be of this recording.",
+                      "They were left out.", file=name, count=instants, lost=instants)  # fmt: skip
+
+
+def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
+    """The lanes that set aside events were recorded for: titles for people, and rows of `Trace.aside`."""
+    aside = trace.aside
+    if aside is None:
+        return
+    for thread in np.unique(aside.thread).tolist():
+        low, high = np.searchsorted(aside.thread, (thread, thread + 1)).tolist()
+        pid, tid = trace.threads[thread]
+        if np.isin(aside.kind[low:high], ON_DEVICE).any():
+            title = f"GPU {pid} stream {tid.removeprefix('stream ')}"
+        else:
+            title = trace.thread_names.get((pid, tid), "") or f"thread {tid}"
+        yield title, slice(low, high)
+
+
+def aside_arguments(trace: Trace, row: int) -> dict[str, Any]:
+    """Arguments of a set aside event, with the time of the file that it has no column for."""
+    aside = trace.aside
+    assert aside is not None
+    start, end = int(aside.start[row]), int(aside.end[row])
+    return {"ts": time_text(start), "dur": time_text(end - start), **trace.arguments.of(int(aside.file_order[row]))}
+
+
+def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) -> Problem:
+    """The problem of a lane of set aside events.
+
+    Args:
+        trace: The trace.
+        rows: Rows of `Trace.aside`, not empty.
+        title: The lane that the events were recorded for.
+        label, group: The lane that holds them.
+    """
+    aside = trace.aside
+    assert aside is not None
+    first, count = rows.start, rows.stop - rows.start
+    start, away = int(aside.start[first]), int(aside.away[first])
+    if away > 0 and int(aside.end[first]) - start >= away:
+        what = f"an end {time_words(away)} after the rest"
+    else:
+        what = (
+            f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
+        )
+    events = (
+        f"Events of {title} have impossible times, the first"
+        if count > 1
+        else f"An event of {title} has an impossible time"
+    )
+    return Problem(
+        Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
+        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
+        lost=count, rows=np.arange(count, dtype=np.int64),
+    )  # fmt: skip
+
+
+def time_text(ns: int) -> str:
+    """A time of the file in us, as it stands there, but for zeros at its end."""
+    whole, part = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{part:03}'.rstrip('0').rstrip('.')}"
+
+
+def time_words(ns: int) -> str:
+    """A long time in the largest unit of which it holds two: 53.9 years."""
+    unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
+    return f"{ns / unit:,.{decimals}f} {word}"

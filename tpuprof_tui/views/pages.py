@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -12,6 +13,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
 from tpuprof_tui.formats.units import MISSING, clock_text, plural, time_text
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Word
 
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
@@ -65,7 +67,7 @@ def info_report(
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
-    ports = words.group_kind("ports")
+    ports, count = words.group_kind("ports"), len(profile.scopes)
     facts = [
         ("Path", line_text(profile.path, 4096)),
         ("Source", words.title),
@@ -73,11 +75,11 @@ def info_report(
         ("Arch", MISSING if device.arch is None else line_text(device.arch, NAME_WIDTH)),
         ("Mode", f"{profile.recording.short or profile.recording.name} ({profile.recording.meaning})"),
         ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
-        (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
-        *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),
+        (words.say("{Units}"), numbered_text(words.unit, profile.groups.numbers)),
+        *([(ports.title, numbered_text(words.word_of("ports"), profile.numbers_in("ports")))] if ports else []),
         *([("Lost", lost)] if (lost := lost_text(profile)) else []),
         (words.say("{Events}"), _by_side(profile, f"{profile.device_part.instructions:,}")),
-        ("Launches", f"{len(profile.scopes):,}"),
+        *([("Launches", f"{count:,}" if count else "none recorded")] if count or "scope" in words.schema else []),
         ("Total time", time_text(query.span) if profile.timed else MISSING),
         *_begun(profile),
     ]
@@ -94,6 +96,17 @@ def info_report(
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(line_text(profile.name, NAME_WIDTH), lines, tuple(table for table in tables if table.rows))
+
+
+def numbered_text(word: Word, numbers: Sequence[int]) -> str:
+    """Count and numbers of units as text, in which no number reads as a count: ``3 cores (cores 0, 1, 4)``."""
+    if not numbers:
+        return MISSING
+    listed = list(dict.fromkeys(number for number in numbers if number >= 0))
+    runs = np.split(np.array(listed), np.flatnonzero(np.diff(listed) != 1) + 1) if listed else []
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}{' to ' if len(run) > 2 else ', '}{run[-1]}" for run in runs]
+    noun = word.one if len(listed) == 1 else word.plural
+    return f"{word.of(len(numbers))} ({noun} {', '.join(texts)})" if texts else word.of(len(numbers))
 
 
 def commands_table(profile: Profile) -> Table:

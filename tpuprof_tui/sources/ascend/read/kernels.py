@@ -259,10 +259,7 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     collective = timeline.slice_class[rows] == SliceClass.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
-    start = timeline.start[rows]
-    duration = timeline.end[rows] - start
-    if len(timeline.unmeasured):
-        duration[np.isin(timeline.file_order[rows], timeline.unmeasured)] = INT_MISSING
+    start, duration = timeline.start[rows], timeline.lengths(rows)
     return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
                    start, duration, waits(start, duration))  # fmt: skip
 

@@ -147,6 +147,11 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
         listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         problems.append(Problem(Severity.NOTE, f"{listed}: beside folders of ranks, and of none of them.",
                                 "Shown as one more NPU, without a rank.", names[0], count=len(names)))  # fmt: skip
+    if found.others:
+        names = [file.name for file in found.others]
+        listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        problems.append(Problem(Severity.NOTE, f"{listed}: traces of PyTorch beside folders of Ascend.",
+                                "They are not shown here: open them by themselves.", names[0], count=len(names)))  # fmt: skip
     analysed = read_analysed(found.cluster)
     problems += analysed.problems
     if not ranks and not analysed.sources and (problems or not found.cluster):
@@ -195,6 +200,9 @@ class _ProfileBuilder:
 
     def profile(self) -> AscendProfile:
         self._guess_ranks()
+        if None not in (numbers := [rank.rank for rank in self._ranks]):
+            order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
+            self._ranks = [self._ranks[index] for index in order]
         spans = self._spans()
         keys = self._keys()
         extents = _extents(self._ranks)
@@ -289,8 +297,8 @@ class _ProfileBuilder:
 
     def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> AscendWorker:
         self._zero = -(place.shift + shift)
-        label = key if rank.rank is None else f"Rank {'' if rank.stated_rank is not None else '~'}{rank.rank}"
-        label += f" ({span})" if span > 1 and rank.rank is not None else ""
+        label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
+        label += " ~" if rank.rank_guessed else ""
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
         top = len(self._groups)
@@ -358,11 +366,8 @@ class _ProfileBuilder:
             rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
             title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
             label = f"{title}: set aside"
-            columns = {
-                "order": aside.file_order[rows],
-                "name": names[aside.name[rows]],
-                "type": kinds[aside.kind[rows]],
-            }
+            columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
+                                       "type": kinds[aside.kind[rows]]}  # fmt: skip
             self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns),
                                     arguments=partial(_aside_arguments, aside, rows), activity=Activity.HOST,
                                     counted=False))  # fmt: skip

@@ -543,12 +543,17 @@ class Rank:
         """Its rank as stated, else as names suggest it; None if unknown."""
         return self.named_rank if self.stated_rank is None else self.stated_rank
 
+    @property
+    def rank_guessed(self) -> bool:
+        """Whether its rank is only what names suggest."""
+        return self.stated_rank is None and self.named_rank is not None
+
     @cached_property
     def stated_rank(self) -> int | None:
         """Its rank, from the profiler's files, else the database; None if they do not state it."""
         # the rank of a folder with several devices is not that of each
-        stated = () if self.paths.several else (self.paths.rank_of_file, self.info.get("rank_id"))
-        for value in (*stated, *self._mapped("rankId")):
+        info = () if self.paths.several else (self.info.get("rank_id"),)
+        for value in (self.paths.rank_of_file, *info, *self._mapped("rankId")):
             if type(value) is int and 0 <= value < 1 << 31:
                 return value
         return None

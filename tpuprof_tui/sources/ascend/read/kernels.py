@@ -78,6 +78,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         load: Reads metrics by name, on demand.
         read_rows: Reads some rows alone, with every column; None if all rows are in memory.
         unplaced: Mask of the kernels whose start is not believed; None if there are none.
+        aside: Rows of those of them whose start cannot be of the recording.
     """
 
     file: str
@@ -92,6 +93,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
     read_rows: Callable[[I64], Kernels] | None = None
     unplaced: npt.NDArray[np.bool_] | None = None
+    aside: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.start)

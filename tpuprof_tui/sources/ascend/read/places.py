@@ -63,7 +63,7 @@ _ANALYSED: Final = {
 #: that are looked into before one of Ascend is found.
 _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
-_MOST_LOOKED_INTO, _MOST_OF_PYTORCH = 64, 4
+_MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
 _PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
 _MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
 
@@ -390,11 +390,10 @@ class _Search:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
         beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
-        archives = tuple(file for each in below for file in each.archives)
-        if not (loose or workers or cluster):
-            archives = (*(path / name for name in names[:_MOST_LOOKED_INTO] if archived(path / name)), *archives)
+        archives = [path / name for name in names[:_MOST_ARCHIVES] if archived(path / name)] if opened else []
+        archives += (file for each in below for file in each.archives)
         others = tuple(path / name for name in names if _PYTORCH.fullmatch(name)) if workers else ()
-        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), archives,
+        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
                      (*beside, *(file for each in below for file in each.loose)),
                      (*others, *(file for each in below for file in each.others)))  # fmt: skip
 

@@ -544,6 +544,7 @@ class _Reader:
             if len(rows):
                 self._note(Severity.WARNING, what, "They are shown with length 0 and count in no average.",
                            count=len(rows))  # fmt: skip
+        self._check_devices()
         track = columns.pop("track")
         columns["file_order"] = np.arange(len(track))
         unnamed = self._layers_by_kind(track, columns["kind"])
@@ -577,6 +578,19 @@ class _Reader:
             counters=tuple(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
             problems=tuple(self._problems),
         )  # fmt: skip
+
+    def _check_devices(self) -> None:
+        """Reports several devices that the timeline does not tell apart by number."""
+        used = {pid for pid, _ in self._keys}
+        pids: defaultdict[int, list[str]] = defaultdict(list)
+        for pid, process in self._processes.items():
+            if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid):
+                pids[self._device(pid)].append(pid)
+        for device, same in pids.items():
+            if len(same) > 1:
+                name = f"NPU {device}" if device >= 0 else "NPU without a number"
+                self._note(Severity.WARNING, f"The timeline holds {len(same)} devices called {name}, as of several "
+                           "ranks.", "They are shown as one NPU.", count=len(same))  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:
         """Layers of tracks whose process has no known name, as in a file truncated before its metadata.

@@ -40,6 +40,7 @@ from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.answers import SCHEMA as ANSWER_SCHEMA
 from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer as answer_of
 from tpuprof_tui.views.registry import ask, view_of, views_of
@@ -495,7 +496,12 @@ def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
 
 def test_compacting_changes_nothing_but_files(copied, tmp_path, capfd):
     folder, out = copied
-    assert answer(capfd, "compact", out) == {"schema": "1.0", "action": "compact", "files_before": 12, "files": 12}
+    assert answer(capfd, "compact", out) == {
+        "schema": ANSWER_SCHEMA,
+        "action": "compact",
+        "files_before": 12,
+        "files": 12,
+    }
     assert main(["dataset", "compact", str(out)]) == 0
     assert capfd.readouterr().out == "12 files became 12: no folder (source, day, device) has two that can be joined\n"
     # captures of one device and one day share a file

@@ -17,6 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.formats.answers import SCHEMA
 from tpuprof_tui.model import Problem, Role, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Column, Table
@@ -50,7 +51,7 @@ def told(capsys, *words: object) -> tuple[int, dict]:
 def test_the_envelope_of_a_capture(capsys):
     status, record = told(capsys, SOUND)
     assert status == 0
-    assert (record["schema"], record["source"], record["problems"]) == ("1.0", "sophgo", [])
+    assert (record["schema"], record["source"], record["problems"]) == (SCHEMA, "sophgo", [])
     (worker,) = record["workers"]
     assert worker["key"] == "aks_decode_mode2"
     assert worker["rank"] is None

@@ -72,7 +72,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
         "device": _cut(device.chip, _NAME),
         "clocks_mhz": {_cut(name, _NAME // 2): mhz for name, mhz in device.clocks[:4]},
         "recording": _cut(f"{profile.recording.name} ({profile.recording.meaning})".lstrip(), _NAME),
-        "units": {"word": words.unit.one, "count": len(profile.groups.numbers)},
+        "units": {"word": words.unit.one, "count": profile.groups.device_count},
         "lanes": {"word": words.lane.one, "count": len(profile.lanes),
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},
         "events": {"word": words.event.one, "count": profile.instructions},

@@ -28,6 +28,8 @@ _LOCAL: Final = "local"
 _SGLANG: Final = re.compile(
     rf"(?:^|[-_])TP-(\d{{1,7}})((?:-[A-Z]{{1,4}}-\d{{1,7}})*)(?:-(?:{_STAGES}))?(?=\.|$)", re.IGNORECASE
 )
+#: The same as a label of processes in merged files: TP00-DP01-PP00-EP00.
+_LABEL: Final = re.compile(r"[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*")
 _VLLM: Final = re.compile(r"(?<![a-z\d])dp(\d{1,7})_pp\d+_(?:[a-z]+\d+_)*rank(\d{1,7})(?!\d)", re.IGNORECASE)
 _DIMENSION: Final = re.compile(r"-([A-Z]+)-(\d+)", re.IGNORECASE)
 #: Default names: host, process id, time.
@@ -59,6 +61,8 @@ def rank_in_name(name: str, host: str = "") -> NamedRank:
         host: Name of the machine, if known: a rank in it is none.
     """
     name = name[-_LONGEST:]
+    if _LABEL.fullmatch(name):
+        name = re.sub(r"([A-Z]+)", r"-\1-", name).replace("--", "-")
     if host:
         name = name.replace(host, " ")
     default = _DEFAULT.match(name)

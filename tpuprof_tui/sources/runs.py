@@ -32,6 +32,7 @@ class Recorded(Struct, frozen=True):
         job: What all ranks of its job have in common (number of ranks, back end); empty: unknown.
         device: Name of its device; empty: unknown.
         aligned: Whether its clock was corrected by the collectives of another rank.
+        stage: Word for the stage of a server that was recorded; empty: none. A session is of one stage.
     """
 
     worker: str
@@ -41,6 +42,7 @@ class Recorded(Struct, frozen=True):
     job: str = ""
     device: str = ""
     aligned: bool = False
+    stage: str = ""
 
     @property
     def who(self) -> str:
@@ -69,7 +71,9 @@ def places_of(recordings: Sequence[Recorded]) -> list[Place]:
     numbers = {run: number for number, run in enumerate(dict.fromkeys(runs[each] for each in order))}
     sessions: list[list[int]] = []
     for run in numbers:
-        sessions += _sessions(recordings, [each for each in order if runs[each] == run])
+        members = [each for each in order if runs[each] == run]
+        for stage in dict.fromkeys(recordings[each].stage for each in members):
+            sessions += _sessions(recordings, [each for each in members if recordings[each].stage == stage])
     sessions.sort(key=lambda members: recordings[members[0]].start)
     found: list[Place | None] = [None] * len(recordings)
     position = 0

@@ -15,7 +15,7 @@ from tpuprof_tui.sources.ranks import rank_in_name
 from tpuprof_tui.sources.runs import Recorded, places_of
 from tpuprof_tui.sources.source import SessionEntry, first_bytes
 
-from .read.profile import worker_and_span
+from .read.identities import worker_and_span
 
 _NUMBER: Final = rb'"%s"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)'
 _TIME, _BASE, _RANK, _SIZE = (
@@ -39,11 +39,13 @@ def sessions(files: Sequence[Path]) -> list[SessionEntry]:
         return []
     places = places_of([each.recorded for each in found])
     members: list[tuple[int, list[_Beginning]]] = []
-    for run, _, each in sorted(zip((place.run for place in places), (each.recorded.start for each in found), found,
-                                   strict=True), key=lambda row: row[:2]):  # fmt: skip
+    rows = [(place.run, place.session if each.recorded.stage else 0, each.recorded.start, each)
+            for place, each in zip(places, found, strict=True)]  # fmt: skip
+    for run, _, _, each in sorted(rows, key=lambda row: row[:3]):
         if (
             not members
             or members[-1][0] != run
+            or members[-1][1][0].recorded.stage != each.recorded.stage
             or each.recorded.who in {other.recorded.who for other in members[-1][1]}
         ):
             members.append((run, []))
@@ -72,8 +74,8 @@ def _beginning(path: Path) -> _Beginning:
     cards = head.find(b'"deviceProperties"')
     card = _DEVICE.search(head, cards, cards + 4096) if cards >= 0 else None
     named = rank_in_name(path.name)
-    worker, _ = worker_and_span(path.name)
+    worker = str(named.place) if named.place and rank is None else worker_and_span(path.name)[0]
     of_job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and int(size[1]) > 1 else ""
     recorded = Recorded(worker, start, start, int(rank[1]) if rank else named.rank, of_job,
-                        card[1].decode(errors="replace") if card else "")  # fmt: skip
+                        card[1].decode(errors="replace") if card else "", stage=named.stage)  # fmt: skip
     return _Beginning(path, recorded)

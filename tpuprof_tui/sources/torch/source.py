@@ -20,6 +20,7 @@ from tpuprof_tui.sources.source import (
     Verdict,
     chosen_names,
     first_bytes,
+    natural_order,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ class TorchSource(Source):
         """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
-        names = sorted(name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file())
+        names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
+        names.sort(key=natural_order)
         return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
 
 
@@ -139,16 +141,20 @@ def _profile(
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Severity
 
+    from .read.merged import ranks_of
     from .read.profile import profile_of
 
-    traces, problems = [], list(more)
-    for number, trace in sorted(found.items()):
-        if not isinstance(trace, UnreadableError):
-            traces.append(trace)
-        elif len(files) == 1:
-            raise trace
-        else:
-            problems.append(Problem(Severity.ERROR, str(trace), "It is left out.", file=files[number].name))
+    traces: list[Trace] = []
+    problems = list(more)
+    for number, each in sorted(found.items()):
+        try:
+            if isinstance(each, UnreadableError):
+                raise each
+            traces += ranks_of(each)
+        except UnreadableError as error:
+            if len(files) == 1:
+                raise
+            problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=files[number].name))
     if not traces:
         raise UnreadableError(f"{path} holds no trace that can be read.")
     return profile_of(path, traces, problems, arrays, more_follows=bool(more))
@@ -211,8 +217,9 @@ def _unpack(path: Path) -> list[Path]:
         if not found:
             raise UnreadableError(f"{path} cannot be unpacked ({error}).") from None
     names = [Path(each).name for each in found]
-    return sorted(_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
-                  for member, file in found.items())  # fmt: skip
+    unpacked = (_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
+                for member, file in found.items())  # fmt: skip
+    return sorted(unpacked, key=lambda file: natural_order(file.name))
 
 
 def _renamed(file: Path, member: Path, *, alone: bool) -> Path:

@@ -165,10 +165,10 @@ class _Submissions:
 
 def _collective_waits(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
-    runs: dict[tuple[int, int], list[int]] = {}
+    runs: dict[tuple[int, tuple[str, int]], list[int]] = {}
     for index, worker in enumerate(workers):
         if worker.rank is not None and worker.world_size is not None:
-            runs.setdefault((worker.world_size, worker.span), []).append(index)
+            runs.setdefault((worker.world_size, worker.identity.session), []).append(index)
     for indices in runs.values():
         found = [collectives(workers[index].trace) for index in indices]
         ranks = {workers[index].rank for index in indices}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -42,18 +41,17 @@ from .believable import aside_arguments, aside_lanes, lane_problem
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .dependencies import links_of
+from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
 from .launchers import unrecorded_problems
+from .overlaps import overlap_problems
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
-from .values import I32
+from .values import I32, known
 
 I64 = npt.NDArray[np.int64]
-_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
 #: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
 _XPU: Final = 12
 GPU_TYPES: Final = (1, 6, _XPU)
-#: File names of tensorboard_trace_handler: host, process id, timestamp.
-_HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class TraceWorker(Struct, frozen=True):
@@ -61,10 +59,7 @@ class TraceWorker(Struct, frozen=True):
 
     Attributes:
         trace: The file's events.
-        key: Unique name of the worker.
-        name: Worker name from the file name.
-        span: Number of this recording among the worker's, from 1.
-        rank: Its rank; None if unknown.
+        identity: Whose recording it is.
         world_size: Number of ranks in its run; None if unknown.
         group: Id of its group.
         shift_ns: Offset from its times to those of the profile.
@@ -72,26 +67,27 @@ class TraceWorker(Struct, frozen=True):
     """
 
     trace: Trace
-    key: str
-    name: str
-    span: int
-    rank: int | None
+    identity: Identity
     world_size: int | None
     group: int
     shift_ns: int
     lane_rows: dict[int, I64 | slice]
+
+    @property
+    def key(self) -> str:
+        """Unique name of the worker."""
+        return self.identity.key
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank, stated or guessed; None if unknown."""
+        return self.identity.rank
 
 
 class TorchProfile(Profile, frozen=True, eq=False):
     """A profile with the traces that it was made of."""
 
     traces: tuple[TraceWorker, ...] = ()
-
-
-def worker_and_span(name: str) -> tuple[str, str]:
-    """Worker name in a file name, and the digits of its span; empty if it has none."""
-    match = _SUFFIX.search(name)
-    return (name[: match.start()], match[1] or "") if match else (name, "")
 
 
 def profile_of(
@@ -108,10 +104,12 @@ class _Run:
         *, more_follows: bool,
     ) -> None:  # fmt: skip
         self._path, self._arrays, self._more_follows = path, arrays, more_follows
-        self._traces = traces
+        self._traces = in_order(traces)
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
         self._groups: list[Group] = []
+        #: Number of each device, by its owner and process.
+        self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
         self._lanes: list[Lane] = []
         #: Lanes of set aside events: behind all others, so that these keep their numbers where they are left out.
         self._aside: list[Lane] = []
@@ -119,29 +117,18 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks = [begun_ns(trace) for trace in self._traces]
-        clocks, moved = self._on_one_clock(clocks)
+        clocks, moved = self._on_one_clock([begun_ns(trace) for trace in self._traces])
         zero = min(clocks, default=0)
-        names = [worker_and_span(trace.path.name) for trace in self._traces]
+        whose = identities(self._traces, clocks)
         recordings = [
-            Recorded(name, clock, clock + trace.length_ns, _rank(trace), _job(trace), _card(trace), number in moved)
-            for number, (trace, clock, (name, _)) in enumerate(zip(self._traces, clocks, names, strict=True))
-        ]
+            Recorded(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
+                     number in moved, each.stage)
+            for number, (trace, clock, each) in enumerate(zip(self._traces, clocks, whose, strict=True))
+        ]  # fmt: skip
         places = places_of(recordings)
         self._problems += [] if self._more_follows else problems_of(recordings, places)
-        workers: list[TraceWorker] = []
-        for number, (trace, clock) in enumerate(zip(self._traces, clocks, strict=True)):
-            name, digits = names[number]
-            spans = sorted({span for each, span in names if each == name}, key=lambda text: (len(text), text))
-            span = spans.index(digits) + 1
-            key = f"{name}@{span}" if len(spans) > 1 else name
-            rank = _rank(trace)
-            if rank is not None and sum(_rank(each) == rank for each in self._traces) == 1:
-                key = f"Rank {rank}"
-            if any(worker.key == key for worker in workers):
-                key = trace.path.name
-            workers.append(self._worker(trace, key, name, span, places[number], clock + places[number].shift,
-                                        guessed=number in moved))  # fmt: skip
+        workers = [self._worker(trace, whose[number], places[number], clocks[number] + places[number].shift,
+                                guessed=number in moved) for number, trace in enumerate(self._traces)]  # fmt: skip
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         one_run = len({each.run for each in places}) == 1
         self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
@@ -174,7 +161,8 @@ class _Run:
 
     def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
         """Clocks corrected by the times of collectives, and the indices of those that were moved."""
-        ranks = [(_distributed(trace).get("world_size"), _distributed(trace).get("rank")) for trace in self._traces]
+        stated = map(distributed_info, self._traces)
+        ranks = [(each.get("world_size"), each.get("rank")) for each in stated]
         moved: set[int] = set()
         for size in {size for size, _ in ranks if type(size) is int}:
             members = [number for number, each in enumerate(ranks) if each[0] == size]
@@ -192,7 +180,7 @@ class _Run:
         return clocks, moved
 
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
-        sizes = {_int_or_zero(_distributed(trace).get("world_size")) for trace in self._traces}
+        sizes = {_int_or_zero(distributed_info(trace).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
         if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
@@ -205,19 +193,20 @@ class _Run:
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
     def _worker(
-        self, trace: Trace, key: str, name: str, span: int, place: Place, shift: int, *, guessed: bool = False
+        self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
     ) -> TraceWorker:  # fmt: skip
-        rank = _rank(trace)
-        top = len(self._groups)
-        self._groups.append(Group(f"{key} ~" if guessed else key, "rank", number=-1 if rank is None else rank,
-                                  host=_host(trace), run=place.run, session=place.session))  # fmt: skip
+        rank, top = identity.rank, len(self._groups)
+        label = f"{identity.key} ~" if guessed or identity.guessed else identity.key
+        self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace),
+                                  run=place.run, session=place.session))  # fmt: skip
         self._problems += (*trace.problems, *unrecorded_problems(trace))
         found = rows_named(trace, STEP)
         starts, ends = trace.start[found], trace.end[found]
         labels = [trace.names[name] for name in trace.name[found].tolist()]
         numbers = step_numbers([label[len(STEP) :] for label in labels])
         if not labels:
-            found, labels = executions(trace)
+            found, told = executions(trace)
+            labels = [each.label for each in told]
             starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
         self._steps += zip(labels, [top] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
@@ -242,7 +231,13 @@ class _Run:
             groups[device, pid] = len(self._groups)
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
-                self._groups.append(Group(f"GPU {pid}", "gpu", top, free_number(self._groups, number), is_unit=True))
+                number = _device_of(trace, pid) if number < 0 else number
+                title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
+                # another recording of the same device has its number
+                if (identity.owner, pid) not in self._devices:
+                    self._devices[identity.owner, pid] = free_number(self._groups, number)
+                number = self._devices[identity.owner, pid]
+                self._groups.append(Group(title, "gpu", top, number, is_unit=True))
             else:
                 title = trace.process_names.get(pid, "")
                 self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
@@ -252,14 +247,16 @@ class _Run:
             lane_rows[len(self._lanes)] = rows
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
+            if kind == "stream" and len(trace.overlaps.first):
+                self._problems += overlap_problems(trace, rows, self._groups, self._lanes[-1])
         for title, aside_rows in aside_lanes(trace):
             self._aside.append(columns.aside_lane(title, aside_rows, top))
             self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
-        world = _distributed(trace).get("world_size")
+        world = distributed_info(trace).get("world_size")
         world_size = world if type(world) is int else None
-        return TraceWorker(trace, key, name, span, rank, world_size, top, shift, lane_rows)
+        return TraceWorker(trace, identity, world_size, top, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
@@ -358,11 +355,12 @@ class _Columns:
             columns |= {key: self._work_column(key, rows) for key in ("bytes", "grid", "block")}
         number = int(tid[:9]) if tid.isdecimal() else -1
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        label = f"{word} {tid.removeprefix('stream ')}" if word else title if tid in title else f"{title} {tid}".strip()
+        stream = known(tid.removeprefix("stream ")) or ""
+        label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
         columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
         file_order = columns["order"]
-        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
+        return Lane(kind=kind, group=group, label=label.strip(), number=number, columns=columns,
                     arguments=lambda row: trace.arguments.of(int(file_order[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
@@ -370,7 +368,7 @@ class _Columns:
         """The lane of set aside events in some rows of `Trace.aside`."""
         trace, aside = self._trace, self._trace.aside
         assert aside is not None
-        columns = {
+        columns: dict[str, Any] = {
             "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
             "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
             "external": aside.external[rows],
@@ -431,15 +429,18 @@ def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
     return found
 
 
-def begun_ns(trace: Trace) -> int:
-    """Time of the earliest event, ns: since 1970 in most files, else on a clock of the host."""
-    return _int_or_zero(trace.metadata.get("baseTimeNanoseconds")) + trace.zero_ns
-
-
 def device_name(kind: int, number: int) -> str:
     """Name of the device of memory instants, from their device type and id."""
     word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
     return "CPU" if kind == 0 else f"{word}{number}"
+
+
+def _device_of(trace: Trace, pid: str) -> int:
+    """Number of the device whose work is in a process that has no number; -1 if its events tell none."""
+    of_process = np.array([process == pid for process, _ in trace.threads], np.bool_)
+    found = np.unique(trace.work["device"][of_process[trace.thread_of(trace.work_rows)]])
+    text = trace.texts[int(found[0])] if len(found) == 1 else ""
+    return int(text[:9]) if text.isascii() and text.isdecimal() else -1
 
 
 def properties_of(trace: Trace) -> list[dict[str, Any]]:
@@ -448,31 +449,17 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _distributed(trace: Trace) -> dict[str, Any]:
-    found = trace.metadata.get("distributedInfo")
-    return found if isinstance(found, dict) else {}
-
-
 def _job(trace: Trace) -> str:
     """What the ranks of a job have in common; empty for a process alone."""
-    stated = _distributed(trace)
+    stated = distributed_info(trace)
     alone = _int_or_zero(stated.get("world_size")) < 2
     return "" if alone else f"{stated['world_size']} {stated.get('backend')} {stated.get('pg_count')}"
 
 
 def _card(trace: Trace) -> str:
     """Name of the trace's first device; empty if it states none."""
-    return next((str(each["name"]) for each in properties_of(trace) if each.get("name")), "")
-
-
-def _rank(trace: Trace) -> int | None:
-    rank = _distributed(trace).get("rank")
-    return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
-
-
-def _host(trace: Trace) -> str:
-    stated, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
-    return stated if stated and isinstance(stated, str) else named[1] if named else ""
+    names = (each.get("name") for each in properties_of(trace))
+    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 def _int_or_zero(value: Any) -> int:

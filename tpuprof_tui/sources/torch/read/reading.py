@@ -394,7 +394,8 @@ class _Reader:
             if each.args is not None and isinstance(each.args.name, str):
                 if each.name == "process_name":
                     self._process_names[str(each.pid)] = each.args.name
-                elif each.name == "thread_name":
+                # streams are named by their number; a host thread may have the process and thread id of one
+                elif each.name == "thread_name" and not each.args.name.startswith("stream "):
                     self._thread_names[str(each.pid), str(each.tid)] = each.args.name
 
     def _add_counts(self, events: list[ev.CounterSample]) -> None:

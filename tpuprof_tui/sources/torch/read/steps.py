@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
 
@@ -19,11 +21,23 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 STEP: Final = "ProfilerStep#"
 MODULE: Final = "nn.Module: "
-#: Kinds and name patterns of the events by which inference servers mark executions of a model.
-_EXECUTIONS: Final = (
-    ((Kind.ANNOTATION,), re.compile(r"^execute_\d+_context_(?P<context>\d+)\(.*\)_generation_(?P<generation>\d+)\(")),
-    ((Kind.ANNOTATION,), re.compile(r"^(?P<function>execute_model)\b")),
-    ((Kind.FRAME,), re.compile(r"model_runner\.py\(\d+\): (?P<function>execute_model|forward_decode|forward_extend)$")),
+#: Number of requests or tokens in a name.
+_COUNT: Final = r"(\d{1,15})"
+#: vLLM: execute_context_0(0)_generation_32(32), in detail execute_32_context_0(sq0sk0..)_generation_32(sq32sk4096..).
+_VLLM: Final = re.compile(rf"execute_(?:{_COUNT}_)?context_{_COUNT}\(([^)]*)\)_generation_{_COUNT}\(([^)]*)\)?")
+#: SGLang: step[EXTEND bs=2 toks=512], step[MIXED bs=2 c=1 g=1 c_sq=5 g_sq=1], step[TARGET_VERIFY bs=4].
+_SGLANG: Final = re.compile(r"step\[\s*([a-z]\w*)(?=[^\]]*\bbs=)([^\]]*)", re.IGNORECASE)
+#: ATOM: prefill[bs=2 tok=512 ctx=[256, 256]], decode[bs=117/128 tok=120 p=1 d=116].
+_ATOM: Final = re.compile(r"(prefill|decode)\[(?=[^\]]*\b(?:bs|tok)=)(.*)")
+#: Earlier vLLM: execute_new_2_cached_30; whether the cached ones are in decode is not told.
+_OLD_VLLM: Final = re.compile(rf"execute_new_{_COUNT}_cached_{_COUNT}$")
+_DIFFUSION: Final = re.compile(rf"execute_diffusion_{_COUNT}_")
+_FIELD: Final = re.compile(rf"\b(\w+)={_COUNT}\b")
+#: Stages by the words of SGLang that mean one; others contain a stage's name, or are one.
+_STAGES: Final = {"extend": "prefill", "dllm_extend": "prefill", "prebuilt": "prefill"}
+_FRAME: Final = re.compile(
+    r"model_runner\.py\(\d+\): (?:execute_model|forward_decode|forward_extend)$"
+    r"|(?:sglang/.*|atom/model_engine/)model_runner\.py\(\d+\): forward$"
 )
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
@@ -34,43 +48,120 @@ def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I6
     return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
 
 
+class Execution(Struct, frozen=True):
+    """What the name of an event tells of an execution of a model.
+
+    Attributes:
+        label: Text for people: "decode 32".
+        stage: prefill, decode, mixed, verify, draft, idle, or a word of the server; empty if it is not told.
+        requests, tokens: Number of requests and of tokens computed; None if it is not told.
+    """
+
+    label: str = "execution"
+    stage: str = ""
+    requests: int | None = None
+    tokens: int | None = None
+
+
 def marks_step(name: str) -> bool:
     """Whether events of a name may mark steps or executions of a model."""
-    return name.startswith(STEP) or any(pattern.search(name) for _, pattern in _EXECUTIONS)
+    return name.startswith(STEP) or any(told(name) is not None for _, told in _EXECUTIONS)
 
 
-def executions(trace: Trace) -> tuple[I64, list[str]]:
-    """Executions of a model by an inference server that marks no steps: rows by start, and labels (prefill, decode).
+def executions(trace: Trace) -> tuple[I64, list[Execution]]:
+    """Executions of a model by an inference server: rows by start, and what is told of each.
 
-    vLLM's annotations state the number of requests of each kind; otherwise the Python frames of the functions that run
-    models in vLLM and SGLang are used.
+    The annotations of vLLM, SGLang and ATOM state stage and requests; otherwise the Python frames of the functions that
+    run models are used. Of nested events only the outermost count.
     """
-    for kinds, pattern in _EXECUTIONS:
-        found = [pattern.search(name) for name in trace.names]
-        matching = np.array([match is not None for match in found], np.bool_)
+    for kind, told in _EXECUTIONS:
+        found = [told(name) for name in trace.names]
+        matching = np.array([each is not None for each in found], np.bool_)
         if not matching.any():
             continue
-        rows = np.flatnonzero(matching[trace.name] & np.isin(trace.kind, kinds))
+        rows = np.flatnonzero(matching[trace.name] & (trace.kind == kind))
         rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
-        # of nested matches only the outermost count
         reach = np.maximum.accumulate(trace.end[rows])
         outer = np.ones(len(rows), np.bool_)
         outer[1:] = trace.start[rows][1:] >= reach[:-1]
         rows = rows[outer]
         if len(rows):
-            return rows, [_execution_label(found[code]) for code in trace.name[rows].tolist()]
+            return rows, [each for code in trace.name[rows].tolist() if (each := found[code]) is not None]
     return np.zeros(0, np.int64), []
 
 
-def _execution_label(match: re.Match[str] | None) -> str:
-    """Label of an execution."""
-    assert match is not None
-    groups = match.groupdict()
-    if "context" not in groups:
-        return {"forward_decode": "decode", "forward_extend": "prefill"}.get(groups["function"], "execution")
-    parts = [f"{phase} {count}" for phase, count in (("prefill", groups["context"]), ("decode", groups["generation"]))
-             if count.strip("0")]  # fmt: skip
-    return ", ".join(parts) or "empty"
+def _annotated(name: str) -> Execution | None:
+    """The execution that an annotation of a server marks; None for other names."""
+    if name.startswith("execute_"):
+        if (match := _VLLM.match(name)) is not None:
+            return _of_vllm(match)
+        if (match := _OLD_VLLM.match(name)) is not None:
+            return Execution(f"new {match[1]}, cached {match[2]}", requests=int(match[1]) + int(match[2]))
+        return Execution("diffusion", "diffusion", int(match[1])) if (match := _DIFFUSION.match(name)) else None
+    if name[:5].lower() == "step[":
+        return _of_sglang(match) if (match := _SGLANG.match(name)) is not None else None
+    return _of_atom(match) if name.startswith(("prefill[", "decode[")) and (match := _ATOM.match(name)) else None
+
+
+def _of_vllm(match: re.Match[str]) -> Execution:
+    total, context, of_context, generation, of_generation = match.groups()
+    tokens = None if total is None else int(total)
+    if tokens is None and (counts := [_leading(of_context), _leading(of_generation)]) != [None, None]:
+        tokens = sum(each or 0 for each in counts)
+    return _of_both(int(context), int(generation), tokens)
+
+
+def _leading(text: str) -> int | None:
+    """The number of tokens at the beginning of a text: ``512``, or ``sq512`` of more."""
+    found = re.match(rf"(?:sq)?{_COUNT}", text)
+    return None if found is None else int(found[1])
+
+
+def _of_sglang(match: re.Match[str]) -> Execution:
+    word, fields = match[1].lower(), _fields(match[2])
+    requests = fields.get("bs")
+    queries = [fields[key] for key in ("c_sq", "g_sq") if key in fields]
+    tokens = fields.get("toks", sum(queries) if queries else None)
+    if word == "mixed" and "c" in fields and "g" in fields:
+        both = _of_both(fields["c"], fields["g"], tokens)
+        return replace(both, stage=word, requests=both.requests if requests is None else requests)
+    stage = _STAGES.get(word) or next((each for each in ("verify", "draft", "prefill") if each in word), word)
+    return Execution(f"{stage} {requests}" if requests else stage, stage, requests, tokens)
+
+
+def _of_atom(match: re.Match[str]) -> Execution:
+    stage, fields = match[1], _fields(match[2])
+    requests, tokens = fields.get("bs"), fields.get("tok")
+    if fields.get("p") and fields.get("d"):
+        return _of_both(fields["p"], fields["d"], tokens)
+    return Execution(f"{stage} {requests}" if requests else stage, stage, requests, tokens)
+
+
+def _fields(text: str) -> dict[str, int]:
+    return {key: int(value) for key, value in reversed(_FIELD.findall(text))}
+
+
+def _of_both(context: int, generation: int, tokens: int | None) -> Execution:
+    """An execution of some requests in prefill (context), and others in decode (generation)."""
+    parts = [f"{stage} {count}" for stage, count in (("prefill", context), ("decode", generation)) if count]
+    stage = "mixed" if len(parts) > 1 else "prefill" if context else "decode" if generation else "idle"
+    return Execution(", ".join(parts) or "empty", stage, context + generation, tokens)
+
+
+def _of_frame(name: str) -> Execution | None:
+    """The execution that a Python frame marks; None for other names."""
+    if _FRAME.search(name) is None:
+        return None
+    stage = {"decode": "decode", "extend": "prefill"}.get(name.rpartition("_")[2], "")
+    return Execution(stage or "execution", stage)
+
+
+#: Kinds of the events by which inference servers mark executions of a model, best first, and what their names tell.
+_EXECUTIONS: Final[tuple[tuple[Kind, Callable[[str], Execution | None]], ...]] = (
+    (Kind.ANNOTATION, _annotated),
+    (Kind.ANNOTATION, lambda name: Execution() if re.match(r"execute_model\b", name) else None),
+    (Kind.FRAME, _of_frame),
+)
 
 
 def step_numbers(labels: Sequence[str]) -> I64:

@@ -18,6 +18,7 @@ from .arguments import Arguments
 from .categories import Kind
 from .deferred import FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
+from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
 
 
@@ -111,6 +112,8 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
         aside: Events that are set aside; None: none.
+        part: What the file says of whose events these are, if several ranks are merged into it.
+        file_threads: ``threads`` as the file writes them; empty: the same.
     """
 
     path: Path
@@ -139,6 +142,8 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     problems: tuple[Problem, ...]
     arguments: Arguments
     aside: Aside | None = None
+    part: str = ""
+    file_threads: tuple[tuple[str, str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -161,6 +166,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         if bool((ids[1:] == ids[:-1]).any()):
             order = np.lexsort((self.file_order[calls], self.start[calls], self.correlation[calls]))
         return lookup(ids, wanted, calls[order])
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Device work that overlaps the next of its stream."""
+        return overlaps_of(self)
 
     @cached_property
     def launchers(self) -> Launchers:
@@ -226,7 +236,9 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
         A flow's end belongs to the operator that starts at its time.
         """
-        begins, ids, lanes, times = flow_ends_of(self.arguments if self.has_flows else None, self.threads, self.zero_ns)
+        begins, ids, lanes, times = flow_ends_of(
+            self.arguments if self.has_flows else None, self.file_threads or self.threads, self.zero_ns
+        )
         rows = np.flatnonzero(self.kind == Kind.OPERATOR)
         # rows are by thread, then start: of operators that begin together the first is found
         row_of_end = np.full(len(times), -1, np.int64)

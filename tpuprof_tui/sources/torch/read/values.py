@@ -34,6 +34,11 @@ def text_codes(texts: Codes, values: list[Any]) -> I32:
     return np.array([texts[str(value)] for value in values], np.int32)
 
 
+def known(text: str) -> str | None:
+    """The text of an id; None for that of a missing one."""
+    return None if text in ("None", "") else text
+
+
 def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
     """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
     index = np.searchsorted(keys, wanted)

@@ -180,13 +180,14 @@ def collectives_of(run: Run) -> Collectives:
 
 
 def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
-    """Groups of workers of one world size and span, with distinct ranks or none known."""
-    groups: dict[tuple[Any, int], list[Collectives]] = {}
+    """Groups of workers of one world size and session (stage, number), with distinct ranks or none known."""
+    groups: dict[tuple[Any, tuple[str, int]], list[Collectives]] = {}
     for each in found:
         info = each.run.trace.metadata.get("distributedInfo")
         size = info.get("world_size") if isinstance(info, dict) else None
         if len(each.rows):
-            groups.setdefault((size if isinstance(size, int) else None, each.run.worker.span), []).append(each)
+            session = each.run.worker.identity.session
+            groups.setdefault((size if isinstance(size, int) else None, session), []).append(each)
     kept = []
     for group in groups.values():
         ranks = [each.run.worker.rank for each in group]

@@ -19,6 +19,7 @@ from tpuprof_tui.views.workers import WORKER
 from ..read.categories import Kind
 from ..read.profile import GPU_TYPES, properties_of
 from ..read.steps import STEP, executions, step_at
+from ..read.values import known
 from .rules import ELIGIBLE
 from .run import Run, ViewSelection
 from .tables import not_narrowed, of_workers, ratio
@@ -41,10 +42,13 @@ def steps(query: Query) -> Answer:
 def _steps(selection: ViewSelection) -> Answer:
     found, shift = selection.step_list, selection.run.worker.shift_ns
     counts = [bool(each) for each in found.counted.tolist()]
+    launches, lacking = selection.run.launchers.launches
+    unrecorded = np.sort(selection.run.trace.start[launches[lacking]])
+    lost = np.searchsorted(unrecorded, found.host_end) - np.searchsorted(unrecorded, found.host_start)
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
          int(found.start[n]) + shift if counts[n] else None, int(found.end[n] - found.start[n]) if counts[n] else None,
-         int(found.launched[n]), counts[n])
+         int(found.launched[n]), counts[n], *([int(lost[n])] if len(unrecorded) else []))
         for n in np.flatnonzero(selection.steps).tolist()
     ]  # fmt: skip
     columns = (
@@ -52,6 +56,7 @@ def _steps(selection: ViewSelection) -> Answer:
         Column("host_us", "Host", "duration", bar=True), Column("start_us", "Start", "time"),
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
+        *([Column("unrecorded", "Launches not recorded", "count")] if len(unrecorded) else []),
     )  # fmt: skip
     uncounted = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
     notes = (*selection.step_notes, *uncounted)
@@ -66,26 +71,29 @@ def _steps(selection: ViewSelection) -> Answer:
 def _executions(selection: ViewSelection) -> Iterator[Table]:
     """Table of a server's model executions, with the device work of each; a graph replay is one call, many kernels."""
     run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
-    rows, labels = (np.zeros(0, np.int64), []) if run.steps.annotated else executions(trace)
+    rows, told = executions(trace)
     chosen = np.flatnonzero(selection.mask_of(rows))
     if not len(chosen):
         return
     launched = np.flatnonzero(run.call >= 0)
     call = run.call[launched]
     execution = step_at(trace.start[rows], trace.end[rows], trace.start[call])
+    order = np.argsort(execution, kind="stable")
+    launched, call = launched[order], call[order]
     shared = np.bincount(call, minlength=len(trace))[call] > 1
+    border = np.searchsorted(execution[order], np.arange(len(rows) + 1)).tolist()
     found = []
     for number in chosen.tolist():
-        of_execution = execution == number
-        work = np.zeros(len(run.call), np.bool_)
-        work[launched[of_execution]] = True
-        covered = run.work_union(work).total
-        replays = len(np.unique(call[of_execution & shared]))
+        own = slice(border[number], border[number + 1])
+        work, each = launched[own], told[number]
+        covered = Intervals.union(run.work_start[work], run.work_end[work]).total
         start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
-        found.append((number, labels[number], start + shift, end - start, covered, int(of_execution.sum()), replays,
-                      int((of_execution & shared).sum())))  # fmt: skip
+        found.append((number, each.label, each.stage or None, each.requests, each.tokens, start + shift, end - start,
+                      covered, len(work), len(np.unique(call[own][shared[own]])), int(shared[own].sum())))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
-        Column("execution", "No."), Column("kind", "Kind"), Column("start_us", "Start", "time"),
+        Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", spare=4),
+        Column("requests", "Requests", "count", spare=3), Column("tokens", "Tokens", "count", spare=2),
+        Column("start_us", "Start", "time"),
         Column("host_us", "Host", "duration", bar=True), Column("device_us", "Device", "duration", bar=True),
         Column("launched", "Launched", "count"), Column("graphs", "Graph replays", "count"),
         Column("graph_kernels", "Their kernels", "count"),
@@ -182,6 +190,8 @@ def _overview(selection: ViewSelection) -> Answer:
     ]  # fmt: skip
     devices = _devices(selection, start, end)
     notes = list(selection.step_notes)
+    if not run.trace.overlaps.explained.all():
+        notes += selection.overlap_notes
     if not found.counted[selection.steps].all():
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tensor_cores_known:
@@ -212,7 +222,8 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
         Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
         Column("tensor_core_share", "Tensor cores", "share", shown=run.tensor_cores_known),
     )  # fmt: skip
-    properties_of_id = {str(each.get("id")): each for each in properties_of(trace)}
+    cards = properties_of(trace)
+    properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
     device = trace.work.get("device", np.zeros(0, np.int32))
@@ -225,14 +236,16 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
     length = run.work_end - run.work_start
     for code in codes:
         device_kernels = kernels & (device == code)
-        properties = properties_of_id.get(trace.texts[code], {})
+        alone = cards[0] if len(codes) == len(cards) == 1 and "id" not in cards[0] else {}
+        properties = properties_of_id.get(trace.texts[code], alone)
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         span = high - low
         utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
         by_operator = device_kernels & of_operator & selection.narrow_work
         operator_time = int(length[by_operator].sum())
         rows.append((
-            trace.texts[code], properties.get("name"), properties.get("totalGlobalMem"),
+            known(trace.texts[code]), *(value if isinstance(value := properties.get(key), kind) else None
+                                        for key, kind in (("name", str), ("totalGlobalMem", int))),
             "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, utilization,
             _efficiency(run, device_kernels, low, high), _occupancy(run, device_kernels, low, high),
             int(length[by_operator & run.tensor_cores].sum()) / operator_time if operator_time else None,
@@ -306,9 +319,9 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     return Table.of_rows("recommendations", "What to do", columns, rows)
 
 
-def _peak(run: Run, device: str) -> int | None:
+def _peak(run: Run, device: str | None) -> int | None:
     memory = run.trace.memory
-    if not device.isdecimal():
+    if device is None or not device.isdecimal():
         return None
     on_device = np.isin(memory.device_type, GPU_TYPES) & (memory.device_id == int(device))
     known = memory.allocated[on_device & (memory.allocated != INT_MISSING)]

@@ -11,6 +11,7 @@ from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..read.categories import Kind
+from ..read.values import known
 from .run import ViewSelection
 from .tables import Grouped, of_streams, ratio
 
@@ -60,6 +61,7 @@ def streams(selection: ViewSelection) -> Answer:
         device, stream = (trace.texts[code] for code in group.keys[number].tolist())
         rows.append((device, stream, *_stream(selection, chosen[group.index == number], shift)))
     rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
+    rows = [(known(row[0]), known(row[1]), *row[2:]) for row in rows]
     columns = (
         Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
         Column("start_us", "Start", "time", spare=3), Column("span_us", "Span", "duration", spare=2),

@@ -9,7 +9,8 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.views.report import Worker
 
-from ..read.profile import TorchProfile, begun_ns, properties_of
+from ..read.identities import begun_ns
+from ..read.profile import TorchProfile, properties_of
 
 #: Properties of a device that are shown, and their names; all are the card's own.
 _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
@@ -21,11 +22,12 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     assert isinstance(profile, TorchProfile)
     return tuple(
         Worker(
-            each.key, Scope(each.group), each.rank, each.name, each.span, (each.trace.path.name,),
-            tuple({name: device.get(key) for key, name in _SHOWN.items() if isinstance(device.get(key), (int, str))}
+            each.key, Scope(each.group), each.rank, each.identity.name, each.identity.span, (each.trace.path.name,),
+            tuple({"name": ""} | {name: device[key] for key, name in _SHOWN.items()
+                                  if isinstance(device.get(key), str if key == "name" else (int, str))}
                   for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
-            begun_ns=time_of_day(begun_ns(each.trace)),
+            begun_ns=time_of_day(begun_ns(each.trace)), rank_guessed=each.identity.guessed,
         )
         for each in profile.traces
     )  # fmt: skip

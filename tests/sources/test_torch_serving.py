@@ -1,0 +1,384 @@
+"""Traces of inference servers: runs of the model, recordings by stage, ranks merged into one file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.read.steps import marks_step
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.report import report_record, workers_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
+import torch_trace
+
+
+def event(category: str, name: str, start: float, length: float, pid: object = 1, tid: object = 1, **args) -> dict:
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": length, "args": args}
+
+
+def written(path: Path, events: list[dict], **metadata) -> Path:
+    path.write_text(json.dumps({"traceEvents": events, **metadata}))
+    return path
+
+
+def report(path, *views: str, **asked) -> dict:
+    profile = open_profile(path)
+    found = [view for view in views_of(profile.vocabulary) if not views or view.id in views]
+    return report_record(Query(Session.build(profile), **asked), found, workers_of(profile))
+
+
+def rows(record: dict, view: str, table: str, worker: str = "") -> list[dict]:
+    data = record["views"][view]
+    if "workers" in data:
+        data = data["workers"][worker] if worker else next(iter(data["workers"].values()))
+    found = data["tables"][table]
+    return [dict(zip((column["key"] for column in found["columns"]), row, strict=True)) for row in found["rows"]]
+
+
+def served(category: str, name: str, frames: bool) -> list[dict]:
+    """An execution with a launch and a kernel, within frames if there are any."""
+    events = [event(category, name, 10, 50), event("cuda_runtime", "cudaGraphLaunch", 20, 5, correlation=3),
+              event("kernel", "k", 30, 60, 0, 7, correlation=3)]  # fmt: skip
+    python = ("vllm/v1/worker/gpu_model_runner.py(3000): execute_model", "threading.py(1): run")
+    return events + [event("python_function", each, 5 - n, 70 + n) for n, each in enumerate(python) if frames]
+
+
+@pytest.mark.parametrize("frames", [False, True])
+@pytest.mark.parametrize(("name", "kind", "stage", "requests", "tokens"), [
+    ("execute_context_0(0)_generation_32(32)", "decode 32", "decode", 32, 32),
+    ("execute_context_2(6144)_generation_3(3)", "prefill 2, decode 3", "mixed", 5, 6147),
+    ("execute_context_1(77)_generation_0(0)", "prefill 1", "prefill", 1, 77),
+    ("execute_context_0(0)_generation_0(0)", "empty", "idle", 0, 0),
+    ("execute_6147_context_2(sq6144sk7144sqsq20971520sqsk23019520)_generation_3(sq3sk6144sqsq3sqsk6144)",
+     "prefill 2, decode 3", "mixed", 5, 6147),
+    ("execute_64_context_0(sq0sk0sqsq0sqsk0)_generation_64(sq64sk131072sqsq64sqsk131072)", "decode 64", "decode", 64,
+     64),
+    ("step[EXTEND bs=2 toks=14721]", "prefill 2", "prefill", 2, 14721),
+    ("step[EXTEND bs=2 toks=14721 c_sq=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]", "prefill 2", "prefill", 2,
+     14721),
+    ("step[DECODE bs=32]", "decode 32", "decode", 32, None),
+    ("step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]", "decode 64", "decode", 64, 128),
+    ("step[MIXED bs=8 toks=100]", "mixed 8", "mixed", 8, 100),
+    ("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]",
+     "prefill 1, decode 1", "mixed", 2, 6),
+    ("step[TARGET_VERIFY bs=4 g_sq=16 g_sqsq=64 g_sqsk=1 g_sk=1]", "verify 4", "verify", 4, 16),
+    ("step[VERIFY bs=4]", "verify 4", "verify", 4, None), ("step[DRAFT bs=3]", "draft 3", "draft", 3, None),
+    ("step[DRAFT_EXTEND_V2 bs=3 toks=9]", "draft 3", "draft", 3, 9), ("step[ idle bs=0 ]", "idle", "idle", 0, None),
+    ("step[SPLIT_PREFILL bs=1 toks=9]", "prefill 1", "prefill", 1, 9), ("step[WARP bs=1]", "warp 1", "warp", 1, None),
+    ("prefill[bs=2 tok=14721 ctx=[7803, 6918]]", "prefill 2", "prefill", 2, 14721),
+    ("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3 sqsq=1 sqsk=1 sk=1]", "prefill 6", "prefill", 6, 17408),
+    ("decode[bs=117/128 tok=117 d=117]", "decode 117", "decode", 117, 117),
+    ("decode[bs=128 tok=384 p=2 d=126 sqsq=132612 sqsk=1114112 sk=258048 tbo=1]", "prefill 2, decode 126", "mixed",
+     128, 384),
+    ("execute_new_2_cached_30", "new 2, cached 30", None, 32, None),
+    ("execute_diffusion_2_512x512", "diffusion", "diffusion", 2, None),
+])  # fmt: skip
+def test_annotations_of_servers_are_runs_with_stage_requests_and_tokens(
+    tmp_path, name, kind, stage, requests, tokens, frames
+):
+    path = written(tmp_path / "server.pt.trace.json", served("user_annotation", name, frames))
+    (row,) = rows(report(path, "steps"), "steps", "executions")
+    assert (row["kind"], row["stage"], row["requests"], row["tokens"]) == (kind, stage, requests, tokens)
+    assert (row["device_us"], row["launched"]) == (60, 1)
+    assert open_profile(path).steps.counts() == {kind: 1}
+    assert marks_step(name)
+
+
+@pytest.mark.parametrize(("frame", "kind"), [
+    ("vllm/v1/worker/gpu_model_runner.py(3000): execute_model", "execution"),
+    ("sglang/srt/model_executor/model_runner.py(2000): forward", "execution"),
+    ("sglang/srt/model_executor/model_runner.py(900): forward_decode", "decode"),
+    ("/x/sglang/srt/model_executor/model_runner.py(900): forward_extend", "prefill"),
+    ("atom/model_engine/model_runner.py(900): forward", "execution"),
+])  # fmt: skip
+def test_frames_tell_the_runs_of_a_server_without_annotations(tmp_path, frame, kind):
+    path = written(tmp_path / "server.pt.trace.json", served("python_function", frame, frames=False))
+    (row,) = rows(report(path, "steps"), "steps", "executions")
+    stage = None if kind == "execution" else kind
+    assert (row["kind"], row["stage"], row["requests"], row["tokens"]) == (kind, stage, None, None)
+
+
+@pytest.mark.parametrize("name", [
+    "step[3]", "step[]", "step", "steps[DECODE bs=1]", "prefill[0]", "decode", "predecode[bs=1]", "capture_128_decode",
+    "execute_context_" + "9" * 5000 + "(0)_generation_0(0)", "execute_", "my model_runner.py(3): forward",
+    "nn.Module: forward",
+])  # fmt: skip
+def test_other_names_are_no_runs(tmp_path, name):
+    assert not marks_step(name)
+    path = written(tmp_path / "server.pt.trace.json", served("user_annotation", name, frames=False))
+    assert "executions" not in report(path, "steps")["views"]["steps"]["workers"]["server"]["tables"]
+
+
+def test_runs_are_shown_beside_the_steps_of_a_schedule(tmp_path):
+    events = [*served("user_annotation", "step[DECODE bs=32]", frames=False),
+              event("user_annotation", "ProfilerStep#4", 0, 100)]  # fmt: skip
+    path = written(tmp_path / "server.pt.trace.json", events)
+    record = report(path, "steps")
+    assert [row["kind"] for row in rows(record, "steps", "executions")] == ["decode 32"]
+    assert [row["step"] for row in rows(record, "steps", "steps")] == ["4"]
+    assert open_profile(path).steps.counts() == {"ProfilerStep#4": 1}
+
+
+def step(number: int, start: float, length: float, pid: object, **ids: int) -> list[dict]:
+    """A step of one operator, its launch and its kernel on GPU `pid % 10`; the host's process is `pid`."""
+    correlation, external = ids.get("correlation", 3), ids.get("external", 5)
+    device = int(str(pid)) % 10
+    return [event("user_annotation", f"ProfilerStep#{number}", start, length, pid, pid),
+            event("cpu_op", "aten::mm", start + 1, 5, pid, pid, **{"External id": external}),
+            event("cuda_runtime", "cudaLaunchKernel", start + 2, 1, pid, pid, correlation=correlation,
+                  **{"External id": external}),
+            event("kernel", "gemm", start + 3, 10, device, 7, correlation=correlation, device=device, stream=7,
+                  **{"External id": external})]  # fmt: skip
+
+
+def keys(record: dict) -> list[tuple]:
+    return [(each["key"], each["rank"], each["rank_guessed"], each["span"]) for each in record["workers"]]
+
+
+def by_stage(folder: Path, **stated) -> Path:
+    for rank in (0, 1):
+        for stage, start in (("EXTEND", 0), ("DECODE", 500)):
+            written(folder / f"17-TP-{rank}-{stage}.trace.json", step(4, start, 100, 100 + rank),
+                    **({"distributedInfo": {"rank": rank, "world_size": 2}} if stated else {}))  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated, capsys):
+    folder = by_stage(tmp_path, **({"stated": True} if stated else {}))
+    assert keys(report(folder, "steps")) == [
+        ("Rank 0 EXTEND", 0, not stated, 1), ("Rank 0 DECODE", 0, not stated, 2),
+        ("Rank 1 EXTEND", 1, not stated, 1), ("Rank 1 DECODE", 1, not stated, 2),
+    ]  # fmt: skip
+    profile = open_profile(folder)
+    assert profile.groups.numbers == (0, 1)
+    mark = "" if stated else " ~"
+    assert [group.label for group in profile.groups if group.kind == "rank"] == [
+        f"Rank {rank} {stage}{mark}" for rank in (0, 1) for stage in ("EXTEND", "DECODE")
+    ]  # fmt: skip
+    assert main(["info", str(folder)]) == 0
+    assert re.search(r"GPUs +0, 1\n", capsys.readouterr().out)
+    assert main(["report", str(folder), "steps", "--rank", "1", "--json"]) == 0
+    assert [each["key"] for each in json.loads(capsys.readouterr().out)["workers"]] == [
+        "Rank 1 EXTEND",
+        "Rank 1 DECODE",
+    ]
+    assert main(["report", str(folder), "steps", "--group", "0"]) == 0
+    assert main(["instructions", str(folder), "--core", "0"]) == 2
+    assert "2 recordings of GPU 0" in capsys.readouterr().err
+    assert main(["instructions", str(folder), "--core", "3"]) == 2
+
+
+def test_sessions_of_like_stages_are_compared(tmp_path):
+    for rank in (0, 1):
+        for stage, start in (("EXTEND", 0), ("DECODE", 500))[rank:]:
+            name, host = "nccl:all_reduce" if stage == "EXTEND" else "nccl:all_gather", 100 + rank
+            written(tmp_path / f"17-TP-{rank}-{stage}.trace.json",
+                    [*step(4, start, 100, host), event("user_annotation", name, start + 20, 30 - 10 * rank, host)],
+                    distributedInfo={"rank": rank, "world_size": 2})  # fmt: skip
+    data = report(tmp_path, "distributed")["views"]["distributed"]
+    found = rows({"views": {"distributed": data}}, "distributed", "transfer")
+    waits = {row["worker"]: (row["transfer_us"], row["synchronising_us"]) for row in found if row["step"] == "all"}
+    assert waits == {"Rank 0 EXTEND": (30, 0), "Rank 0 DECODE": (20, 10), "Rank 1 DECODE": (20, 0)}
+
+
+@pytest.mark.parametrize(("names", "ranks"), [
+    (["rank_0.json", "rank_2.json", "rank_10.json"], [0, 2, 10]), (["a_rank3.json"], [3]), (["w-rank-3.json"], [3]),
+    ([f"dp{dp}_pp0_tp{tp}_dcp0_ep0_rank{tp}.1700000000000000000.pt.trace.json" for dp in (0, 1) for tp in (0, 1)],
+     [0, 1, 2, 3]),
+    (["frank7_1.1700000000000.pt.trace.json", "crank2.example_1.1700000000000.pt.trace.json"], [None, None]),
+])  # fmt: skip
+def test_ranks_are_guessed_from_names_in_numeric_order(tmp_path, names, ranks):
+    for place, name in enumerate(names):
+        written(tmp_path / name, step(4, 0, 100, 100 + place))
+    found = report(tmp_path, "steps")["workers"]
+    assert [each["rank"] for each in found] == ranks
+    assert [each["rank_guessed"] for each in found] == [rank is not None for rank in ranks]
+    assert [each["key"] for each in found if each["rank"] is not None] == [
+        f"Rank {rank}" for rank in ranks if rank is not None
+    ]
+
+
+def test_a_stated_rank_is_not_guessed_and_orders_the_workers(tmp_path):
+    for name, rank in (("a", 10), ("b", 9), ("c_rank3", 2)):
+        written(tmp_path / f"{name}.json", step(4, 0, 100, 100), distributedInfo={"rank": rank, "world_size": 16})
+    assert keys(report(tmp_path, "steps")) == [
+        ("Rank 2", 2, False, 1),
+        ("Rank 9", 9, False, 1),
+        ("Rank 10", 10, False, 1),
+    ]
+    # the host's name is none
+    written(tmp_path / "rank7_1.1700000000000.pt.trace.json", step(4, 0, 100, 100), host_name="rank7")
+    assert report(tmp_path, "steps")["workers"][-1]["rank"] is None
+
+
+def test_a_host_thread_that_shares_its_ids_with_a_stream_keeps_its_name(tmp_path):
+    for order in (1, -1):
+        names = [{"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "args": {"name": name}}
+                 for name in ("thread 7 (python)", "stream 7 ")][::order]  # fmt: skip
+        path = written(tmp_path / f"t{order}.json", [*names, event("cpu_op", "a", 0, 9, 7, 7),
+                                                     event("kernel", "k", 3, 3, 7, 7)])  # fmt: skip
+        profile = open_profile(path)
+        assert [profile.title_of(lane) for lane in profile.lanes] == ["GPU 7 stream 7", "Process 7 thread 7 (python)"]
+
+
+@pytest.mark.parametrize(("pid", "args", "cards", "label", "device"), [
+    (0, {}, [{}], "GPU 0", ["0", None]), (0, {}, [{"name": "X"}], "GPU 0", ["0", "X"]),
+    (0, {}, [{"id": 0, "name": None}], "GPU 0", ["0", None]), (0, {}, [{"id": 0, "name": 7}], "GPU 0", ["0", None]),
+    (None, {}, [{"id": 0, "name": "X"}], "GPU", [None, None]), ("GPU 3", {"device": 3}, [], "GPU 3", ["3", None]),
+    ("", {}, [], "GPU", [None, None]),
+])  # fmt: skip
+def test_a_device_may_have_no_name_or_number(tmp_path, pid, args, cards, label, device):
+    path = written(tmp_path / "t.json", [event("cpu_op", "a", 0, 90), event("kernel", "k", 3, 30, pid, 7, **args)],
+                   deviceProperties=cards)  # fmt: skip
+    (lane,) = (lane for lane in open_profile(path).lanes if lane.kind == "stream")
+    assert open_profile(path).title_of(lane) == f"{label} stream 7"
+    record = report(path, "overview", "streams")
+    assert [[row["device"], row["name"]] for row in rows(record, "overview", "devices")] == [device]
+    assert rows(record, "streams", "streams")[0]["device"] == device[0]
+    assert all(isinstance(each["name"], str) for each in record["workers"][0]["devices"])
+
+
+def of_sglang(rank: int, events: list[dict]) -> list[dict]:
+    return [{**each, "pid": f"[TP{rank:02}-DP00-PP00-EP00] {each['pid']}"} for each in events]
+
+
+def of_tracefusion(rank: int, events: list[dict]) -> list[dict]:
+    """Its process names are those of ranks; ids but the External ones are moved apart."""
+    factor, found = 100_000, []
+    for each in events:
+        if each["ph"] == "M" and each["name"].startswith("process_"):
+            continue
+        args = {**each.get("args", {}), "rank": rank}
+        if "correlation" in args:
+            args["correlation"] += rank * factor
+        moved = {key: each[key] + rank * factor for key in ("pid", "id") if type(each.get(key)) is int}
+        found.append({**each, **moved, "args": args})
+    processes = {each["pid"] for each in found if type(each["pid"]) is int}
+    return [*found, *({"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": f"RANK {rank} - CPU"}}
+                      for pid in sorted(processes))]  # fmt: skip
+
+
+def with_named_events(rank: int, events: list[dict]) -> list[dict]:
+    return [{**each, "name": f"[R{rank}] {each['name']}",
+             "pid": each["pid"] + rank * 1000 if type(each["pid"]) is int else f"rank{rank}_{each['pid']}"}
+            for each in events]  # fmt: skip
+
+
+def in_one_process(rank: int, events: list[dict]) -> list[dict]:
+    return [*({**each, "pid": rank + 1} for each in events),
+            {"name": "process_name", "ph": "M", "pid": rank + 1, "tid": 0, "args": {"name": f"Rank {rank}"}},
+            ]  # fmt: skip
+
+
+MERGERS = (of_sglang, of_tracefusion, with_named_events, in_one_process)
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory) -> Path:
+    """Files of two ranks that state no rank themselves, as the merged file cannot."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for rank, path in enumerate(torch_trace.write_run(folder / "made", ranks=2, steps=2, layers=1, packed=False)):
+        record = json.loads(path.read_text())
+        record["distributedInfo"].pop("rank")
+        (folder / f"rank{rank}.json").write_text(json.dumps(record))
+    return folder
+
+
+def merged(folder: Path, path: Path, merger) -> Path:
+    """The files of ranks in one, by a merger's rule: metadata are those of the first."""
+    records = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    events = [each for rank, record in enumerate(records) for each in merger(rank, record["traceEvents"])]
+    cards = [each for record in records for each in record["deviceProperties"]]
+    path.write_text(json.dumps({**records[0], "traceEvents": events, "deviceProperties": cards}))
+    return path
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, merger):
+    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules"]
+    # memory instants are known by the name that one merger changes
+    views += ["memory"] * (merger is not with_named_events)
+    path = merged(two_ranks, tmp_path / "merged-17.trace.json", merger)
+    expected, found = report(two_ranks, *views), report(path, *views)
+    assert [each["what"] for each in found["problems"]] == [
+        "The traces of 2 ranks were merged into this file.", *(each["what"] for each in expected["problems"]),
+    ]  # fmt: skip
+    for key in ("key", "rank", "rank_guessed", "span", "events", "start", "duration_us", "devices"):
+        assert [each[key] for each in found["workers"]] == [each[key] for each in expected["workers"]], key
+    assert {each["files"][0] for each in found["workers"]} == {"merged-17.trace.json"}
+    assert found["views"] == expected["views"]
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_links_of_merged_ranks_stay_within_them(two_ranks, tmp_path, merger):
+    apart = open_profile(two_ranks)
+    together = open_profile(merged(two_ranks, tmp_path / "merged-17.trace.json", merger))
+    assert [len(lane) for lane in together.lanes] == [len(lane) for lane in apart.lanes]
+    one, two = ((links.kind.tolist(), links.from_row.tolist(), links.to_row.tolist())
+                for links in (apart.links(), together.links()))  # fmt: skip
+    assert sorted(zip(*one, strict=True)) == sorted(zip(*two, strict=True))
+    assert len(one[0])
+
+
+def test_one_merged_rank_is_that_of_the_file(two_ranks, tmp_path):
+    record = json.loads((two_ranks / "rank0.json").read_text())
+    record["distributedInfo"]["rank"] = 5
+    events = of_sglang(0, record["traceEvents"])
+    path = written(tmp_path / "merged-17.trace.json", events, **{key: value for key, value in record.items()
+                                                                 if key != "traceEvents"})  # fmt: skip
+    found = report(path, "steps")
+    assert [(each["key"], each["rank"], each["rank_guessed"]) for each in found["workers"]] == [("Rank 5", 5, False)]
+    assert open_profile(path).groups.numbers == (0,)
+    assert not any("merged" in each["what"] for each in found["problems"])
+
+
+def test_merged_files_without_a_sign_of_whose_events_are_are_refused(tmp_path, capsys):
+    both = [*step(1, 0, 100, 100), *step(1, 5, 100, 201)]
+    path = written(tmp_path / "merged.json", both)
+    assert main(["report", str(path), "--json"]) == 2
+    assert "merged traces of several processes (100, 201)" in capsys.readouterr().err
+    # beside others it is left out with that reason
+    written(tmp_path / "rank0.json", step(1, 0, 100, 100))
+    found = report(tmp_path, "steps")
+    assert len(found["workers"]) == 1
+    assert [each["severity"] for each in found["problems"]] == ["error"]
+
+
+def test_merged_files_whose_ids_are_apart_are_split_by_them(tmp_path):
+    path = written(tmp_path / "merged.json", [*step(1, 0, 100, 100), *step(1, 50, 90, 201, correlation=9, external=9)])
+    found = report(path, "steps", "overview")
+    assert [(each["key"], each["rank"], each["duration_us"]) for each in found["workers"]] == [
+        ("merged process 100", None, 100), ("merged process 201", None, 90),
+    ]  # fmt: skip
+    # without devices there is nothing to tell apart
+    hosts = [
+        each for pid in (1, 2) for each in (event("cpu_op", "a", 0, 9, pid), event("user_annotation", "b", 0, 9, pid))
+    ]
+    assert len(report(written(tmp_path / "cpu.json", hosts), "steps")["workers"]) == 2
+
+
+def test_hostile_labels_do_not_take_long(tmp_path):
+    many = [event("cpu_op", "a", n, 1, f"[TP{n}] 1") for n in range(5000)]
+    with pytest.raises(UnreadableError, match="more than 4,096 ranks"):
+        open_profile(written(tmp_path / "many.json", many))
+    many = [
+        event(category, "a", n, 1, n, correlation=n) for n in range(3000) for category in ("cpu_op", "cuda_runtime")
+    ]
+    many += [event("kernel", "k", n, 1, 5000 + n, correlation=n) for n in range(3000)]
+    with pytest.raises(UnreadableError, match="several processes"):
+        open_profile(written(tmp_path / "many.json", many))
+    odd = [
+        event("cpu_op", "a", n, 1, pid) for n, pid in enumerate(("[] 1", "[TP] 1", "rank", "[TP0]", "[Unknown] 3", "x"))
+    ]
+    report(written(tmp_path / "odd.json", odd), "steps")

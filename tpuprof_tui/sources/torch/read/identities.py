@@ -1,0 +1,136 @@
+"""Whose recording each trace is: its rank, stated or guessed from names, and which recording of that rank."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tpuprof_tui.sources.ranks import NamedRank, ranks_in_names
+
+from .trace import Trace
+
+_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
+#: File names of tensorboard_trace_handler: host, process id, timestamp.
+_HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
+
+
+class Identity(Struct, frozen=True):
+    """Whose recording a trace is.
+
+    Attributes:
+        owner: What recordings of one rank, or of one worker without a rank, have in common.
+        key: Unique name of the recording.
+        name: Worker name from the file name.
+        rank: Rank; None if unknown.
+        guessed: Whether the rank is that of a name.
+        stage: Word in the file name for what a server computed; empty if none.
+        span: Number of the recording among the owner's, from 1, by time.
+        session: Stage, and number of the recording among the owner's of that stage: equal ones of ranks compare.
+    """
+
+    owner: tuple[Any, ...]
+    key: str
+    name: str
+    rank: int | None
+    guessed: bool
+    stage: str
+    span: int
+    session: tuple[str, int]
+
+
+def worker_and_span(name: str) -> tuple[str, str]:
+    """Worker name in a file name, and the digits of its span; empty if it has none."""
+    match = _SUFFIX.search(name)
+    return (name[: match.start()], match[1] or "") if match else (name, "")
+
+
+def distributed_info(trace: Trace) -> dict[str, Any]:
+    """What a trace states of its run; empty if nothing."""
+    found = trace.metadata.get("distributedInfo")
+    return found if isinstance(found, dict) else {}
+
+
+def stated_rank(trace: Trace) -> int | None:
+    """The rank that a trace states; None if none."""
+    rank = distributed_info(trace).get("rank")
+    return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
+
+
+def begun_ns(trace: Trace) -> int:
+    """Time of the earliest event, ns: since 1970 in most files, else on a clock of the host."""
+    base = trace.metadata.get("baseTimeNanoseconds")
+    return trace.zero_ns + (base if type(base) is int and abs(base) < 1 << 62 else 0)
+
+
+def host_of(trace: Trace) -> str:
+    """Name of the machine that a trace states, else that of its file's name; empty if unknown."""
+    stated, named = trace.metadata.get("host_name"), _HOST.match(trace.path.name)
+    return stated if stated and isinstance(stated, str) else named[1] if named else ""
+
+
+def in_order(traces: Sequence[Trace]) -> list[Trace]:
+    """Traces by rank, then time, if all have a rank and are of one run by its size; else as they are."""
+    ranks = [rank for rank, _ in _ranks(traces)]
+    sizes = {str(distributed_info(trace).get("world_size")) for trace in traces}
+    if None in ranks or len(sizes) > 1:
+        return list(traces)
+    order = sorted(range(len(traces)), key=lambda index: (ranks[index] or 0, begun_ns(traces[index])))
+    return [traces[index] for index in order]
+
+
+def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]:
+    """Whose recording each trace is.
+
+    Args:
+        traces: The traces of a folder, or of a file.
+        clocks: Clock reading of each at its zero, ns.
+    """
+    ranks = _ranks(traces)
+    names = [worker_and_span(trace.path.name) for trace in traces]
+    owners: list[tuple[Any, ...]] = []
+    for (name, _), (rank, named), trace in zip(names, ranks, traces, strict=True):
+        size = distributed_info(trace).get("world_size")
+        place = () if stated_rank(trace) is not None else named.place
+        # a process alone, or without a rank, is known by its name
+        apart = (name, trace.part) if size == 1 or (rank is None and not place) else ()
+        owners.append((rank, place, str(size), apart))
+    recordings: dict[tuple[Any, ...], list[int]] = {}
+    for index, owner in enumerate(owners):
+        recordings.setdefault(owner, []).append(index)
+    shared = Counter(owner[0] for owner in recordings)
+    several = len(recordings) < len(traces)
+    found: dict[int, Identity] = {}
+    taken: set[str] = set()
+    for owner, own in recordings.items():
+        same_name = len({names[index][0] for index in own}) == 1
+        # digits of names are times
+        own.sort(key=lambda index: (len(names[index][1]), names[index][1]) if same_name else (clocks[index], ""))
+        stages = [ranks[index][1].stage for index in own]
+        rank = ranks[own[0]][0]
+        for span, index in enumerate(own, start=1):
+            stage = ranks[index][1].stage
+            name = f"{names[index][0]} {traces[index].part}".rstrip()
+            title = f"Rank {rank}" if rank is not None and shared[owner[0]] == 1 else name
+            if several and stage and stages.count(stage) == 1 and title != name:
+                key = f"{title} {stage}"
+            else:
+                key = title if len(own) == 1 else f"{name}@{span}" if same_name else name
+            if key in taken:
+                key = f"{traces[index].path.name} {traces[index].part}".rstrip()
+            taken.add(key)
+            guessed = rank is not None and stated_rank(traces[index]) is None
+            found[index] = Identity(owner, key, name, rank, guessed, stage, span,
+                                    (stage, stages[:span].count(stage)))  # fmt: skip
+    return [found[index] for index in range(len(traces))]
+
+
+def _ranks(traces: Sequence[Trace]) -> list[tuple[int | None, NamedRank]]:
+    """The rank of each trace, stated or else named, and what its name says."""
+    names = [trace.part or trace.path.name for trace in traces]
+    named = ranks_in_names(names, [str(trace.metadata.get("host_name") or "") for trace in traces])
+    stated = [stated_rank(trace) for trace in traces]
+    return [(each.rank if rank is None else rank, each) for rank, each in zip(stated, named, strict=True)]

@@ -222,6 +222,11 @@ class Sums:
         self.least[self.most == INT_MISSING] = INT_MISSING
         self.order = np.argsort(-self.total, kind="stable")
 
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Mean of the known values of each group; NaN where none is known."""
+        return np.where(self.known > 0, self.total / np.maximum(self.known, 1), np.nan)
+
     def added(self, values: I64) -> I64:
         """Sum of other values of each group; missing values count as 0."""
         found = np.zeros(len(self.rows), np.int64)
@@ -232,10 +237,9 @@ class Sums:
         """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
         sum_of_all = int(self.total.sum())
-        total, known = self.total[order], self.known[order]
+        total = self.total[order]
         return TIMES, (
-            self.count[order], total, self.least[order],
-            np.where(known > 0, total / np.maximum(known, 1), np.nan), self.most[order],
+            self.count[order], total, self.least[order], self.mean[order], self.most[order],
             total / sum_of_all if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
 

@@ -160,7 +160,7 @@ def test_two_recordings_in_one_file_are_told(tmp_path: Path) -> None:
 
 
 def test_out_of_range_is_called_out_of_range(tmp_path: Path) -> None:
-    text = json.dumps({"traceEvents": [*steps(), kernel(0, 1), kernel(0, 2)]})
+    text = json.dumps({"traceEvents": [*steps(), kernel(400, 1), kernel(0, 2)]})
     head, _, last = text.rpartition(f'"ts": {BEGIN}')
     path = tmp_path / "some.pt.trace.json"
     path.write_text(f'{head}"ts": 92233720368547758070{last}')

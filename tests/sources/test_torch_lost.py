@@ -70,7 +70,7 @@ def lacking(profile: Profile) -> list[tuple[str, int, int]]:
         (launched(6, 4), ["4 of 6 launches have no recorded work; idle is not known."]),
         (launched(5, 5, "hipExtModuleLaunchKernel"), ["5 of 5 launches have no recorded work; idle is not known."]),
         ([*launched(4), *launched(2, 1, "cudaMemcpyAsync")[:1]], []),
-        ([*launched(4), call(5000, 50, "cudaMemcpyAsync")], 
+        ([*launched(4), call(5000, 50, "cudaMemcpyAsync")],
          ["1 of 5 launches has no recorded work; idle is not known."]),
         # setting memory, synchronising and calls without an id tell nothing
         ([*launched(4), call(5000, 50, "cudaMemsetAsync"), call(5100, 51, "cudaDeviceSynchronize"),

@@ -22,6 +22,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
 
+from ..read.believable import is_fragmentary
 from ..read.categories import Kind
 from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
@@ -135,8 +136,8 @@ class Run:
 
     @cached_property
     def is_fragmentary(self) -> bool:
-        """Whether the work of many launches was not recorded, so that idle time is not known."""
-        return any(each.is_fragmentary for each in unrecorded_problems(self.trace))
+        """Whether the work of many launches was not recorded, or is set aside, so that idle time is not known."""
+        return is_fragmentary(self.trace) or any(each.fragmentary for each in unrecorded_problems(self.trace))
 
     @cached_property
     def collectives(self) -> I64:

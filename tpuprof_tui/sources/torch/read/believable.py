@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, plausible, shifted
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
-from .categories import ON_DEVICE, Kind
+from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .trace import Aside, Trace
 from .values import I64
 
@@ -176,8 +177,14 @@ def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
         if np.isin(aside.kind[low:high], ON_DEVICE).any():
             title = f"GPU {pid} stream {tid.removeprefix('stream ')}"
         else:
-            title = trace.thread_names.get((pid, tid), "") or f"thread {tid}"
+            title = trace.thread_names.get((pid, tid), "").strip() or f"thread {tid}"
         yield title, slice(low, high)
+
+
+def is_fragmentary(trace: Trace) -> bool:
+    """Whether so much device work is set aside that nothing is concluded from the rest."""
+    aside = 0 if trace.aside is None else int(np.isin(trace.aside.kind, DEVICE_WORK).sum())
+    return aside > FRAGMENTARY * (aside + len(trace.work_rows))
 
 
 def aside_arguments(trace: Trace, row: int) -> dict[str, Any]:
@@ -216,7 +223,7 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
         "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
         offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
-        lost=count, rows=np.arange(count, dtype=np.int64),
+        lost=count, fragmentary=is_fragmentary(trace), rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip
 
 

@@ -170,7 +170,8 @@ class _Separation:
             category=trace.category[rows], file_order=trace.file_order[rows],
             correlation=trace.correlation[rows], external=trace.external[rows], categories=trace.categories,
             work_rows=work_rows, work=columns, texts=texts, memory=replace(memory, time=memory.time - delta),
-            has_flows=trace.has_flows, counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
+            flow_processes=trace.flow_processes,
+            counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
             process_names={pid: trace.process_names[raw] for (pid, _), (raw, _) in
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in

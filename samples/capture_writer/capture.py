@@ -21,7 +21,7 @@ from .nodes import NodeStream, Words, no_words, program_words
 from .options import Options
 from .pmu import monitor_chunks, monitor_records
 from .program import DES, STATIC
-from .streams import CLOSING, Stream
+from .streams import CLOSING, COPY_IN, COPY_OUT, RUNTIME, Stream
 from .truth import Truth
 
 #: Block types.
@@ -29,6 +29,8 @@ MONITOR = (3, 4, 11, 12)
 DYN_DATA, DYN_EXTRA = 5, 6
 
 _CDMA_ID_BITS = 24
+#: What no node tells of.
+_UNLOGGED = frozenset((RUNTIME, COPY_IN, COPY_OUT))
 #: Blocks that hold nothing of the profile: summary, logs, commands, an anchor, one of no bytes.
 _OTHER_BLOCKS = ((1, b"summary"), (2, b"log of the compiler"), (7, bytes(range(40))), (9, b""), (100, bytes(12)))
 
@@ -105,16 +107,17 @@ class _Writer:
         self.built = built
         self.catalogue = built.catalogue.columns()
         programs = built.catalogue.programs
-        logged, noise, announced = built.options.closing_nodes, built.options.noise, built.options.announced
+        noise, announced = built.options.noise, built.options.announced
+        silent = _UNLOGGED if built.options.closing_nodes else {*_UNLOGGED, CLOSING}
         self.table: list[Words] = [
             program_words(number, p, noise, announced)
-            if (logged or p.infra != CLOSING) and (announced or p.mode != STATIC)
+            if p.infra not in silent and (announced or p.mode != STATIC)
             else no_words()
             for number, p in enumerate(programs)
         ]
         self.blobs: list[Blob] = []
         if built.options.mode == 2:
-            self.blobs = [program_blob(p, logged or p.infra != CLOSING, noise) for p in programs]
+            self.blobs = [program_blob(p, p.infra not in silent, noise) for p in programs]
 
     def core_file(self, file: BinaryIO, number: int) -> None:
         options = self.built.options
@@ -136,7 +139,7 @@ class _Writer:
         chip = self.built.options.chip
         cuts = np.linspace(0, monitor_records(stream), self.built.options.monitor_blocks + 1).astype(int)
         for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            chunks = monitor_chunks(stream, chip, self.catalogue, bits, a, b)
+            chunks = monitor_chunks(stream, chip, self.catalogue, bits, a, b, marked=not self.built.options.hardware)
             write_block(file, MONITOR[stream.engine], (b - a) * chip.record_bytes[stream.engine], chunks)
 
     def _programs(self, number: int) -> list[int]:

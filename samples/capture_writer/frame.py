@@ -91,7 +91,7 @@ def closing(options: Options, last_ns: int) -> Frame:
         return _bare_closing(options, last_ns)
     program = Program("", options.chip, bare=True, infra=CLOSING)
     times = []
-    for engine, key, start, end in (*_CLOSING, *(_CLOSING_SDMA if options.announced else ())):
+    for engine, key, start, end in (*_CLOSING, *(_CLOSING_SDMA if options.announced or options.hardware else ())):
         program.add(Row(OPS[_key(options, key)], engine, 0, 0.0, alg_ops=1))
         times.append((start, end))
     return _frame(program, times, last_ns)

@@ -102,6 +102,9 @@ def _core_effects(stream: Stream, options: Options, facts: dict[str, Ints], rng:
     keep = options.ring if stream.engine == TIU else options.ring_dma
     if keep and stream.engine in (TIU, GDMA):
         _lap(stream, int(len(stream) * keep))
+    first, last = options.lost_ends
+    index = np.arange(len(stream))
+    stream.lose((index < first) | (index >= len(stream) - last), LOST)
     if options.lost:
         _lose_some(stream, options.lost, facts, rng)
 

@@ -13,6 +13,7 @@ from .chips import CDMA, DDR, FP16, FP32, GDMA, INT8, INT32, L2M, LMEM, SDMA, TI
 from .kernel_setting import Setting
 from .ops import OPS
 from .program import NOTHING, STATIC, Program
+from .streams import COPY_IN, COPY_OUT, RUNTIME
 from .zoo import zoo, zoo_undecodable, zoo_unknown
 
 
@@ -296,6 +297,35 @@ def first_pair(s: Setting) -> Program:
     return launch_pair(s, 2)
 
 
+def runtime_pair(s: Setting) -> Program:
+    """The same on hardware, which does not log it."""
+    p = launch_pair(s)
+    p.infra = RUNTIME
+    return p
+
+
+def measured_model(s: Setting) -> Program:
+    """A compiled model on hardware: the end of an SDMA that has nothing to do is the runtime's."""
+    p = compiled(replace(s, sdma=True))
+    p.rows[-1].infra = RUNTIME
+    return p
+
+
+def copy_in(s: Setting) -> Program:
+    """The runtime copies an input before a launch."""
+    p = Program("", s.chip, infra=COPY_IN)
+    p.dma("tensor", (1, 3, 128, 256), DDR, DDR)
+    return p
+
+
+def copy_out(s: Setting) -> Program:
+    """The runtime copies two outputs behind a launch."""
+    p = Program("", s.chip, infra=COPY_OUT)
+    for width in (896, 56):
+        p.dma("tensor", (1, 1, 32, width), DDR, DDR)
+    return p
+
+
 def plain_subnet(s: Setting) -> Program:
     """Part of a compiled model of operations that every chip has."""
     p = Program("", s.chip, STATIC, open_end=True)
@@ -346,6 +376,10 @@ KERNELS: dict[str, Callable[[Setting], Program]] = {
     "compiled": compiled,
     "launch_pair": launch_pair,
     "first_pair": first_pair,
+    "runtime_pair": runtime_pair,
+    "measured_model": measured_model,
+    "copy_in": copy_in,
+    "copy_out": copy_out,
     "zoo": zoo,
     "zoo_undecodable": zoo_undecodable,
     "zoo_unknown": zoo_unknown,

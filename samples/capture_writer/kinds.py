@@ -13,6 +13,9 @@ _TWICE = "the announcing nodes are taken for commands of their own"
 #: Three launches of a compiled model, each behind the runtime's own pair.
 _COMPILED = ("first_pair", "compiled", "launch_pair", "compiled", "launch_pair", "compiled")
 
+#: The same as hardware runs it: the runtime copies inputs and outputs around each.
+_MEASURED = ("runtime_pair", "copy_in", "measured_model", "copy_out")
+
 _ORDINARY: tuple[Options, ...] = (
     Options("decode_mode0", "one decode step, PMU only", mode=0, seed=101),
     Options("decode_mode1", "one decode step, condensed commands", seed=102),
@@ -46,6 +49,14 @@ _ORDINARY: tuple[Options, ...] = (
             kernels=_COMPILED[:2], seed=173, reference_fails=_TWICE),
     Options("compiled_lost", "2 % of its records lost", bmodel=True, announced=True, sdma=True, cores=(0,), lost=0.02,
             kernels=_COMPILED, seed=174, reference_fails=_TWICE),
+    Options("measured", "compiled model as hardware runs it: pairs without marks, copies of inputs and outputs", mode=0,
+            bmodel=True, hardware=True, cores=(0,), kernels=_MEASURED, seed=180,
+            reference_fails="copies between launches are shown"),
+    Options("measured_cores", "the same on two cores, three times, AKSV", "AKSV", mode=0, bmodel=True, hardware=True,
+            cores=_TWO, kernels=_MEASURED, batches=3, seed=181, reference_fails="copies between launches are shown"),
+    Options("measured_announced", "the same, its streams announced by DES nodes", mode=2, bmodel=True, hardware=True,
+            announced=True, sdma=True, cores=(0,), batches=2, seed=182, reference_fails=_TWICE,
+            kernels=("launch_pair", "copy_in", "compiled", "copy_out")),
     Options("compiled_no_pmu", "its commands alone, not one record", mode=2, bmodel=True, announced=True, sdma=True,
             cores=(0,), kernels=_COMPILED, pmu=False, seed=175, reference_fails="nothing is shown"),
     Options("decode_no_pmu", "commands of kernels without records", pmu=False, cores=_TWO, seed=176,

@@ -53,6 +53,8 @@ class Options:
     bmodel: bool = False
     #: Written as its runtime does: DES nodes announce the streams, a pair comes before each launch.
     announced: bool = False
+    #: As on hardware: pairs have no mark on TIU, and SDMA closes too.
+    hardware: bool = False
     #: Hardware records; without, commands alone.
     pmu: bool = True
     #: Host trace beside the capture, ``tail_offset_ns`` in global.profile.
@@ -92,6 +94,8 @@ class Options:
     lost_opening: tuple[int, ...] = ()
     #: Fraction of the transfers that still run when the next one starts.
     overlap: float = 0.0
+    #: Records of each engine lost at the beginning and at the end.
+    lost_ends: tuple[int, int] = (0, 0)
     #: System records of each engine behind the opening pair that have no node.
     markers: int = 0
     #: SDMA sends written after the wait that follows them.

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chips import CDMA, GDMA, LMEM, SDMA, TIU, Chip
+from .ops import OPS
 from .streams import Stream
 
 I64 = npt.NDArray[np.int64]
@@ -21,9 +22,13 @@ _CHUNK = 200_000
 
 
 def monitor_chunks(
-    stream: Stream, chip: Chip, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None
+    stream: Stream, chip: Chip, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None, *,
+    marked: bool = True,
 ) -> Iterator[bytes]:
-    """Records ``begin`` to ``end`` of a stream in dump order, some thousands at a time."""
+    """Records ``begin`` to ``end`` of a stream in dump order, some thousands at a time.
+
+    ``marked``: TIU's records of system commands have a mark; else only that of an end has it, and most others 0.
+    """
     order = stream.dumped()
     total = monitor_records(stream) if end is None else end
     size = chip.record_bytes[stream.engine]
@@ -38,6 +43,9 @@ def monitor_chunks(
         table[:, 1] = (stream.end[pick] + stream.offset) & _LOW
         table[:, 2] = facts["id"] & ((1 << id_bits) - 1)
         words(table, facts, _noise(stream, first, count))
+        if stream.engine == TIU and size == 16 and not marked:
+            conflicts = np.where((facts["system"] == 0) & (table[:, 3] % 7 == 0), table[:, 3], 0)
+            table[:, 3] = np.where(facts["op"] == OPS["tiu_end"].number, _TIU_SYSTEM, conflicts)
         yield table.tobytes()
 
 

@@ -17,7 +17,8 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 #: Why a record is not part of the profiled work.
-WORK, INIT, CLOSING, EDGE, CDMA_SYNC, ID_WRAP = range(6)
+#: RUNTIME: of the runtime of a compiled model, around each launch; COPY_IN, COPY_OUT: its copies of inputs and outputs.
+WORK, INIT, CLOSING, EDGE, CDMA_SYNC, ID_WRAP, RUNTIME, COPY_IN, COPY_OUT = range(9)
 #: What became of a record.
 PRESENT, LOST, OVERWRITTEN = range(3)
 

@@ -439,9 +439,9 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:
         """First start and last end of a session's events; without the host's unless ``on_host``; None: no events."""
-        lanes = [lane for lane in self.lanes if len(lane) and (on_host or not lane.on_host)
+        lanes = [lane for lane in self._timed_lanes if (on_host or not lane.on_host)
                  and self.groups.session(lane.group) == session]  # fmt: skip
-        if not lanes or not self.timed:
+        if not lanes:
             return None
         return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
 

@@ -303,5 +303,6 @@ RULES: Final = (
     Rule("small_transfers", "Time of transfers below 4 KiB where more than half are.", 0.02,
          "Join them: starting a transfer takes as long as moving this much.", _small),
     Rule("step_outliers", "Time of steps that take unusually long beyond the median.", 0.01,
-         "Compare it with the same step of another recording: tpuprof diff BASE OTHER alignment --step N.", _outliers, of_all=True),
+         "Compare it with the same step of another recording: tpuprof diff BASE OTHER alignment --step N.", _outliers,
+         of_all=True),
 )  # fmt: skip

@@ -114,7 +114,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(np.unique(hashes))))
     named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
-              recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared))  # fmt: skip
+              recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared),
+              query.profile.is_fragmentary)  # fmt: skip
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
@@ -203,6 +204,7 @@ def baseline_text(name: str, side: Side) -> str:
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
             {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
+             "fragmentary": run.fragmentary,
              "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
              "signatures": {key: list(value) for key, value in run.signatures.items()},
              "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
@@ -235,7 +237,7 @@ def read_baseline(path: Path) -> Side:
                                    for key, (count, number) in run["signatures"].items()},
                 tuple(map(str, run.get("operands", ()))),
                 {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())},
-                bool(run.get("incomplete", False)))
+                bool(run.get("incomplete", False)), bool(run.get("fragmentary", False)))
             for run in record["runs"]
         )  # fmt: skip
         if not runs:
@@ -324,6 +326,10 @@ def _amount_record(amount: Amount) -> dict[str, Any]:
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
     """The outcome in one sentence: the worst violation, or that there is none."""
+    fragmentary = [run.path for run in (*base.runs, *other.runs) if run.fragmentary]
+    if fragmentary:
+        path = line_text(fragmentary[0], 200)
+        return f"More than 5 % of the launches of {path} have no recorded work: nothing is judged."
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""

@@ -124,11 +124,26 @@ def title_line(profile: Profile) -> str:
 
 
 def _by_side(profile: Profile, count: str) -> str:
-    """The number of events of the device, and next to it that of the host, if it has lanes, and of those set aside."""
+    """The number of events of the device, that of the host if it has lanes, and those that were lost or repaired."""
     host = sum(len(lane) for lane in profile.lanes if lane.on_host and not lane.is_aside)
-    aside = sum(len(lane) for lane in profile.lanes if lane.is_aside)
     parts = [f"{count} on the device", f"{host:,} on the host"] if host else [count]
-    return ", ".join((*parts, *([f"{aside:,} set aside"] if aside else [])))
+    return ", ".join((*parts, *_defects(profile)))
+
+
+def _defects(profile: Profile) -> Iterator[str]:
+    """Numbers of events that are set aside, lost or repaired, and of launches without a record."""
+    aside = sum(len(lane) for lane in profile.lanes if lane.is_aside)
+    records = [each for each in profile.problems if not each.launches]
+    for number, word in (
+        (aside, "set aside"), (sum(each.lost for each in records) - aside, "lost"),
+        (sum(each.repaired for each in records), "repaired"),
+    ):  # fmt: skip
+        if number > 0:
+            yield f"{number:,} {word}"
+    lost, launches = (sum(getattr(each, key) for each in profile.problems if each.launches)
+                      for key in ("lost", "launches"))  # fmt: skip
+    if lost:
+        yield f"{lost:,} of {launches:,} launches not recorded"
 
 
 def lost_text(profile: Profile) -> str:

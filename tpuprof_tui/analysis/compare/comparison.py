@@ -49,7 +49,8 @@ class Comparison:
         self.pairs = pairs
         self._run_noise = run_noise
         self._steps = steps if steps is not None and min(map(len, steps)) >= FEWEST_STEPS else None
-        self.lost = Lost(*(sum(problem.lost for problem in side.problems) for side in (base, other)))
+        lost = [sum(problem.lost for problem in side.problems) for side in (base, other)]
+        self.lost = Lost(lost[0], lost[1], base.is_fragmentary or other.is_fragmentary)
 
     @cached_property
     def joint(self) -> JointWork:

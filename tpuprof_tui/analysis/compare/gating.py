@@ -67,6 +67,7 @@ class Run(Struct, frozen=True):
         figures: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``.
         lost: Number of records known to be lost.
         incomplete: Whether records are lost or unreadable, how many is not always known.
+        fragmentary: Whether so many are lost that nothing is concluded from the others.
         signatures: By kernel: number of launches, and a hash of their commands.
         operands: Operands included in the commands; hashes over other operands are not comparable.
         codes: Names of operations by their codes.
@@ -79,6 +80,7 @@ class Run(Struct, frozen=True):
     operands: tuple[str, ...] = ()
     codes: NamesByCode = field(default_factory=dict)
     incomplete: bool = False
+    fragmentary: bool = False
 
 
 class Rule(Struct, frozen=True):
@@ -249,6 +251,8 @@ def gate(
                 found.append(replace(each, result="INCONCLUSIVE"))
             elif each.result == "FAIL":
                 found.append(each)
+    if any(run.fragmentary for run in (*base, *other)):
+        found = [replace(each, result="INCONCLUSIVE") for each in found]
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"
     sums = {name: _difference(name, base, other, noise, between) for name in names if is_sum(name)}
@@ -306,14 +310,16 @@ def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]
 
 def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
     """The maximum lost by a run, for each side."""
-    return Lost(*(max(run.lost for run in side) for side in (base, other)))
+    ours, theirs = (max(run.lost for run in side) for side in (base, other))
+    return Lost(ours, theirs)
 
 
 def incomplete_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
     """Like `lost_of`; at least 1 for a side with an incomplete run."""
     lost = lost_of(base, other)
-    return Lost(*(max(count, any(run.incomplete for run in side))
-                  for count, side in zip((lost.base, lost.other), (base, other), strict=True)))  # fmt: skip
+    ours, theirs = (max(count, any(run.incomplete for run in side))
+                    for count, side in zip((lost.base, lost.other), (base, other), strict=True))  # fmt: skip
+    return Lost(ours, theirs)
 
 
 def _may_be_lost(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:

@@ -52,10 +52,11 @@ class Noise(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """Number of records known to be lost on each side."""
+    """Number of records known to be lost on each side; fragmentary: so many that they could explain anything."""
 
     base: int = 0
     other: int = 0
+    fragmentary: bool = False
 
 
 NOTHING_LOST: Final = Lost()
@@ -156,7 +157,7 @@ def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status
     # records may be lost, or the records that name them
     explained = bool(lost.base or lost.other) if amount.name == UNKNOWN else \
         bool((lost.other and fewer < 0) or (lost.base and fewer > 0))  # fmt: skip
-    if delta and explained:
+    if delta and (explained or lost.fragmentary):
         return "unclear"
     if not amount.base_count and amount.other_count:
         return "added"

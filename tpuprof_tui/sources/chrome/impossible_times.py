@@ -55,7 +55,7 @@ class DeviceEvents(Struct, frozen=True, eq=False):
     def delays(self, start: I64) -> I64:
         """Times in ns from launch to start, of the events whose launch is known."""
         known = self.launched != INT_MISSING
-        return start[self.rows[known]] - self.launched[known]
+        return np.asarray(start[self.rows[known]] - self.launched[known])
 
 
 class Judgement(Struct, frozen=True, eq=False):

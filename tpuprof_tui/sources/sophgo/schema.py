@@ -14,6 +14,7 @@ from .counters import COUNTERS
 from .published_column import PublishedColumn as Column
 
 _DMA: Final = ("GDMA", "SDMA", "CDMA")
+_COPIED: Final = (*_DMA, "COPY")
 _TIU: Final = ("TIU",)
 
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -53,9 +54,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
            needs=NAMES, group="transfer", aliases=("dir",), help="From which memory to which."),
     Column("dtype", "Data type", "Data Type", "text", width=9, shown=True, engines=_DMA, placeholder="INT8",
            needs=NAMES, group="transfer", aliases=("data_type", "dt"), help="Element format."),
-    Column("bytes", "Bytes", "DMA data size(B)", unit="B", width=11, shown=True, engines=_DMA, group="transfer",
+    Column("bytes", "Bytes", "DMA data size(B)", unit="B", width=11, shown=True, engines=_COPIED, group="transfer",
            aliases=("size",), help="Bytes moved, counted by the hardware.", source="metrics 2.3"),
-    Column("ddr_bandwidth", "DDR BW", "DDR Bandwidth(GB/s)", "float", "GB/s", width=8, shown=True, engines=_DMA,
+    Column("ddr_bandwidth", "DDR BW", "DDR Bandwidth(GB/s)", "float", "GB/s", width=8, shown=True, engines=_COPIED,
            placeholder=0, decimals=4, group="transfer", aliases=("ddr_bw",),
            help="Bytes over duration; from condensed commands approximate (any direction counts as DDR).",
            source="metrics 2.3, 3.2"),

@@ -86,6 +86,7 @@ VOCABULARY: Final = Vocabulary(
         LaneKind("SDMA", "SDMA", Activity.TRANSFER, 2, shades=Shades("#d4b742", "#93760a", "#f0e442")),
         LaneKind("CDMA", "CDMA", Activity.TRANSFER, 3, shades=Shades("#c084fc", "#8a3fd1", "#cc79a7")),
         LaneKind("HOST", "Host", Activity.HOST, 4),
+        LaneKind("COPY", "Host copies", Activity.HOST, 5),
     ),
     group_kinds=(
         GroupKind("core", "Cores", Word("core")),

@@ -123,7 +123,7 @@ class LanePainter:
         layout, state = self._layout, self._view
         row = layout.rows[number]
         painted = self._painted(row, state.start, state.end, layout.cells)
-        start, end = self._session.clip_window(*state.figures_window, row.lane)
+        start, end = self._session.clip_window(*state.figures_window, row.lane, row.unit)
         counted = (
             painted if (start, end) == (state.start, state.end) else self._painted(row, start, max(end, start + 1), 1)
         )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 
+from .published_rows import published_part
 from .summary_table import summary_table, to_ns
 from .text_columns import map_texts
 
@@ -58,7 +59,7 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
 
     With a selection of cores only their rows are kept; the last row always covers all cores.
     """
-    table = summary_table(profile)
+    table = summary_table(published_part(profile))
     ports = [lane for lane in profile.lanes if lane.kind == "CDMA" and len(lane)]
     columns = SUMMARY_COLUMNS + (CDMA_COLUMNS if ports else ())
     extra = _cdma_cells(profile, ports) if ports else ((), ())

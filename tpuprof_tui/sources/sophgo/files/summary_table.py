@@ -19,6 +19,7 @@ from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.schema import column
 
+from .published_rows import HANDSHAKES
 from .text_columns import map_texts
 
 Array = npt.NDArray[Any]
@@ -44,10 +45,6 @@ SUMMED: Final[dict[str, tuple[str, ...]]] = {
     "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
     "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
 }
-
-#: Counters by which the reference tells work of GDMA without commands: both are 0 for what it takes for system
-#: commands, moves within local memory included.
-_HANDSHAKES: Final = ("axi_d0_wr_vaild_cntr", "axi_d0_rd_vaild_cntr")
 
 
 class CoreSums(Struct, frozen=True):
@@ -99,7 +96,10 @@ class SummaryRow(Struct, frozen=True):
 
 
 def summary_table(profile: Profile) -> list[SummaryRow]:
-    """The reference's summary: one row per core, then one over all; empty without cores, instructions or times."""
+    """The reference's summary: one row per core, then one over all; empty without cores, instructions or times.
+
+    The profile has the instructions that the reference counts; see `published_part`.
+    """
     if not profile.units or not profile.instructions or not profile.timed:
         return []
     sums = [core_sums(profile, unit) for unit in profile.units]
@@ -201,8 +201,9 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
     else:
         # in the reference a command issued by RVT is never a system command
         counted = (role == Role.WORK) | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
-        if lane.role_guessed and all(key in lane for key in _HANDSHAKES):
-            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in _HANDSHAKES])
+        # without commands, moves within local memory count as system commands
+        if lane.role_guessed and all(key in lane for key in HANDSHAKES):
+            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in HANDSHAKES])
     cycles = cycles * counted
     if lane.kind == "TIU":
         known = ~is_missing(lane.take("uarch_ops", rows)) if "uarch_ops" in lane else np.zeros(len(cycles), np.bool_)

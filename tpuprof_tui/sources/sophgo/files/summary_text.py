@@ -16,6 +16,7 @@ from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import DETAIL
 
+from .published_rows import published_part
 from .summary_moves import KINDS, Moves, lane_moves, sum_moves
 from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
 
@@ -52,14 +53,14 @@ def summary_missing(profile: Profile, selection: Selection = Selection()) -> str
 
 def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """The reference's table as it is printed on the console: the first eight columns; empty without a table."""
-    text = _reference_block(summary_table(selected_profile(profile.device_part, selection)))
+    text = _reference_block(_published_table(profile, selection))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
 def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """Content of summary.txt, ASCII; empty without cores or instructions."""
     chosen = selected_profile(profile.device_part, selection)
-    table = summary_table(chosen)
+    table = _published_table(profile, selection)
     block = _reference_block(table)
     if not block:
         return ""
@@ -68,6 +69,10 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
     cores = [unit_figures(chosen, indexes, unit, start, end) for unit in chosen.units]
     parts = (block + _remarks(profile, chosen, table), _engines(chosen, indexes, cores), _moves(chosen))
     return "\n".join([*filter(None, parts), _shares(cores, end - start)])
+
+
+def _published_table(profile: Profile, selection: Selection) -> list[SummaryRow]:
+    return summary_table(selected_profile(published_part(profile.device_part), selection))
 
 
 def _reference_block(table: Sequence[SummaryRow]) -> str:

@@ -21,7 +21,7 @@ from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
 from ..vocabulary import VOCABULARY
-from .arrays import I64
+from .arrays import I64, Bools
 from .columns.lanes import LaneBuilder, LaneSource
 from .columns.untimed import report_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
@@ -158,8 +158,9 @@ class _Builder(Struct):
     untimed: list[dict[str, Commands]]
 
     def profile(self) -> Profile:
-        sources = self._sources()
-        zero = min((int(source.stream.start.min()) for source in sources if source.stream is not None), default=0)
+        sources, copies = self._sources(), self._copies()
+        streams = [source.stream for source in sources if source.stream is not None]
+        zero = min((int(stream.start.min()) for stream in (streams or [copy[2] for copy in copies])), default=0)
         ports = [port.port for port in self.ports if len(port.stream)]
         ports_with_lane = {source.stream.port for source in sources if source.stream is not None}
         idle = [port for port in ports if port not in ports_with_lane]
@@ -178,6 +179,10 @@ class _Builder(Struct):
             lanes.append(lane)
             if stream is not None:
                 rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
+        for core, name, stream, inward in copies:
+            stream.shift(-zero)
+            tail = max(tail or 0, int(stream.end.max()))
+            lanes.append(builder.build_copies(name, stream, inward, core))
         self._report_register_problems(groups, lanes)
         for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
             if ended is not None:
@@ -258,6 +263,15 @@ class _Builder(Struct):
                 for name, commands in untimed.items()
             ]
         return result
+
+    def _copies(self) -> list[tuple[int, str, RecordStream, Bools]]:
+        """Core, engine, records and direction of the copies of inputs and outputs by a model's runtime."""
+        return [
+            (core.core, name, engine.stream.take(engine.copies.rows), engine.copies.inward)
+            for core in self.cores
+            for name, engine in core.engines.items()
+            if engine.copies is not None
+        ]
 
     def _report_register_problems(self, groups: Groups, lanes: list[Lane]) -> None:
         """Add a Problem for each anomaly in the registers of a lane."""

@@ -19,7 +19,14 @@ from .pairing.pairing import clean_binding, paired
 from .problems import Report
 from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from .records.no_preamble import set_sync_end, trim_edges
+from .records.preamble import find_unmarked_opening
 from .records.profiler_records import separate_profiler_records, without_profiler_commands
+from .records.runtime_records import (
+    agree_on_first_reset,
+    note_unmarked,
+    separate_runtime_records,
+    separate_unbound_runtime_records,
+)
 from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
 
@@ -40,12 +47,12 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
     result = CoreData(core, path.name, read_bytes(path, report), report, bmodel=bmodel)
     report.core = core
     result.blocks = walk_blocks(result.data, report)
-    for name in CORE_ENGINES:
-        payloads, offsets = result.payloads(_MONITORS[name])
-        stream = read_stream(payloads, offsets, chip, name, report)
-        result.records += len(stream)
-        if len(stream):
-            result.engines[name] = EngineData(in_order(stream, chip, report))
+    streams = {name: read_stream(*result.payloads(_MONITORS[name]), chip, name, report) for name in CORE_ENGINES}
+    streams = {name: stream for name, stream in streams.items() if len(stream)}
+    result.records = sum(map(len, streams.values()))
+    find_unmarked_opening(streams, chip, same_clock=tiu_mhz == chip.dma_mhz)
+    for name, stream in streams.items():
+        result.engines[name] = EngineData(in_order(stream, chip, report))
     if bmodel:
         _take_block_commands(result, chip)
     else:
@@ -56,13 +63,18 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         engine.stream.id = unwrapped_ids(engine.stream.id, longest)
     _common_origin(result, chip, tiu_mhz)
     trim_edges(result, chip)
+    note_unmarked(result, chip)
     if bmodel and not result.has_des_streams:  # its streams do not contain the profiler's own commands
         separate_profiler_records(result, chip)
+        separate_runtime_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
     else:
+        agree_on_first_reset(result, chip)
+        separate_runtime_records(result, chip)
         _bind(result, chip)
         separate_profiler_records(result, chip)
+    separate_unbound_runtime_records(result, chip)
     set_sync_end(result, chip)
     _report_unpaired(result)
     report_unknown_codes(result, chip)
@@ -125,7 +137,10 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     _decode_commands(result, chip)
     attach_registers(result, chip)
     for name, engine in result.engines.items() if not result.has_des_streams else ():
-        static = block_commands(result.streams[name])
+        streams = result.streams[name]
+        # where SDMA has nothing to do, its end is the runtime's, as its records are
+        idle = name == "SDMA" and chip.preamble > 0 and all(stream.only_ends for stream in streams)
+        static = None if idle else block_commands(streams)
         dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = concatenated(parts) if parts else None
@@ -281,7 +296,8 @@ def _bind(result: CoreData, chip: Chip) -> None:
 
 def _bindable_records(engine: EngineData) -> RecordStream:
     """Records that can have a command: all of them, or without the profiler's own once those are known."""
-    return engine.stream if engine.keep == slice(None) else engine.stream.take(engine.keep)
+    everything = isinstance(engine.keep, slice) and engine.keep == slice(None)
+    return engine.stream if everything else engine.stream.take(engine.keep)
 
 
 def _commands(engine: EngineData) -> Commands:
@@ -297,7 +313,7 @@ def _record_items(stream: RecordStream, chip: Chip) -> EngineItems:
         bus = stream.counter("axi_d0_w_cntr") > 0
         kind[local & ~bus] = TO_LOCAL
         kind[bus & ~local] = TO_BUS
-    elif family_of(stream.engine) not in chip.system_records:
+    elif family_of(stream.engine) not in chip.system_records or not stream.marked:
         kind[:] = UNKNOWN
     return EngineItems(stream.id, stream.start, kind, stream.end)
 

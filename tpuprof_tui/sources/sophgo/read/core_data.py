@@ -13,6 +13,18 @@ from .records.monitor import RecordStream
 from .stream.blocks import Block, BlockType
 
 
+class HostCopies(Struct, frozen=True, eq=False):
+    """Copies of a model's inputs and outputs by its runtime.
+
+    Attributes:
+        rows: Rows of the stream, ascending.
+        inward: For each whether it copies an input in, before a launch; else an output out, behind one.
+    """
+
+    rows: I64
+    inward: Bools
+
+
 class EngineData(Struct):
     """One engine of a core.
 
@@ -24,6 +36,7 @@ class EngineData(Struct):
         keep: Mask or slice of the records that are instructions, without the profiler's own.
         port_sync_ends: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
         static_count: Number of leading ``commands`` that come from the streams of a compiled model.
+        copies: Records that are no instructions but copies by the runtime; None without any.
     """
 
     stream: RecordStream
@@ -34,6 +47,7 @@ class EngineData(Struct):
     keep: Bools | slice = field(default_factory=lambda: slice(None))
     port_sync_ends: dict[int, int] = field(default_factory=dict)
     static_count: int = 0
+    copies: HostCopies | None = None
 
 
 class CoreData(Struct):

@@ -11,8 +11,9 @@ from tpuprof_tui.analysis.index.lane_index import LaneIndex
 from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, running_rows, span_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.model import INT_MISSING, Profile
-from tpuprof_tui.model.lane import Rows, row_count
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.sources.sophgo.files.published_rows import published_rows
 from tpuprof_tui.sources.sophgo.files.summary_table import (
     SUMMED,
     CoreSums,
@@ -70,18 +71,22 @@ def published(query: Query) -> Answer:
 def _rows(query: Query) -> Iterator[SummaryRow]:
     shown, state, scope = query.filtered_session, query.state, query.scope
     profile = shown.profile
-    indexes = [index for index in shown.indexes if not index.lane.on_host]
+    indexes = [each for each in zip(query.profile.lanes, shown.indexes, strict=True) if not each[1].lane.on_host]
     units = profile.groups.units_within(scope.group)
-    lanes = [index.lane for index in indexes]
+    lanes = [index.lane for _, index in indexes]
     if not units or not all("cycles" in lane and (lane.kind == "TIU" or "bytes" in lane) for lane in lanes):
         return  # a source without cycles has no such figures
     sums = dict.fromkeys(units, CoreSums())
     first, last = None, 0
-    for index in indexes:
+    for whole, index in indexes:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
             continue
-        rows = _running_rows(index, state, scope.group if unit < 0 else -1)
+        counted = published_rows(query.profile, whole)
+        if len(index.lane) < len(whole):
+            in_both = np.isin(index.lane["order"], whole.take("order", counted))
+            counted = slice(0, len(index.lane)) if in_both.all() else np.flatnonzero(in_both)
+        rows = _running_rows(index, state, scope.group if unit < 0 else -1, counted)
         if not rows:
             continue
         start, end = span_of(index, rows)
@@ -93,14 +98,22 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         yield from summary_rows(profile.device, numbers, list(sums.values()), last - first)
 
 
-def _running_rows(index: LaneIndex, state: DisplayState, owner: int) -> list[Rows]:
-    """Rows that run in the window; with ``owner`` (-1: any) only those submitted by it or by an unknown core."""
-    rows = running_rows(index, state.start, state.end)
+def _running_rows(index: LaneIndex, state: DisplayState, owner: int, counted: Rows) -> list[Rows]:
+    """Rows among ``counted`` that run in the window; with ``owner`` (-1: any) only those submitted by it or unknown."""
+    rows = [each for part in running_rows(index, state.start, state.end) for each in _common(part, counted)]
     if owner >= 0:
-        numbers = np.concatenate([np.r_[each] for each in rows])
+        numbers = np.concatenate([row_numbers(each) for each in rows]) if rows else np.zeros(0, np.int64)
         known = "owner" in index.lane
         rows = [numbers[np.isin(index.lane.take("owner", numbers), (owner, INT_MISSING))]] if known else []
     return [each for each in rows if row_count(each)]
+
+
+def _common(rows: Rows, counted: Rows) -> list[Rows]:
+    """Rows that are in both."""
+    if isinstance(rows, slice) and isinstance(counted, slice):
+        first, last = max(rows.start, counted.start), min(rows.stop, counted.stop)
+        return [slice(first, last)] if first < last else []
+    return [np.intersect1d(row_numbers(rows), row_numbers(counted))]
 
 
 def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:

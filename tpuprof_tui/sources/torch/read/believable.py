@@ -7,7 +7,7 @@ stay in `Trace.aside`, for the table of events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
-from tpuprof_tui.sources.chrome.impossible_times import (
-    DeviceEvents,
-    Judgement,
-    away_words,
-    judged,
-    plausible,
-    shifted,
-    time_text,
-    time_words,
-)
+from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, plausible, shifted
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
 from .categories import ON_DEVICE, Kind
@@ -33,6 +24,9 @@ from .trace import Aside, Trace
 from .values import I64
 
 Mask = npt.NDArray[np.bool_]
+#: Words for long times: ns, word, decimals. A unit is used from two of it on.
+_UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), (3_600 * 10**9, "hours", 1),
+                 (10**9, "s", 3))  # fmt: skip
 
 
 class Recording(Struct, frozen=True):
@@ -64,7 +58,8 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
         return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
-        found = judged(*(np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end)), device)
+        start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
+        found = judged(start, end, device)
         moved = {clocks[clock]: shift for clock, shift in found.moved.items()}
     else:
         found, moved = Judgement(whole.low - zero, whole.high - zero), whole.moved
@@ -206,7 +201,12 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     assert aside is not None
     first, count = rows.start, rows.stop - rows.start
     start, away = int(aside.start[first]), int(aside.away[first])
-    what = away_words(away, int(aside.end[first]) - start)
+    if away > 0 and int(aside.end[first]) - start >= away:
+        what = f"an end {time_words(away)} after the rest"
+    else:
+        what = (
+            f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
+        )
     events = (
         f"Events of {title} have impossible times, the first"
         if count > 1
@@ -214,7 +214,19 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     )
     return Problem(
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
-        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name, group=group,
-        lane=label, offset=trace.arguments.offset_of_number(int(aside.file_order[first])), count=count, lost=count,
-        rows=np.arange(count, dtype=np.int64),
+        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
+        lost=count, rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip
+
+
+def time_text(ns: int) -> str:
+    """A time of the file in us, as it stands there, but for zeros at its end."""
+    whole, part = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}{f'.{part:03}'.rstrip('0').rstrip('.')}"
+
+
+def time_words(ns: int) -> str:
+    """A long time in the largest unit of which it holds two: 53.9 years."""
+    unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
+    return f"{ns / unit:,.{decimals}f} {word}"

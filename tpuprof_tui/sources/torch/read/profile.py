@@ -43,6 +43,7 @@ from .clocks import shifts
 from .dependencies import links_of
 from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
 from .launchers import unrecorded_problems
+from .overlaps import overlap_problems
 from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from .trace import Trace, numeric_sort_key
 from .values import I32, known
@@ -246,6 +247,8 @@ class _Run:
             lane_rows[len(self._lanes)] = rows
             self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get((pid, tid), "")))  # fmt: skip
+            if kind == "stream" and len(trace.overlaps.first):
+                self._problems += overlap_problems(trace, rows, self._groups, self._lanes[-1])
         for title, aside_rows in aside_lanes(trace):
             self._aside.append(columns.aside_lane(title, aside_rows, top))
             self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
@@ -365,7 +368,7 @@ class _Columns:
         """The lane of set aside events in some rows of `Trace.aside`."""
         trace, aside = self._trace, self._trace.aside
         assert aside is not None
-        columns = {
+        columns: dict[str, Any] = {
             "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
             "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
             "external": aside.external[rows],

@@ -18,6 +18,7 @@ from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
+from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
 
 
@@ -165,6 +166,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         if bool((ids[1:] == ids[:-1]).any()):
             order = np.lexsort((self.file_order[calls], self.start[calls], self.correlation[calls]))
         return lookup(ids, wanted, calls[order])
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Device work that overlaps the next of its stream."""
+        return overlaps_of(self)
 
     @cached_property
     def launchers(self) -> Launchers:

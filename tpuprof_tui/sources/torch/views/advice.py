@@ -272,7 +272,8 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 RULES: Final = (
     Rule("host_bound", "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
-         "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound, of_all=True),
+         "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound,
+         of_all=True),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
          partial(_covered, rows_of=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}.")),
@@ -284,7 +285,8 @@ RULES: Final = (
          "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.",
          partial(_covered, rows_of=lambda run: run.loaders, text="The run waits {time} for data in {calls}.")),
     Rule("exposed_communication", "Communication that no computation covers.", 0.05,
-         "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed, of_all=True),
+         "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed,
+         of_all=True),
     Rule("late_rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,
          "Compare its loader and its kernels with another's: tpuprof diff.", _late_rank, of_all=True),
     Rule("short_kernels", "Gaps within runs of four kernels or more below 10 us.", 0.02,

@@ -74,7 +74,7 @@ def kernels(selection: ViewSelection) -> Answer:
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
     ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
     tables.append(_copies(selection))
-    return Answer(facts, tuple(tables), notes=selection.replay_notes)
+    return Answer(facts, tuple(tables), notes=(*selection.replay_notes, *selection.overlap_notes))
 
 
 def _copies(selection: ViewSelection) -> Table:

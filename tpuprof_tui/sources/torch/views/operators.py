@@ -54,7 +54,7 @@ def operators(selection: ViewSelection) -> Answer:
     stack = arguments.stack[index].astype(np.int64)
     with_stack = stack >= 0
     by_device = bool(tree.device[0][nodes].any())
-    return Answer(notes=(*selection.step_notes, *selection.replay_notes), tables=(
+    return Answer(notes=(*selection.step_notes, *selection.replay_notes, *selection.overlap_notes), tables=(
         _table("by_name", "By name", selection, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
         _table("by_shape", "By name and shapes", selection, nodes, Grouped(name, shape), by_device,
                [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),

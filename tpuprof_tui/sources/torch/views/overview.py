@@ -42,10 +42,13 @@ def steps(query: Query) -> Answer:
 def _steps(selection: ViewSelection) -> Answer:
     found, shift = selection.step_list, selection.run.worker.shift_ns
     counts = [bool(each) for each in found.counted.tolist()]
+    launches, lacking = selection.run.launchers.launches
+    unrecorded = np.sort(selection.run.trace.start[launches[lacking]])
+    lost = np.searchsorted(unrecorded, found.host_end) - np.searchsorted(unrecorded, found.host_start)
     rows = [
         (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
          int(found.start[n]) + shift if counts[n] else None, int(found.end[n] - found.start[n]) if counts[n] else None,
-         int(found.launched[n]), counts[n])
+         int(found.launched[n]), counts[n], *([int(lost[n])] if len(unrecorded) else []))
         for n in np.flatnonzero(selection.steps).tolist()
     ]  # fmt: skip
     columns = (
@@ -53,6 +56,7 @@ def _steps(selection: ViewSelection) -> Answer:
         Column("host_us", "Host", "duration", bar=True), Column("start_us", "Start", "time"),
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
+        *([Column("unrecorded", "Launches not recorded", "count")] if len(unrecorded) else []),
     )  # fmt: skip
     uncounted = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
     notes = (*selection.step_notes, *uncounted)
@@ -186,6 +190,8 @@ def _overview(selection: ViewSelection) -> Answer:
     ]  # fmt: skip
     devices = _devices(selection, start, end)
     notes = list(selection.step_notes)
+    if not run.trace.overlaps.explained.all():
+        notes += selection.overlap_notes
     if not found.counted[selection.steps].all():
         notes.append(_NOT_COUNTED)
     if run.kernels.any() and not run.tensor_cores_known:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
+from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
@@ -433,6 +434,14 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
         launcher = run.launchers.of_work[rows]
         return (_OF_GRAPHS,) if (~run.launchers.operators[launcher] | (launcher < 0)).any() else ()
+
+    @property
+    def overlap_notes(self) -> tuple[str, ...]:
+        """A note if work of one stream overlaps, so that sums are larger than the time that it took; else empty."""
+        found = self.run.trace.overlaps
+        wrong = "" if found.explained.all() else ", and a duration is wrong (see problems)"
+        text = f"Events of one stream overlap: sums count {time_text(found.sum_ns)} twice{wrong}."
+        return (text,) if found.sum_ns else ()
 
     @property
     def narrow_work(self) -> Mask:

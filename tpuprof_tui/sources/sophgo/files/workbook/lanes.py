@@ -14,12 +14,13 @@ from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
-from tpuprof_tui.model.lane import Rows, row_parts
+from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
 
 from ..instructions import ENGINES
+from ..published_rows import published_rows
 from ..registers_text import chosen_rows
 from .columns import extra_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
@@ -68,6 +69,15 @@ class LaneRows(Struct, dict=True):
     def title(self) -> str:
         """Name of its sheet."""
         return f"{self.lane.kind}_{self.profile.number_of(self.lane)}"
+
+    @cached_property
+    def counted_rows(self) -> Rows:
+        """Those of the rows that the published converter counts, in stream order."""
+        counted = published_rows(self.profile, self.lane)
+        if isinstance(counted, slice) and counted == slice(0, len(self.lane)):
+            return self.rows
+        numbers = row_numbers(self.rows)
+        return numbers[np.isin(numbers, row_numbers(counted))]
 
     @cached_property
     def operations(self) -> list[int]:

@@ -20,8 +20,10 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.rows import Source
-from tpuprof_tui.model import INT_MISSING, Groups, Lane, Problem, Profile, Severity
+from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Role, Severity, is_missing
 from tpuprof_tui.model.lane import Rows
+
+from ..text_columns import map_texts
 
 Array = npt.NDArray[Any]
 
@@ -225,14 +227,19 @@ def _tensor(text: Any, logical: Any) -> Tensor:
 def layers_of(profile: Profile) -> LayerMap | None:
     """Maps commands to layers; None where layers are not known."""
     network, _ = read_layer_files(Path(profile.path))
-    return None if network is None else LayerMap(network, profile.groups)
+    return None if network is None else LayerMap(network, profile)
 
 
 class LayerMap:
-    """Maps the commands of a lane to layers."""
+    """Maps the commands of a lane to layers.
 
-    def __init__(self, network: Network, groups: Groups) -> None:
-        self._groups = groups
+    Of a compiled model's capture only the commands of its streams have layers: the runtime's pairs and records without
+    a command have ids of their own, which mean nothing to the compiler.
+    """
+
+    def __init__(self, network: Network, profile: Profile) -> None:
+        self._profile = profile
+        self._groups = profile.groups
         self.network = network
         self._names = [layer.name for layer in network.layers]
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
@@ -253,7 +260,19 @@ class LayerMap:
         before, after, layer_indices = bounds
         found = np.minimum(np.searchsorted(after, ids, side="left"), len(after) - 1)
         inside = (before[found] < ids) & (ids <= after[found])
+        if self._profile.source_data.get("bmodel"):
+            inside &= self._of_model(lane, rows)
         return np.where(inside, layer_indices[found], -1)
+
+    def _of_model(self, lane: Lane, rows: Rows) -> Array:
+        """Mask of the rows whose command is of the model's streams."""
+        if "mode" not in lane:
+            return np.zeros(len(lane.take("start", rows)), np.bool_)
+        by_node = map_texts(self._profile, lane, "mode", rows, ("TDI", "RVT").__contains__)
+        known = (lane.take("role", rows) == Role.WORK) & (lane.take("name", rows) >= 0)
+        if "dependency" in lane:
+            known |= ~is_missing(lane.take("dependency", rows))
+        return ~by_node & known
 
     def sources(self, lane: Lane) -> dict[str, Source]:
         """Columns of the layer's number and name."""

@@ -114,7 +114,7 @@ class _Workbook:
         self._unknown_core = Totals()
         added = 0
         for sheet in self._sheets:
-            lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.rows, 4 * SLICE)]
+            lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.counted_rows, 4 * SLICE)]
             core = self._profile.unit_number(lane)
             if core >= 0:
                 total = lane_totals(self._profile, lane, parts)

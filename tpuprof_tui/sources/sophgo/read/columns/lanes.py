@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.model.sublanes import split_overlaps
@@ -12,7 +13,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.names import variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
-from ..arrays import I8, I32, I64, U8, Bytes
+from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
 from ..commands.messages import message_columns
@@ -25,6 +26,12 @@ _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
 _TEXTS = ("name", "type", "kernel", "mode", "direction", "dtype", "from_memory", "to_memory")
 _LONG_WAIT_NS = 1000
+#: Kind of the lanes of copies by the runtime, names of the copies (out, in), and their type.
+COPY_KIND = "COPY"
+COPY_NAMES = ("output copy", "input copy")
+_COPY_TYPE = "host copy"
+_COPY_COLUMNS = ("start", "end", "order", "sublane", "duration", "cycles", "command_id", "core", "bytes",
+                 "ddr_bandwidth")  # fmt: skip
 _CODES = 1 << 10  # number of codes of type and function
 _DIRECTED_CODES = 1 << 14  # with source and destination memory
 _VARIANTS = 0x1FFFFF  # mask of type code and generator index
@@ -141,6 +148,30 @@ class LaneBuilder:
         return Lane(kind=engine, label=label, number=number, group=group,
                     activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
                     registers=registers, describe=describe, role_guessed=commands is None)  # fmt: skip
+
+    def build_copies(self, engine: str, stream: RecordStream, inward: Bools, core: int) -> Lane:
+        """Lane of the copies of a model's inputs and outputs by its runtime, on one engine of a core.
+
+        Args:
+            stream: Their records, times in ns.
+            inward: For each whether it copies an input in.
+        """
+        lane = self.build(LaneSource(engine, stream, None, core, None, 0, np.zeros(0, np.uint8)), np.zeros(0, np.int32))
+        names = np.array([self.strings["name"].code(text) for text in COPY_NAMES], np.int32)
+        name, kind = names[inward[lane["order"]].astype(np.int64)], self.strings["type"].code(_COPY_TYPE)
+        columns: dict[str, Array | LazyColumn] = {key: lane.columns[key] for key in _COPY_COLUMNS}
+        columns |= {
+            "role": constant(len(lane), Role.WORK, np.int8),
+            "name": name,
+            "type": constant(len(lane), kind, np.int32),
+        }
+
+        def describe(row: int) -> str:
+            return f"{COPY_NAMES[int(inward[lane['order'][row]])]} by {engine}, {bytes_text(int(lane['bytes'][row]))}"
+
+        label = "host copies" if engine == "GDMA" else f"host copies of {engine}"
+        return Lane(kind=COPY_KIND, label=label, group=lane.group, activity=Activity.HOST, columns=columns,
+                    describe=describe)  # fmt: skip
 
     def _cores(self, source: LaneSource, order: I64 | None, count: int) -> dict[str, LazyColumn]:
         """Column of the lane's core; for a port, columns of each row's submitter and of its group."""

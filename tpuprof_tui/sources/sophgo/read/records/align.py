@@ -36,7 +36,7 @@ def align_cores(cores: list[CoreData], report: Report) -> None:
         if base is None:
             base = instant
         shift_core(core, base - instant)
-    if common is not None and common != "TIU":
+    if common is not None and common != "TIU" and len(active) > 1:
         report.note(f"Some core lost its opening TIU wait; all cores were aligned on {common}.", "")
 
 

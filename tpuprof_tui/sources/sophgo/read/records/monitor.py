@@ -12,7 +12,7 @@ from tpuprof_tui.sources.sophgo.chips.layout import RecordLayout
 from ..arrays import I64, U32, Bools, Bytes
 from ..problems import Report
 from .implausible_records import DISORDER, implausible_mask, realignment_record
-from .preamble import begins_with_preamble
+from .preamble import opens
 
 WRAP = 1 << 32
 _HALF = 1 << 31
@@ -45,6 +45,8 @@ class RecordStream(Struct):
         lapped: Whether the dump was a ring buffer that had lapped.
         left_out: Number of records of the dump that were left out as implausible.
         first: Index in the dump of the first row of ``words``.
+        opened: Whether it begins with an opening pair that its own records do not show.
+        marked: Whether the records of system commands are marked as such, where the chip has a rule for it.
     """
 
     engine: str
@@ -59,6 +61,8 @@ class RecordStream(Struct):
     lapped: bool = False
     left_out: int = 0
     first: int = 0
+    opened: bool = False
+    marked: bool = True
 
     def __len__(self) -> int:
         return len(self.start)
@@ -105,7 +109,7 @@ class RecordStream(Struct):
         """Mask of the records of system commands, by counters; all False where the chip's records do not tell."""
         words = self.words[rows if self.rows is None else self.rows[rows]]
         rule = chip.system_records.get(family_of(self.engine))
-        if rule is None:
+        if rule is None or not self.marked:
             return np.zeros(len(words), np.bool_)
         fields = _DMA_IDLE if rule.fields[0] == _DMA_IDLE[0] else rule.fields
         result = np.ones(len(words), np.bool_)
@@ -217,7 +221,7 @@ def _ring_seam(stream: RecordStream, chip: Chip) -> int:
     than 2^31 cycles, and the dump's last record continues at its first. A dump that begins with the opening pair has
     not lapped. Beyond 2^31 cycles only ids can decide.
     """
-    if len(stream) < 3 or begins_with_preamble(stream, chip):
+    if len(stream) < 3 or opens(stream, chip):
         return 0
     step = signed(np.diff(stream.start))
     seam = int(step.argmin()) + 1
@@ -237,7 +241,7 @@ def _long_gap_seam(stream: RecordStream, chip: Chip) -> int:
     if len(ids) < 3 or ids[0] == 0:
         return 0
     breaks = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
-    if len(breaks) != 1 or ids[0] != ids[-1] + 1 or begins_with_preamble(stream, chip):
+    if len(breaks) != 1 or ids[0] != ids[-1] + 1 or opens(stream, chip):
         return 0
     return int(breaks[0])
 

@@ -14,10 +14,10 @@ from ..arrays import Bools
 from ..commands.command_table import Commands, Mode, NodeStream, bits_of
 from ..core_data import CoreData, EngineData
 from .monitor import RecordStream
-from .preamble import MOST_MARKERS, begins_with_preamble, markers_at
+from .preamble import MOST_MARKERS, OPENING_SPREAD_NS, markers_at, opens
 
-#: Opening pairs of a core's engines start within this of one another.
-_OPENING_SPREAD_NS = 5_000
+#: Opening waits of a core's engines end, and its closing pairs start, within this of one another.
+_RELEASE_SPREAD_NS = 2_000
 
 
 def separate_profiler_records(result: CoreData, chip: Chip) -> None:
@@ -29,12 +29,19 @@ def separate_profiler_records(result: CoreData, chip: Chip) -> None:
     if result.nodes is not None and len(result.nodes.engines["SDMA"]):
         releases = len(profiler_commands("SDMA", result.nodes, chip).port_sends)
     for name, engine in result.engines.items():
-        if result.nodes is not None and engine.commands is not None and (result.has_des_streams or not result.bmodel):
+        if _has_own_commands(result, engine):
+            assert result.nodes is not None
             _separate_by_commands(result, profiler_commands(name, result.nodes, chip), engine, chip)
         else:
             _separate_by_records(engine, chip, releases)
     for engine in result.engines.values():
         _separate_by_other_engines(result, engine, chip, releases)
+    _separate_closing_by_other_engines(result, chip)
+
+
+def _has_own_commands(result: CoreData, engine: EngineData) -> bool:
+    """Whether the commands of an engine include the profiler's own, and its records are bound to them."""
+    return result.nodes is not None and engine.commands is not None and (result.has_des_streams or not result.bmodel)
 
 
 def _separate_by_commands(result: CoreData, profiler: ProfilerCommands, engine: EngineData, chip: Chip) -> None:
@@ -57,8 +64,12 @@ def _separate_by_commands(result: CoreData, profiler: ProfilerCommands, engine: 
         dropped.add(row)
         first_row = row + 1 if command not in profiler.closing else first_row
     loose = engine.bound < 0
+    if engine.copies is not None:
+        loose[engine.copies.rows] = False
     if loose.any():
         dropped |= _loose_edges(result, engine, loose, chip, first_row=first_row, closed=bool(profiler.closing))
+    if engine.copies is not None:
+        dropped.update(engine.copies.rows.tolist())
     engine.keep = _rows_without(dropped, count)
 
 
@@ -85,7 +96,7 @@ def _loose_edges(
     after the opening pair (from row ``first_row`` on) are dropped as well, if no kernel could continue or begin with
     their ids.
     """
-    bound = np.flatnonzero(~loose)
+    bound = np.flatnonzero(engine.bound >= 0)
     dropped: set[int] = set()
     if not len(bound):
         return dropped
@@ -98,8 +109,10 @@ def _loose_edges(
     markers = markers_at(stream, chip, first_row) if first_row else 0
     if markers and loose[first_row : first_row + markers].all():
         dropped.update(range(first_row, first_row + markers))
-    tail = list(range(len(stream) - 1, int(bound[-1]), -1)) if bound[-1] >= len(stream) - 64 else []
-    if not closed and _closing_pair(stream, system):
+    last = int(bound[-1])
+    tail = [row for row in range(len(stream) - 1, last, -1) if loose[row]] if last >= len(stream) - 64 else []
+    unmarked = not stream.marked and bool(loose[-2:].all())
+    if not closed and _closing_pair(stream, np.ones(2, np.bool_) if unmarked else system):
         dropped.update((len(stream) - 1, len(stream) - 2))
         engine.closing_end = int(stream.end[-1])
         tail = tail[2:]
@@ -190,7 +203,7 @@ def _separate_by_records(engine: EngineData, chip: Chip, releases: int) -> None:
     """Like `_separate_by_commands` from records alone, for PMU-only captures and bmodels."""
     stream = engine.stream
     high = len(stream)
-    low = _take_opening(engine, chip, releases) if not stream.lapped and begins_with_preamble(stream, chip) else 0
+    low = _take_opening(engine, chip, releases) if not stream.lapped and opens(stream, chip) else 0
     system = stream.system_mask(chip, slice(max(high - 2, 0), high))
     if stream.engine != "SDMA" and high - low >= 2 and _closing_pair(stream, system):
         high -= 2
@@ -219,9 +232,49 @@ def _separate_by_other_engines(result: CoreData, engine: EngineData, chip: Chip,
     stream = engine.stream
     if engine.sync_end is not None or engine.commands is not None or stream.lapped or len(stream) < 2:
         return
-    others = [int(other.stream.start[0]) for other in result.engines.values() if other.sync_end is not None]
-    beside = any(abs(int(stream.start[0]) - start) < _OPENING_SPREAD_NS for start in others)
-    if beside and stream.id[:2].tolist() == [0, 1] and bool(stream.system_mask(chip, slice(0, 2)).all()):
+    others = [
+        (int(other.stream.start[0]), other.sync_end)
+        for other in result.engines.values()
+        if other.sync_end is not None
+    ]
+    beside = any(abs(int(stream.start[0]) - start) < OPENING_SPREAD_NS for start, _ in others)
+    if not beside or stream.id[:2].tolist() != [0, 1]:
+        return
+    system = bool(stream.system_mask(chip, slice(0, 2)).all())
+    if not system and stream.engine == "TIU":  # on hardware its pair has no mark
+        system = any(abs(int(stream.end[1]) - end) < _RELEASE_SPREAD_NS for _, end in others)
+        stream.marked = stream.marked and not system
+    if system:
         low = _take_opening(engine, chip, releases)
         assert isinstance(engine.keep, slice)
         engine.keep = slice(low, max(low, engine.keep.stop))
+
+
+def _separate_closing_by_other_engines(result: CoreData, chip: Chip) -> None:
+    """Find the closing pairs that only those of other engines show: TIU's without a mark, and SDMA's.
+
+    TIU's is next to GDMA's; SDMA has one only where both of them close, and it does not begin before theirs.
+    """
+    gdma = result.engines.get("GDMA")
+    if gdma is None or gdma.closing_end is None or _has_own_commands(result, gdma):
+        return
+    start = int(gdma.stream.start[-2])
+    for name in ("TIU", "SDMA"):
+        engine = result.engines.get(name)
+        if engine is None or engine.closing_end is not None or _has_own_commands(result, engine):
+            continue
+        assert isinstance(engine.keep, slice)
+        stream, (low, high, _) = engine.stream, engine.keep.indices(len(engine.stream))
+        system = np.ones(2, np.bool_) if name == "TIU" else stream.system_mask(chip, slice(max(high - 2, 0), high))
+        if high < len(stream) or high - low < 2 or not _closing_pair(stream, system):
+            continue
+        distance = int(stream.start[-2]) - start
+        earliest = -_RELEASE_SPREAD_NS if name == "TIU" else 0
+        if earliest <= distance < OPENING_SPREAD_NS and (name == "TIU" or _closes(result, "TIU")):
+            engine.keep = slice(low, high - 2)
+            engine.closing_end = int(stream.end[-1])
+            stream.marked = stream.marked and name != "TIU"
+
+
+def _closes(result: CoreData, name: str) -> bool:
+    return name in result.engines and result.engines[name].closing_end is not None

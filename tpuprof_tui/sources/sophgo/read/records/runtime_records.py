@@ -1,0 +1,345 @@
+"""Recognises what the runtime of a compiled model runs around it: pairs, copies of inputs and outputs, ends.
+
+Before each launch the runtime issues a send and a wait on every engine, copies the inputs in before it and the outputs
+out behind it, and lets an SDMA that has nothing to do end. On hardware each of these restarts the ids, so it is a
+section of records of its own, and none of them is a command of the model's streams. Copies are shown in a lane of
+their own; the others, like the profiler's own records, are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
+
+from ..arrays import I64, Bools
+from ..commands.command_table import Commands
+from ..commands.des_streams import ModelStream
+from ..commands.lane_registers import FIRST_COMMANDS
+from ..core_data import CoreData, EngineData, HostCopies
+from .monitor import RecordStream
+from .preamble import opens
+
+#: Largest id of a pair's record: of the first launch's, where it continues the ids of the opening pair.
+_LAST_PAIR_ID = 3
+#: A pair of TIU is within this time of a pair of another engine, ns.
+_BESIDE_NS = 5_000
+#: Pairs that belong together end within this time of one another, ns.
+_RELEASE_NS = 500
+#: Most sections that are looked into.
+_MOST_SUSPECTS = 10_000
+#: What a section contains.
+_OTHER, _PAIR, _COPY = 0, 1, 2
+
+
+class _Sections(Struct):
+    """Sections of an engine's records, cut where ids restart.
+
+    Attributes:
+        begin, end: First row of each section, and the row after its last.
+        kind: What it contains.
+        sure: Whether its kind is certain by its own records or by those of other engines.
+    """
+
+    stream: RecordStream
+    begin: I64
+    end: I64
+    kind: I64
+    sure: Bools
+
+    def spans(self, which: Bools) -> tuple[I64, I64]:
+        """Start and end of some sections, ns."""
+        return self.stream.start[self.begin[which]], self.stream.end[self.end[which] - 1]
+
+    def rows(self, which: Bools) -> I64:
+        """Rows of some sections."""
+        parts = [np.arange(a, b) for a, b in zip(self.begin[which].tolist(), self.end[which].tolist(), strict=True)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def separate_runtime_records(result: CoreData, chip: Chip) -> None:
+    """Separate the runtime's records of a compiled model from those of its streams, before records are bound.
+
+    Where nodes log commands besides the streams, these can be the pairs, and only copies are left out.
+    """
+    if not (chip.preamble and result.bmodel):
+        return
+    found = _core_sections(result, chip)
+    empty = not any(len(stream) for streams in result.streams.values() for stream in streams)
+    if empty and not all((sections.kind != _OTHER).all() for sections in found.values()):
+        return  # nothing tells the model's records
+    for name, sections in found.items():
+        engine = result.engines[name]
+        streams = [stream for stream in result.streams[name] if len(stream)]
+        if engine.commands is None:
+            _leave_out(engine, sections, _foreign(sections, [], name))
+        elif engine.static_count == len(engine.commands):
+            _leave_out(engine, sections, _foreign(sections, streams, name))
+        elif not _moves_by_nodes(engine.commands, engine.static_count, chip.system_types[family_of(name)]):
+            copies = sections.kind == _COPY
+            _leave_out(engine, sections, copies & ~_possible(sections, copies, streams, kinds_known=True))
+
+
+def note_unmarked(result: CoreData, chip: Chip) -> None:
+    """Note on the TIU stream of a core whether its pairs, recognised next to those of other engines, have a mark."""
+    engine = result.engines.get("TIU")
+    if engine is None or not chip.preamble or not engine.stream.marked or opens(engine.stream, chip):
+        return
+    sections = {name: _sections(each.stream, chip, (), ()) for name, each in result.engines.items()}
+    pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
+    tiu = sections["TIU"]
+    start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
+    beside = np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
+    first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
+    marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
+    engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
+
+
+def _is_pair(sections: _Sections) -> Bools:
+    """Mask of the sections with ids 0 and 1 exactly."""
+    ids = sections.stream.id
+    result: Bools = (sections.end - sections.begin == 2) & (ids[sections.begin] == 0) & (ids[sections.end - 1] == 1)
+    return result
+
+
+def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
+    """The same for sections none of whose records has a command, after records are bound."""
+    if not (chip.preamble and result.bmodel) or result.nodes is None:
+        return
+    for name, sections in _core_sections(result, chip).items():
+        engine = result.engines[name]
+        if engine.commands is None:
+            continue
+        bound = np.concatenate([[0], np.cumsum(engine.bound >= 0)])
+        unbound = bound[sections.end] == bound[sections.begin]
+        _leave_out(engine, sections, unbound & (sections.kind != _OTHER) & sections.sure)
+
+
+def agree_on_first_reset(result: CoreData, chip: Chip) -> None:
+    """Let the ids of a model's first pair restart in the nodes where they restart in the records.
+
+    Emulators let them continue those of the opening pair; hardware restarts them, which nodes may not log.
+    """
+    if not (chip.preamble and result.bmodel):
+        return
+    dma = (engine.stream for name, engine in result.engines.items() if name != "TIU")
+    heads = [stream for stream in dma if len(stream) >= 4 and stream.system_mask(chip, slice(0, 4)).all()]
+    if not any(stream.id[:4].tolist() == [0, 1, 0, 1] for stream in heads):
+        return
+    for name, engine in result.engines.items():
+        commands = engine.commands
+        if commands is None or engine.static_count or commands.id[:4].tolist() != [0, 1, 2, 3]:
+            continue
+        outside = (commands.scope[:4] < 0) & (commands.type_code[:4] == chip.system_types[family_of(name)])
+        if outside.all():
+            commands.id[2:4] = 0, 1
+
+
+def _moves_by_nodes(commands: Commands, static_count: int, system_type: int) -> bool:
+    """Whether nodes log commands that are neither of the streams nor system commands, so that copies can be theirs."""
+    by_nodes = commands.des < 0
+    by_nodes[:static_count] = False
+    return bool((by_nodes & (commands.type_code != system_type)).any())
+
+
+def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
+    """Sections of the records of each engine that are not the profiler's own."""
+    found: dict[str, _Sections] = {}
+    pairs: list[tuple[I64, I64]] = []
+    for name in ("GDMA", "SDMA", "TIU"):
+        engine = result.engines.get(name)
+        if engine is None:
+            continue
+        whole = _sections(engine.stream, chip, pairs, result.streams.get(name, ()))
+        if name != "TIU":
+            pairs.append(whole.spans(whole.kind == _PAIR))
+        rows = np.arange(len(engine.stream))[engine.keep]
+        # the first launch's pair continues the ids of the opening pair
+        first, last = np.searchsorted(rows, whole.begin), np.searchsorted(rows, whole.end)
+        inside = np.flatnonzero(first < last)
+        if len(inside):
+            begin = rows[first[inside]]
+            found[name] = _Sections(engine.stream, begin, whole.end[inside], whole.kind[inside], whole.sure[inside])
+    return found
+
+
+def _sections(
+    stream: RecordStream, chip: Chip, pairs: Sequence[tuple[I64, I64]], streams: Sequence[ModelStream]
+) -> _Sections:
+    """Sections of a whole stream.
+
+    Args:
+        pairs: Start and end of the pairs of each other engine, for TIU.
+        streams: The model's streams for the engine.
+    """
+    cuts = np.flatnonzero(stream.id[1:] <= stream.id[:-1]) + 1
+    if stream.engine == "TIU":
+        of_runtime = _in_pairs(stream, cuts, pairs)
+    else:
+        idle, copying = stream.system_mask(chip), _copying(stream)
+        of_runtime = np.where(idle, _PAIR, np.where(copying, _COPY, _OTHER))
+    cuts = np.union1d(cuts, _hidden_cuts(stream, np.concatenate([[0], cuts]), of_runtime, streams))
+    begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
+    kind = np.full(len(begin), _OTHER)
+    few = _few(stream, begin, end)
+    if stream.engine == "TIU":
+        kind[few] = _PAIR
+        sure = np.zeros(len(begin), np.bool_)
+        for start, last in pairs:
+            sure |= _beside(stream.start[begin], stream.end[end - 1], start, last)
+        return _Sections(stream, begin, end, kind, sure)
+    kind[few & (np.add.reduceat(idle.astype(np.int64), begin) == end - begin)] = _PAIR
+    kind[np.add.reduceat(copying.astype(np.int64), begin) == end - begin] = _COPY
+    return _Sections(stream, begin, end, kind, np.ones(len(begin), np.bool_))
+
+
+def _few(stream: RecordStream, begin: I64, end: I64) -> Bools:
+    """Mask of the sections that are as short as pairs."""
+    result: Bools = (end - begin <= _LAST_PAIR_ID + 1) & (stream.id[end - 1] <= _LAST_PAIR_ID)
+    return result
+
+
+def _copying(stream: RecordStream) -> Bools:
+    """Mask of the records that read and wrote the bus and no local memory."""
+    if "gif_mem_ar_cntr" not in stream.layout.by_name:
+        return np.zeros(len(stream), np.bool_)
+    result = np.ones(len(stream), np.bool_)
+    for key, used in (("axi_d0_w_cntr", True), ("axi_d0_rd_vaild_cntr", True), ("gif_mem_w_cntr", False),
+                      ("gif_mem_ar_cntr", False)):  # fmt: skip
+        result &= (stream.counter(key) > 0) == used
+    return result
+
+
+def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]]) -> I64:
+    """`_PAIR` for the records of TIU next to a pair of another engine for which it has no section, else `_OTHER`.
+
+    Args:
+        cuts: Rows at which ids restart.
+    """
+    result = np.zeros(len(stream), np.bool_)
+    begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
+    few = _few(stream, begin, end)
+    for starts, ends in pairs:
+        answered = _beside(starts, ends, stream.start[begin[few]], stream.end[end[few] - 1], _RELEASE_NS)
+        open_starts, open_ends = starts[~answered], ends[~answered]
+        result |= _beside(stream.start, stream.end, open_starts, open_ends, _RELEASE_NS) & (stream.id <= 1)
+    return np.where(result, _PAIR, _OTHER)
+
+
+def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Sequence[ModelStream]) -> I64:
+    """Rows at which the model's records begin within a section.
+
+    Where a launch lost its first records, its ids continue those of the runtime's records before it. Only their kinds
+    tell them apart: none of the streams has such commands at its beginning.
+    """
+    heads = {(len(each), each.system[:FIRST_COMMANDS].tobytes(), each.copying[:FIRST_COMMANDS].tobytes()): each
+             for each in streams if len(each)}.values()  # fmt: skip
+    end = np.append(begin[1:], len(stream))
+    suspects = np.flatnonzero((of_runtime[begin] != _OTHER) & (end - begin > 1) & (stream.id[begin] <= 1))
+    suspects = suspects[:_MOST_SUSPECTS] if heads else suspects[:0]
+    found: list[int] = []
+    for first, last in zip(begin[suspects].tolist(), end[suspects].tolist(), strict=True):
+        kinds = of_runtime[first : min(first + FIRST_COMMANDS, last)]
+        run = int(np.argmax(kinds != kinds[0])) or len(kinds)
+        if run == last - first:
+            continue
+        ids = stream.id[first : first + run].tolist()
+        for each in heads:
+            fits = each.system if kinds[0] == _PAIR else each.copying
+            if len(each) <= ids[-1] or stream.engine == "TIU":
+                continue
+            run = min(run, next((place for place in range(run, 0, -1) if not fits[ids[place - 1]]), 0))
+        if run:
+            found.append(first + run)
+    return np.array(found, np.int64)
+
+
+def _beside(start: I64, end: I64, others_start: I64, others_end: I64, distance: int = _BESIDE_NS) -> Bools:
+    """Mask of the spans that are within ``distance`` (ns) of one of the others, both ascending."""
+    if not len(others_end):
+        return np.zeros(len(start), np.bool_)
+    near = np.searchsorted(others_end, start - distance)
+    result: Bools = near < len(others_end)
+    result &= others_start[np.minimum(near, len(others_end) - 1)] <= end + distance
+    return result
+
+
+def _foreign(sections: _Sections, streams: Sequence[ModelStream], name: str) -> Bools:
+    """Mask of the sections that belong to none of the model's streams.
+
+    A pair or copies that cannot be the records of any stream are foreign. Of those that could be, only as many are as
+    there are more sections than streams: preferably every other one of a row, as a pair is before each launch.
+    """
+    runtime = sections.kind != _OTHER
+    foreign = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
+    left = np.flatnonzero(~foreign)
+    doubtful = runtime[left]
+    surplus = len(left) - len(streams)
+    if surplus > 0 and doubtful.any():
+        place = np.arange(len(left))
+        in_row = place - np.maximum.accumulate(np.where(doubtful, -1, place)) - 1
+        before = (in_row % 2 == 0) & (place < len(left) - 1)
+        rank = np.where(sections.sure[left], np.where(before, 0, 1), 2)[doubtful]
+        foreign[left[doubtful][np.argsort(rank, kind="stable")[:surplus]]] = True
+    return foreign
+
+
+def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream], *, kinds_known: bool) -> Bools:
+    """Mask of the sections among ``which`` that can be the records of a stream, half of which may be lost."""
+    result = np.zeros(len(which), np.bool_)
+    by_length: dict[int, dict[bytes, ModelStream]] = {}
+    for stream in streams:
+        by_length.setdefault(len(stream), {})[stream.copying.tobytes() + stream.system.tobytes()] = stream
+    sizes = np.array(sorted(by_length), np.int64)
+    first, last = sections.stream.id[sections.begin], sections.stream.id[sections.end - 1]
+    length = sections.end - sections.begin
+    low, high = (np.searchsorted(sizes, most, side="right") for most in (last, 2 * length))
+    rows = np.flatnonzero(which & (low < high))
+    keys, key_of_row = np.unique(
+        np.stack([sections.kind[rows], first[rows], last[rows], low[rows], high[rows]]), axis=1, return_inverse=True
+    )
+    fits = []
+    for kind, begin, end, smallest, largest in keys.T.tolist():
+        candidates = [each for size in sizes[smallest:largest].tolist() for each in by_length[size].values()]
+        ids = slice(begin, end + 1)
+        fits.append(
+            not kinds_known
+            or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
+        )
+    result[rows] = np.array(fits, np.bool_)[key_of_row.reshape(-1)]
+    return result
+
+
+def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools) -> None:
+    """Leave sections out of an engine's instructions; copies are noted."""
+    if not foreign.any():
+        return
+    copies = foreign & (sections.kind == _COPY)
+    if copies.any():
+        inward = np.repeat(_inward(sections, foreign, copies), (sections.end - sections.begin)[copies])
+        engine.copies = HostCopies(sections.rows(copies), inward)
+    kept = np.zeros(len(engine.stream), np.bool_)
+    kept[engine.keep] = True
+    kept[sections.rows(foreign)] = False
+    engine.keep = kept
+
+
+def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
+    """For each section of copies whether they are of inputs: the next section, pairs included, is the model's.
+
+    Between two sections of the model, where no pair tells, the nearer one decides.
+    """
+    others = np.flatnonzero(~copies)
+    rows = np.flatnonzero(copies)
+    after = np.searchsorted(others, rows)
+    is_model = np.append((~foreign & (sections.kind != _PAIR))[others], False)  # the last entry: no section
+    start, end = sections.stream.start[sections.begin], sections.stream.end[sections.end - 1]
+    before, behind = is_model[after - 1], is_model[after]
+    before[after == 0] = False
+    following, preceding = (others[np.clip(each, 0, max(len(others) - 1, 0))] if len(others) else rows
+                            for each in (after, after - 1))  # fmt: skip
+    nearer = start[following] - end[rows] < start[rows] - end[preceding]
+    return np.asarray(behind & (~before | nearer))

@@ -464,3 +464,18 @@ def test_new_categories_of_the_device_are_waits_not_work(tmp_path, category):
     (data,) = report(path, "streams")["views"]["streams"]["workers"].values()
     assert data["figures"]["busy_us"] == 20
     assert [lane.label for lane in open_profile(path).lanes] == ["stream 7", "waits 7", "1"]
+
+
+def test_impossible_times_are_those_of_a_merged_rank(two_ranks, tmp_path):
+    """Clocks of merged ranks may differ; an event of one that cannot be of its recording is set aside there."""
+    path = merged(two_ranks, tmp_path / "merged-17.trace.json", of_sglang)
+    record = json.loads(path.read_text())
+    of_second = [each for each in record["traceEvents"] if "TP01" in each["pid"] and "ts" in each]
+    for each in of_second:
+        each["ts"] += 7e9
+    kernels = [each for each in of_second if each.get("cat") == "kernel"]
+    kernels[-1]["ts"] += 86400e6
+    path.write_text(json.dumps(record))
+    found = report(path, "steps")
+    assert [round(each["duration_us"]) for each in found["workers"]] == [2200, 2601]
+    assert [each["severity"] for each in found["problems"] if "Set aside" in each["done"]] == ["error"]

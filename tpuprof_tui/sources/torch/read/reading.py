@@ -41,6 +41,7 @@ from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .categories import KINDS, Kind
+from .merged import is_merged
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
@@ -110,7 +111,7 @@ def _read(
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
-        return believable(trace)[0]
+        return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
         raise refusal(path, text)
     first = _Reader(path, raw, progress, first_pass_filter)

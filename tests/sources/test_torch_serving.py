@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.critical_path import critical_path
+from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
@@ -382,3 +384,98 @@ def test_hostile_labels_do_not_take_long(tmp_path):
         event("cpu_op", "a", n, 1, pid) for n, pid in enumerate(("[] 1", "[TP] 1", "rank", "[TP0]", "[Unknown] 3", "x"))
     ]
     report(written(tmp_path / "odd.json", odd), "steps")
+
+
+def flow(number: int, begin: tuple, end: tuple, category: str = "ac2g") -> list[dict]:
+    return [{"ph": phase, "id": number, "cat": category, "name": category, "pid": pid, "tid": tid, "ts": time,
+             "bp": "e"} for phase, (pid, tid, time) in zip("sf", (begin, end), strict=True)]  # fmt: skip
+
+
+def linked(path: Path) -> set[tuple]:
+    """Links as (kind, lane and row of the cause, of the effect)."""
+    profile = open_profile(path)
+    found = dependencies_of(Session.build(profile))
+    return {(found.links.kinds[kind], profile.lanes[one].label, int(row), profile.lanes[other].label, int(after))
+            for kind, one, row, other, after in zip(
+                found.links.kind.tolist(), found.releaser_lane.tolist(), found.releaser_row.tolist(),
+                found.waiter_lane.tolist(), found.waiter_row.tolist(), strict=True)}  # fmt: skip
+
+
+def test_flows_between_nodes_of_graphs_are_links(tmp_path):
+    node = {"correlation": 3, "device": 0}
+    events = [
+        event("cpu_op", "a", 0, 9), event("cuda_runtime", "cudaGraphLaunch", 1, 4, correlation=3),
+        event("kernel", "k1", 10, 5.125, 0, 7, stream=7, **node), event("kernel", "k2", 16, 5, 0, 9, stream=9, **node),
+        event("graph_host_node", "HostNode: f", 22, 3, 0, 9, **node), event("gpu_memcpy", "c", 30, 1, 0, 7, **node),
+        *flow(3, (1, 1, 1), (0, 7, 10)), *flow(1 << 40, (0, 7, 15.125), (0, 9, 16)),
+        *flow((1 << 40) + 1, (0, 9, 21), (0, 9, 22)), *flow((1 << 40) + 2, (0, 9, 25), (0, 7, 30)),
+        # to nothing, from nothing, and without an end
+        *flow(77, (0, 7, 15.125), (0, 7, 99)), *flow(78, (0, 8, 1), (0, 9, 16)), *flow(79, (0, 7, 10), (0, 9, 16))[:1],
+    ]  # fmt: skip
+    found = linked(written(tmp_path / "graph.json", events))
+    assert {each for each in found if each[0] == "graph"} == {
+        ("graph", "stream 7", 0, "stream 9", 0), ("graph", "stream 9", 0, "waits 9", 0),
+        ("graph", "waits 9", 0, "stream 7", 1),
+    }  # fmt: skip
+    assert len([each for each in found if each[0] == "launch"]) == 3
+
+
+def test_the_order_of_nodes_with_flows_is_not_assumed(tmp_path):
+    node = {"correlation": 3, "device": 0}
+    nodes = [
+        event("cuda_runtime", "cudaGraphLaunch", 1, 4, correlation=3), event("kernel", "k1", 10, 5, 0, 7, **node),
+        event("kernel", "k2", 16, 5, 0, 9, **node),
+    ]  # fmt: skip
+    for flows in ([], flow(1 << 40, (0, 7, 15), (0, 9, 16))):
+        profile = open_profile(written(tmp_path / f"{len(flows)}.json", [*nodes, *flows]))
+        found = critical_path(profile, dependencies_of(Session.build(profile)), profile.start_ns, profile.end_ns)
+        # that it ended last puts the last event on the path
+        assert bool(found.assumed[:-1].any()) is not bool(flows)
+
+
+def test_launch_flows_of_a_thread_that_shares_its_ids_with_a_stream_are_no_links_of_kernels(tmp_path):
+    events = [event("cpu_op", "a", 0, 200, 7, 7)]
+    for number, start in enumerate((10, 20, 30), start=3):
+        events += [event("cuda_runtime", "cudaLaunchKernel", start, 5, 7, 7, correlation=number),
+                   event("kernel", "k", start + 3, 9, 7, 7, correlation=number),
+                   *flow(number, (7, 7, start), (7, 7, start + 3))]  # fmt: skip
+    assert {each[0] for each in linked(written(tmp_path / "t.json", events))} == {"launch"}
+
+
+@pytest.mark.parametrize(("category", "figure"), [
+    ("xpu_driver", "runtime_us"), ("privateuse1_driver", "runtime_us"), ("hpu_op", "runtime_us"),
+    ("collective_comm", "communication_us"), ("XPU_Driver", "runtime_us"),
+])  # fmt: skip
+def test_new_categories_of_the_host_count_as_what_they_are(tmp_path, category, figure):
+    events = [event("user_annotation", "ProfilerStep#1", 0, 100), event(category, "allreduce", 10, 30)]
+    path = written(tmp_path / "t.json", events)
+    record = report(path, "overview", "distributed")
+    (data,) = record["views"]["overview"]["workers"].values()
+    assert data["figures"][figure] == 30
+    assert data["figures"]["other_us"] == 70
+    if figure == "communication_us":
+        assert rows(record, "distributed", "collectives")[0]["name"] == "allreduce"
+
+
+@pytest.mark.parametrize("category", ["xpu_sync", "graph_host_node", "graph_event_node"])
+def test_new_categories_of_the_device_are_waits_not_work(tmp_path, category):
+    events = [event("cpu_op", "a", 0, 100), event("kernel", "k", 10, 20, 0, 7), event(category, "x", 40, 30, 0, 7)]
+    path = written(tmp_path / "t.json", events)
+    (data,) = report(path, "streams")["views"]["streams"]["workers"].values()
+    assert data["figures"]["busy_us"] == 20
+    assert [lane.label for lane in open_profile(path).lanes] == ["stream 7", "waits 7", "1"]
+
+
+def test_impossible_times_are_those_of_a_merged_rank(two_ranks, tmp_path):
+    """Clocks of merged ranks may differ; an event of one that cannot be of its recording is set aside there."""
+    path = merged(two_ranks, tmp_path / "merged-17.trace.json", of_sglang)
+    record = json.loads(path.read_text())
+    of_second = [each for each in record["traceEvents"] if "TP01" in each["pid"] and "ts" in each]
+    for each in of_second:
+        each["ts"] += 7e9
+    kernels = [each for each in of_second if each.get("cat") == "kernel"]
+    kernels[-1]["ts"] += 86400e6
+    path.write_text(json.dumps(record))
+    found = report(path, "steps")
+    assert [round(each["duration_us"]) for each in found["workers"]] == [2200, 2601]
+    assert [each["severity"] for each in found["problems"] if "Set aside" in each["done"]] == ["error"]

@@ -1,7 +1,8 @@
-"""Dependencies between events: launches, backward passes, stream events, synchronising calls, collectives.
+"""Dependencies between events: launches, backward passes, stream events, graphs, synchronising calls, collectives.
 
 *Launches*, also of CUDA graph replays, join calls and device work by correlation id. *Stream events*: a stream that
-waits for an event goes on when the work submitted to the other stream before the event was recorded is done.
+waits for an event goes on when the work submitted to the other stream before the event was recorded is done. *Graphs*:
+newer files join the nodes of a CUDA graph by flows from one that ends to one that starts after it.
 *Synchronising calls* end with the last work submitted to their stream, or device, before. *Collectives*: the k-th ones
 of the ranks of a run belong together, and none goes on before the last of them begins.
 """
@@ -25,8 +26,8 @@ from .values import I64, to_int64
 if TYPE_CHECKING:
     from .profile import TraceWorker
 
-KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective")
-_LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE = range(5)
+KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph")
+_LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE, _GRAPH = range(6)
 _COPIES: Final = re.compile(r"(?:cuda|hip)Memcpy")
 _OF_DEVICE: Final = re.compile(r"(?:cuda|hip)DeviceSynchronize")
 _OF_ANY: Final = re.compile(r"(?:cuda|hip)(?:Device|Stream)Synchronize")
@@ -70,6 +71,7 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     launched = trace.call >= 0
     yield _LAUNCH, trace.call[launched], trace.work_rows[launched]
     yield _BACKWARD, *trace.flows
+    yield _GRAPH, *trace.work_flows
     # a copying call ends with its copy
     copies = launched.copy()
     copies[launched] = trace.named(_COPIES.fullmatch)[trace.call[launched]]

@@ -105,6 +105,12 @@ class CounterSample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     args: Any = None
 
 
+class FlowBegin(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+    """Start of a flow in the first pass, which only collects the processes that flows begin in."""
+
+    pid: Any = None
+
+
 def _skipped(phases: str) -> dict[str, Any]:
     """Empty structs for events that are skipped, by phase."""
     return {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
@@ -113,14 +119,13 @@ def _skipped(phases: str) -> dict[str, Any]:
 
 #: Struct of each phase.
 _PHASES: Final[dict[str, Any]] = {
-    "X": Complete, "i": Instant, "I": OldInstant, "M": Metadata, "C": CounterSample, **_skipped("sftBEnbe"),
+    "X": Complete, "i": Instant, "I": OldInstant, "M": Metadata, "C": CounterSample, "s": FlowBegin,
+    **_skipped("ftBEnbe"),
 }  # fmt: skip
 #: Phases that PyTorch writes; events of others are not read.
 KNOWN_PHASES: Final = tuple("XiIMCsft")
 UNKNOWN: Final = tuple(kind for phase, kind in _PHASES.items() if phase not in KNOWN_PHASES)
 ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
-#: Struct of flow starts: the first pass only checks whether there are any.
-FLOW: Final = _PHASES["s"]
 
 # -- flows, read on demand
 

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from .categories import Kind
+from .categories import COLLECTIVE_COMM, Kind
 from .steps import STEP
 from .values import I64, lookup
 
@@ -64,8 +64,11 @@ class Launchers:
 
     @cached_property
     def has_collective_name(self) -> Mask:
-        """Mask of the events whose name is that of a host collective."""
-        return self._trace.named(COLLECTIVE.match)
+        """Mask of the events that are host collectives by their name or category."""
+        trace = self._trace
+        codes = [code for code, text in enumerate(trace.categories) if text.lower() == COLLECTIVE_COMM]
+        found = trace.named(COLLECTIVE.match)
+        return found | np.isin(trace.category, codes) if codes else found
 
     @cached_property
     def ids_usable(self) -> bool:

@@ -41,6 +41,7 @@ from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .categories import KINDS, Kind
+from .merged import is_merged
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
@@ -110,7 +111,7 @@ def _read(
         if trace is None:
             raw.seek(0)
             trace = _Reader(path, raw, progress).trace()
-        return believable(trace)[0]
+        return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
         raise refusal(path, text)
     first = _Reader(path, raw, progress, first_pass_filter)
@@ -146,7 +147,7 @@ _DEFECTS: Final = {
 #: Method that adds the events of each struct.
 _ADD_METHODS: Final[dict[Any, str]] = {
     ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Metadata: "_add_names",
-    ev.CounterSample: "_add_counts",
+    ev.CounterSample: "_add_counts", ev.FlowBegin: "_add_flows",
 }  # fmt: skip
 
 
@@ -184,7 +185,8 @@ class _Reader:
         self._first = 0
         self._events, self._work = GrowingColumns(), GrowingColumns()
         self._memory = GrowingColumns()
-        self._has_flows = False
+        #: Processes that flows begin in.
+        self._flow_processes: set[str] = set()
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
         #: Counter series that are left out.
         self._further_series: set[tuple[str, str]] = set()
@@ -244,7 +246,7 @@ class _Reader:
         return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._firsts, self._offsets, list(self._names),
             list(self._keys), list(self._texts), self._events.columns(), self._work.columns(), self._memory.columns(),
-            self._series, self._further_series, self._process_names, self._thread_names, self._has_flows,
+            self._series, self._further_series, self._process_names, self._thread_names, self._flow_processes,
             self._defects, chunks.metadata, chunks.tallies, chunks.truncated, chunks.list_end,
             section.begin + self._text_read,
         )  # fmt: skip
@@ -278,7 +280,7 @@ class _Reader:
             self._leave_out(series)
         self._process_names |= found.process_names
         self._thread_names |= found.thread_names
-        self._has_flows |= found.has_flows
+        self._flow_processes |= found.flow_processes
         for defect, (count, (chunk, phases, index)) in found.defects.items():
             self._count_defect(defect, count, phases, index, chunk_count + chunk)
         self.count += found.count
@@ -311,7 +313,6 @@ class _Reader:
         kinds = list(map(type, events))
         for kind in dict.fromkeys(kinds):
             add = getattr(self, _ADD_METHODS.get(kind, ""), None)
-            self._has_flows |= kind is ev.FLOW
             if kind in ev.UNKNOWN:
                 self._count_defect("phases", kinds.count(kind), "", 0)
             if add is not None:
@@ -388,6 +389,13 @@ class _Reader:
             self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
                              **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
             self._waiting["memory"].append(text_of_times(times))
+
+    def _add_flows(self, events: list[ev.FlowBegin]) -> None:
+        try:
+            self._flow_processes.update(map(str, {each.pid for each in events}))
+        except TypeError:
+            # unhashable values are no process ids
+            self._flow_processes.update(str(each.pid) for each in events)
 
     def _add_names(self, events: list[ev.Metadata]) -> None:
         for each in events:
@@ -533,7 +541,7 @@ class _Reader:
                         for text in self._texts),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
             work_rows=work_rows, work=work,
-            has_flows=self._has_flows,
+            flow_processes=frozenset(self._flow_processes),
             counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
             problems=problems, arguments=arguments,
         )  # fmt: skip

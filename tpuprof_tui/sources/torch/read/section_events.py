@@ -34,7 +34,7 @@ class SectionEvents(Struct, frozen=True, eq=False):
     further_series: set[tuple[str, str]]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
-    has_flows: bool
+    flow_processes: set[str]
     defects: dict[str, Any]
     metadata: dict[str, Any]
     tallies: dict[str, Tally]

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
-from .categories import Kind
-from .deferred import FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
+from .categories import DEVICE_WORK, Kind
+from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
@@ -106,7 +106,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         work: Further columns of these rows.
         texts: Texts of codes in these columns; code -1: absent.
         memory: Memory instants.
-        has_flows: Whether it has flow events.
+        flow_processes: Processes that flows begin in, as in the file.
         counters: Counter series.
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
@@ -135,7 +135,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     work: dict[str, npt.NDArray[Any]]
     texts: tuple[str, ...]
     memory: Memory
-    has_flows: bool
+    flow_processes: frozenset[str]
     counters: tuple[CounterSeries, ...]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
@@ -230,27 +230,64 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames],
                           self.file_order[telling])  # fmt: skip
 
-    @cached_property
+    @property
     def flows(self) -> tuple[I64, I64]:
         """Rows of the forward and of the backward operators that flows join; reads the file again.
 
         A flow's end belongs to the operator that starts at its time.
         """
-        begins, ids, lanes, times = flow_ends_of(
-            self.arguments if self.has_flows else None, self.file_threads or self.threads, self.zero_ns
-        )
-        rows = np.flatnonzero(self.kind == Kind.OPERATOR)
-        # rows are by thread, then start: of operators that begin together the first is found
-        row_of_end = np.full(len(times), -1, np.int64)
-        lane = self.thread_of(rows)
-        for number in np.unique(lanes).tolist():
-            ends_here = np.flatnonzero(lanes == number)
-            operators_here = rows[lane == number]
-            row_of_end[ends_here] = lookup(self.start[operators_here], times[ends_here], operators_here)
-        row_of_start = dict(zip(ids[begins].tolist(), row_of_end[begins].tolist(), strict=True))
-        target = np.flatnonzero(~begins & (row_of_end >= 0))
-        source = np.array([row_of_start.get(number, -1) for number in ids[target].tolist()], np.int64)
-        return source[source >= 0], row_of_end[target][source >= 0]
+        return self._flow_rows[0]
+
+    @property
+    def work_flows(self) -> tuple[I64, I64]:
+        """Rows of the device events that flows begin and end at, as between nodes of a graph; reads the file again.
+
+        A flow begins at the event that ends at its time, else at the last one to begin before; it ends at the event
+        that starts at its time.
+        """
+        return self._flow_rows[1]
+
+    @cached_property
+    def _flow_rows(self) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+        threads = self.file_threads or self.threads
+        with_work = {threads[index][0] for index in np.unique(self.thread_of(self.work_rows)).tolist()}
+        ends = flow_ends_of(self.arguments if self.flow_processes else None, threads, self.zero_ns,
+                            of_work=not self.flow_processes.isdisjoint(with_work))  # fmt: skip
+        operators = np.flatnonzero(self.kind == Kind.OPERATOR)
+        work = np.flatnonzero(np.isin(self.kind, (*DEVICE_WORK, Kind.WAIT)))
+        forward = ends.joined(~ends.of_work, self._starting(operators, ends))
+        begins = ends.of_work & ends.begins
+        source, target, number = ends.joined(ends.of_work, np.where(begins, self._ending(work, ends),
+                                                                    self._starting(work, ends)))  # fmt: skip
+        # of threads that share their ids with a stream: a flow with the id of a launch begins at the call
+        between = (self.correlation[target] != number) & (source != target)
+        return forward[:2], (source[between], target[between])
+
+    def _starting(self, rows: I64, ends: FlowEnds) -> I64:
+        """For each end of a flow the first of some rows on its thread that starts at its time; -1 if none."""
+        return self._on_threads(rows, ends, lambda here, times: lookup(self.start[here], times, here))
+
+    def _ending(self, rows: I64, ends: FlowEnds) -> I64:
+        """For each end of a flow a row on its thread that ends at its time, else the last to contain it; -1 if none."""
+
+        def found(here: I64, times: I64) -> I64:
+            order = here[np.argsort(self.end[here], kind="stable")]
+            ended = lookup(self.end[order], times, order)
+            last = np.searchsorted(self.start[here], times, side="right") - 1
+            inside = (last >= 0) & (self.end[here[last]] > times)
+            return np.where(ended >= 0, ended, np.where(inside, here[last], -1))
+
+        return self._on_threads(rows, ends, found)
+
+    def _on_threads(self, rows: I64, ends: FlowEnds, find: Callable[[I64, I64], I64]) -> I64:
+        found, thread = np.full(len(ends.time), -1, np.int64), self.thread_of(rows)
+        for number in np.unique(ends.thread).tolist():
+            here = np.flatnonzero(ends.thread == number)
+            # rows are by thread, then start
+            of_thread = rows[slice(*np.searchsorted(thread, (number, number + 1)).tolist())]
+            if len(of_thread):
+                found[here] = find(of_thread, ends.time[here])
+        return found
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the events whose name passes a test, which is called once for each distinct name."""

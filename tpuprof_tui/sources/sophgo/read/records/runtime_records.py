@@ -92,7 +92,9 @@ def note_unmarked(result: CoreData, chip: Chip) -> None:
     pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
     tiu = sections["TIU"]
     start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
-    beside = np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
+    beside = (
+        np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
+    )
     first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
     marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
     engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
@@ -306,8 +308,7 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream],
         candidates = [each for size in sizes[smallest:largest].tolist() for each in by_length[size].values()]
         ids = slice(begin, end + 1)
         fits.append(
-            not kinds_known
-            or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
+            not kinds_known or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
         )
     result[rows] = np.array(fits, np.bool_)[key_of_row.reshape(-1)]
     return result

@@ -276,7 +276,7 @@ def _foreign(sections: _Sections, streams: Sequence[ModelStream], name: str) -> 
     there are more sections than streams: preferably every other one of a row, as a pair is before each launch.
     """
     runtime = sections.kind != _OTHER
-    foreign = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
+    foreign: Bools = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
     left = np.flatnonzero(~foreign)
     doubtful = runtime[left]
     surplus = len(left) - len(streams)

@@ -153,7 +153,8 @@ def _more_copies(*, restart: bool) -> Callable[[Records], None]:
     return edit
 
 
-#: Row 2 and 3 of each engine are the model's own pair, row 4 of GDMA is the input; two outputs precede the closing pair.
+#: Rows 2 and 3 of each engine are the model's own pair, row 4 of GDMA is the input; two outputs are before the closing
+#: pair.
 _EDITS: dict[str, tuple[Callable[[Records], None], tuple[int, int, int]]] = {
     "no sdma": (lambda records: records.pop(_SDMA), (0, 0, 3)),
     "tiu lost its opening send": (_without(_TIU, 0), (0, 0, 3)),

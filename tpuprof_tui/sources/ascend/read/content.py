@@ -21,7 +21,8 @@ _BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
 #: Process of the device; what else only exporters of CANN write.
 _HARDWARE: Final = re.compile(rb'"name"\s*:\s*"Ascend Hardware"')
 _MARKS: Final = re.compile(
-    rb'"name"\s*:\s*"(?:Ascend Hardware|CANN)"|"labels"\s*:\s*"NPU\b|"(?:torch_to_npu|async_npu|Physic Stream Id)"'
+    rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:Ascend Hardware|CANN)"|"labels"\s*:\s*"NPU\b'
+    rb'|"(?:torch_to_npu|async_npu|Physic Stream Id)"'
     rb'|"[Tt]ask [Tt]ype"\s*:\s*"(?:AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_CPU)'
 )
 #: Operators whose times are texts: torch_npu and MindSpore, before any event of the device.

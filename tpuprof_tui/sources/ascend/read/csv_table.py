@@ -44,6 +44,7 @@ _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
 _LONGEST_NAME: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
+_HAS_UNIT: Final = re.compile(r"\((?:us|ms|ns|%|[KMG]B(?:/s)?)\)$")
 #: Names of first columns of the exporters' tables.
 _FIRST_COLUMNS: Final = frozenset(
     ("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step")
@@ -548,7 +549,7 @@ class _Blocks:
             found = _header(data[low:high].removeprefix(_BOM))
             if found == list(names):
                 dropped.append(row)
-            elif len(found) > 2 and 2 * sum(each in names for each in found) > len(found):
+            elif sum(each in names or _HAS_UNIT.search(each) is not None for each in found) > 2:
                 keep[row:] = False
                 self._stopped = True
                 self._note(offset + low, "A second header with other columns", "What follows is left out.")

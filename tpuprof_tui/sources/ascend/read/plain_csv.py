@@ -87,7 +87,7 @@ class Rewriter:
         try:
             for row in rows:
                 if not numeric:
-                    if len(row) < 2 and "".join(row).lower().startswith("sep="):
+                    if "".join(row).lower() in ("sep=", f"sep={separator}"):
                         continue
                     numeric = [_NUMERIC.match(name) is not None for name in row]
                 elif separator != ",":

@@ -683,8 +683,16 @@ def test_iterations_of_a_graph_are_steps(tmp_path, capsys, timeline):
     if timeline:
         every = [each for each in events(10, 11, 12, 13, 14, 15) if "ProfilerStep" not in each["name"]]
         write(folder / "msprof_20260601101004.json", every)
-    write(folder / "step_trace_20260601101004.csv",
-          f"{_STEP_TRACE}\n0,1,{START}.000\t,N/A,{START + 100}.000\t,100.0,N/A\n0,2,N/A,N/A,{START + 215}.000\t,115.0,0.0\n")  # fmt: skip
+    write(
+        folder / "step_trace_20260601101004.csv",
+        "\n".join(
+            [
+                _STEP_TRACE,
+                f"0,1,{START}.000\t,N/A,{START + 100}.000\t,100.0,N/A",
+                f"0,2,N/A,N/A,{START + 215}.000\t,115.0,0.0",
+            ]
+        ),
+    )
     found = report(tmp_path, capsys, "steps", "overview")
     (data,) = found["views"]["steps"]["workers"].values()
     keys = [column["key"] for column in data["tables"]["steps"]["columns"]]

@@ -647,7 +647,7 @@ def step_numbers(labels: Sequence[str]) -> I64:
 
 def _called(timeline: Timeline) -> I64:
     """When each slice was called, ns: of tasks of the device by their operator; missing if unknown."""
-    called = timeline.start.copy()
+    called: I64 = timeline.start.copy()
     device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
                                             SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
                                             SliceClass.DERIVED))  # fmt: skip

@@ -6,17 +6,13 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.sources.source import first_bytes, natural_order
-
-from .archives import archived
-from .content import CLUSTER, role_of_content
+from tpuprof_tui.sources.source import natural_order
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
@@ -64,8 +60,8 @@ _ANALYSED: Final = {
 _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
 _MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
-_PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
-_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
+#: Endings of names that PyTorch's profiler gives to its traces.
+_PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -212,6 +208,8 @@ class NamedFile(Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """The time in seconds; 0 without one, or if it is no date."""
+        from datetime import datetime
+
         try:
             return datetime.strptime(self.time[:_TIME_DIGITS], "%Y%m%d%H%M%S").timestamp() if self.time else 0
         except (ValueError, OverflowError):
@@ -334,6 +332,10 @@ def _of_file(path: Path) -> Found:
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
         return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+    # few commands need these
+    from .archives import archived
+    from .content import CLUSTER, role_of_content
+
     if archived(path):
         return Found(archives=(path,))
     known = role_of_content(path)
@@ -390,9 +392,9 @@ class _Search:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
         beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
-        archives = [path / name for name in names[:_MOST_ARCHIVES] if archived(path / name)] if opened else []
+        archives = _archives(path, names[:_MOST_ARCHIVES]) if opened else []
         archives += (file for each in below for file in each.archives)
-        others = tuple(path / name for name in names if _PYTORCH.fullmatch(name)) if workers else ()
+        others = tuple(path / name for name in names if name.endswith(_PYTORCH)) if workers else ()
         return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
                      (*beside, *(file for each in below for file in each.loose)),
                      (*others, *(file for each in below for file in each.others)))  # fmt: skip
@@ -484,14 +486,24 @@ def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> lis
     return workers
 
 
+def _archives(path: Path, names: Sequence[str]) -> list[Path]:
+    if all(name.endswith((".json", ".csv", ".log", ".py", ".txt")) for name in names):
+        return []
+    from .archives import archived
+
+    return [path / name for name in names if archived(path / name)]
+
+
 def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
     """Files of a folder that are Ascend's by content, with their roles."""
+    from .content import CLUSTER, is_trace, may_be_own, role_of_content
+
     found: list[tuple[str, str]] = []
     looked = of_pytorch = 0
-    for name in names:
-        if not _MAY_BE_OWN.fullmatch(name) or _is_info_file(name):
+    for name in filter(may_be_own, names):
+        if _is_info_file(name):
             continue
-        named = _PYTORCH.fullmatch(name) is not None
+        named = name.endswith(_PYTORCH)
         if not found and (looked >= _MOST_LOOKED_INTO or (named and of_pytorch >= _MOST_OF_PYTORCH)):
             continue
         looked, of_pytorch = looked + 1, of_pytorch + named
@@ -504,11 +516,7 @@ def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]
     # other traces beside them: the folder is not Ascend's alone
     own = {name for name, _ in found}
     others = (name for name in names if found and name not in own and not _is_info_file(name))
-    return [] if any(_PYTORCH.fullmatch(name) or _is_trace(path / name) for name in others) else found
-
-
-def _is_trace(path: Path) -> bool:
-    return path.name.endswith((".json", ".json.gz")) and b'"ph"' in first_bytes(path, 1 << 12)
+    return [] if any(name.endswith(_PYTORCH) or is_trace(path / name) for name in others) else found
 
 
 def _devices(folders: Sequence[str]) -> list[int]:

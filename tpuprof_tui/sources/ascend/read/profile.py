@@ -338,16 +338,7 @@ class _ProfileBuilder:
             steps = self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
         else:
             steps = self._add_iterations(rank, top)
-        called = timeline.start.copy()
-        device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
-                                                SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
-                                                SliceClass.DERIVED))  # fmt: skip
-        called[device] = INT_MISSING
-        flows = timeline.flows
-        links = flows.of(ASYNC_NPU)
-        links = links[flows.to_row[links] >= 0]
-        called[flows.to_row[links]] = flows.from_time[links]
-        step = _step_at(*steps, called)
+        step = _step_at(*steps, _called(timeline) if len(marks) else timeline.start)
         columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
@@ -652,6 +643,20 @@ def step_numbers(labels: Sequence[str]) -> I64:
     """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
     numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
     return np.array(numbers if len(set(numbers)) == len(labels) else list(range(len(labels))), np.int64)
+
+
+def _called(timeline: Timeline) -> I64:
+    """When each slice was called, ns: of tasks of the device by their operator; missing if unknown."""
+    called: I64 = timeline.start.copy()
+    device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
+                                            SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
+                                            SliceClass.DERIVED))  # fmt: skip
+    called[device] = INT_MISSING
+    flows = timeline.flows
+    links = flows.of(ASYNC_NPU)
+    links = links[flows.to_row[links] >= 0]
+    called[flows.to_row[links]] = flows.from_time[links]
+    return called
 
 
 def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:

@@ -580,7 +580,8 @@ class _Reader:
                                  file=name, offset=self._text_read, lost=1))  # fmt: skip
         elif chunks.truncated:
             found.append(Problem(Severity.ERROR, "The trace ends within its list of events.",
-                                 "All events before are shown.", file=name, offset=self._text_read, lost=1))  # fmt: skip
+                                 "All events before are shown.", file=name, offset=self._text_read,
+                                 lost=1))  # fmt: skip
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",

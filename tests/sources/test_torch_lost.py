@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +193,29 @@ def test_rounding_and_other_streams_are_no_overlap(tmp_path: Path) -> None:
     assert not open_profile(written(tmp_path / "a.pt.trace.json", apart)).problems
     apart[1] = kernel(0, 2, length=300.001)
     assert [each.count for each in open_profile(written(tmp_path / "b.pt.trace.json", apart)).problems] == [1]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda text: text[: text.rindex('{"ph"') + 30],
+        lambda text: text.replace('"name": "last"', '"name": {]'),
+        lambda text: text.replace('"dur": 77', '"dur": "long"'),
+        lambda text: text.replace('"dur": 77', '"dur": 1e30'),
+        lambda text: text.replace('"dur": 77', '"dur": 1e14'),
+    ],
+    ids=["cut", "malformed", "untimed", "range", "far"],
+)
+def test_what_was_lost_explains_that_there_is_less(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spoilt: Callable[[str], str]
+) -> None:
+    whole = written(tmp_path / "whole.pt.trace.json", [*launched(9), kernel(9000, 9, 77, "last")])
+    part = tmp_path / "part.pt.trace.json"
+    part.write_text(spoilt(whole.read_text()))
+    assert main(["diff", str(whole), str(part), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert verdict["lost"] == {"base": 0, "other": 1}
+    assert {each["name"]: each["status"] for each in verdict["contributors"]} == {"gemm": "same", "last": "unclear"}
+    assert "1 of the other" in verdict["why"]
+    assert main(["summary", str(part)]) == 1
+    assert capsys.readouterr().out.splitlines()[0].endswith((", 1 lost", ", 1 set aside"))

@@ -14,6 +14,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
+from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.views.diff import Compared, diff_record
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -197,3 +198,26 @@ def test_in_several_processes_and_in_parts_the_same_is_set_aside(tmp_path: Path)
     # behind all others: the traces count the rows of their lanes
     assert [lane.is_aside for lane in profile.lanes] == [False] * 6 + [True] * 3
     assert np.diff([each.group for each in profile.traces]).min() > 0  # type: ignore[attr-defined]
+
+
+def test_of_a_file_larger_than_memory_the_same_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [kernel(-BEGIN, 1), kernel(DAY, 2), event("cpu_op", "x", -HOUR, 5), kernel(1, 3, length=DAY)]
+    path = written(tmp_path, [*wrong[:3], *steps(60), wrong[3]])
+    command = ["report", str(path), "overview", "kernels", "streams", "steps", "--json", "--step", "30"]
+
+    def answered() -> dict[str, Any]:
+        assert main(command) == 1
+        found: dict[str, Any] = json.loads(capfd.readouterr().out)
+        (overview,) = found["views"]["overview"]["workers"].values()
+        del overview["tables"]["devices"], overview["tables"]["recommendations"]
+        return found
+
+    whole = answered()
+    monkeypatch.setattr(text_stream, "_LARGE", 1)
+    monkeypatch.setattr(text_stream, "memory_bytes", lambda: int(path.stat().st_size * 0.65))
+    part = answered()
+    assert "does not fit into memory" in part["problems"][0]["what"]
+    assert part["views"] == whole["views"]
+    assert part["workers"][0]["start"] == whole["workers"][0]["start"] == str(BEGIN)

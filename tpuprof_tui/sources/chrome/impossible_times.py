@@ -81,6 +81,11 @@ class Judgement(Struct, frozen=True, eq=False):
         limit = _limit(self.high - self.low)
         return np.asarray((times >= max(self.low - limit, -_MOST)) & (times <= min(self.high + limit, _MOST)))
 
+    def holds(self, start: I64, end: I64) -> Mask:
+        """Mask of events that are not far from the recording, if that is longer than they tell."""
+        most = self.high + max(_LEAST_LENGTH_NS, _SPANS * (self.high - self.low))
+        return np.asarray(self.near(start) & (end <= min(most, _MOST)))
+
 
 def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgement:
     """Finds the events that cannot belong to their recording, and the device clocks to correct. O(n log n) at most.

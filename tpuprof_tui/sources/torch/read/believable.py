@@ -36,11 +36,13 @@ class Recording(Struct, frozen=True):
     Attributes:
         low, high: First start and last end, ns of the file's clock.
         moved: By process of a device: ns to add to its times.
+        far: Number of events of the whole file that cannot be of it, as far as they were read.
     """
 
     low: int
     high: int
     moved: dict[str, int]
+    far: int = 0
 
     def near(self, times: I64) -> Mask:
         """Mask of times of the file that are not far from it."""
@@ -68,14 +70,15 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     for number, pid in enumerate(clocks):
         rows = device.rows[device.clock == number]
         start[rows], end[rows] = (shifted(each[rows], moved.get(pid, 0)) for each in (start, end))
-    far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.near(start))
+    far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.holds(start, end))
     aside = _aside(trace, far, np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far])
     times = [trace.memory.time, *(each.time for each in trace.counters)]
     far_instants = sum(int((~found.near(each)).sum()) for each in times)
     guessed = {clocks[clock] for clock in found.guessed}
-    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants))
+    elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
+    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants, elsewhere))
     rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), far, found)
-    recording = Recording(zero + found.low, zero + found.high, moved)
+    recording = Recording(zero + found.low, zero + found.high, moved, len(far))
     # a part of a file counts from the start of the whole
     return (rest if whole is not None else _from_zero(rest)), recording
 
@@ -150,7 +153,9 @@ def _from_zero(trace: Trace) -> Trace:
     )  # fmt: skip
 
 
-def _problems(trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int) -> Iterator[Problem]:
+def _problems(
+    trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int, elsewhere: int
+) -> Iterator[Problem]:  # fmt: skip
     name = trace.path.name
     for pid, shift in moved.items():
         how = "its first event was laid at the host's first, for no launch is known" if pid in guessed else \
@@ -161,6 +166,9 @@ def _problems(trace: Trace, moved: dict[str, int], guessed: set[str], apart: int
     if apart:
         yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(apart)}, much longer than before and "
                       "after.", "Figures count that time. --range shows one part.", file=name)  # fmt: skip
+    if elsewhere:
+        yield Problem(Severity.ERROR, "Events outside of this part of the file have impossible times.",
+                      "They were left out.", file=name, count=elsewhere, lost=elsewhere)  # fmt: skip
     if instants:
         yield Problem(Severity.ERROR, "Memory instants and counter samples whose times cannot be of this recording.",
                       "They were left out.", file=name, count=instants, lost=instants)  # fmt: skip

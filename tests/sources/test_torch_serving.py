@@ -479,3 +479,90 @@ def test_impossible_times_are_those_of_a_merged_rank(two_ranks, tmp_path):
     found = report(path, "steps")
     assert [round(each["duration_us"]) for each in found["workers"]] == [2200, 2601]
     assert [each["severity"] for each in found["problems"] if "Set aside" in each["done"]] == ["error"]
+
+
+def reduced(rank: int, calls: list[tuple[float, float, dict]], at: str) -> list[dict]:
+    """Collectives of a rank as (start, length, ids), whose ids are told by the record around each or by its kernel."""
+    events = [event("user_annotation", "ProfilerStep#1", 0, 1000)]
+    for number, (start, length, ids) in enumerate(calls, start=10):
+        record, kernel = (ids, {}) if at == "record" else ({}, ids)
+        events += [
+            event("cpu_op", "record_param_comms", start, 6, **{"External id": number}, **record),
+            event("user_annotation", "nccl:all_reduce", start + 1, 4, **{"External id": number + 100}),
+            event("cuda_runtime", "cudaLaunchKernelExC", start + 2, 2, correlation=number,
+                  **{"External id": number + 100}),
+            event("kernel", "ncclDevKernel_AllReduce_Sum", start + 10, length, rank, 20, correlation=number,
+                  device=rank, **{"Collective name": "allreduce", "External id": number + 100, **kernel}),
+        ]  # fmt: skip
+    return events
+
+
+def two_reducing(folder: Path, calls: list[list[tuple[float, float, dict]]], at: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for rank, of_rank in enumerate(calls):
+        written(folder / f"rank{rank}.json", reduced(rank, of_rank, at),
+                distributedInfo={"rank": rank, "world_size": len(calls), "backend": "nccl"})  # fmt: skip
+    return folder
+
+
+def seq(number: int, **more) -> dict:
+    return {"Seq": number, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", **more}
+
+
+@pytest.mark.parametrize("at", ["record", "kernel"])
+@pytest.mark.parametrize("ids", [
+    seq, lambda number: {"Comms Id": 2**63 + number}, lambda number: {"Comms Id": str(number), "Seq": -1},
+    lambda number: seq(7, **{"Comms Id": number}), lambda number: {**seq(0), "Seq": str(number)},
+])  # fmt: skip
+def test_collectives_are_matched_by_their_ids_not_their_order(tmp_path, ids, at):
+    """Each rank lost one collective, so that the k-th of one is the k+1-th of the other; numbers of both are equal."""
+    first = [(100, 50, ids(1)), (200, 60, ids(2)), (300, 70, ids(3))]
+    second = [(210, 20, ids(2)), (320, 20, ids(3)), (400, 90, ids(4))]
+    folder = two_reducing(tmp_path, [first, second], at)
+    data = report(folder, "distributed")["views"]["distributed"]
+    transfer = {row["worker"]: (row["transfer_us"], row["synchronising_us"])
+                for row in rows({"views": {"d": data}}, "d", "transfer") if row["step"] == "1"}  # fmt: skip
+    # of those that both have: 20 of 60 and 20 of 70, of the hosts' intervals of 4 all
+    assert transfer == {"Rank 0": (20 + 20 + 8, 40 + 50), "Rank 1": (20 + 20 + 8, 0)}
+    assert [each["what"] for each in data["missing"]] == [
+        "2 collectives of Rank 0, Rank 1 were recorded by one of them, or in part: they are in no transfer time."
+    ]
+    found = rows({"views": {"d": data}}, "d", "collectives")
+    assert [(row["calls"], row["mean_transfer_us"]) for row in found] == [(3, 24), (3, 24)]
+    # the one that begins first waits for the other, in links too
+    profile = open_profile(folder)
+    links = dependencies_of(Session.build(profile))
+    waits = [(profile.lanes[one].label, int(row), int(after)) for kind, one, row, after in zip(
+        links.links.kind.tolist(), links.releaser_lane.tolist(), links.releaser_row.tolist(),
+        links.waiter_row.tolist(), strict=True) if links.links.kinds[kind] == "collective"]  # fmt: skip
+    assert waits == [("stream 20", 0, 1), ("stream 20", 1, 2)]
+
+
+def test_collectives_of_other_groups_or_without_peers_are_not_compared(tmp_path):
+    other = {"Seq": 1, "Process Group Name": "5", "Process Group Ranks": "[1, 3]"}
+    folder = two_reducing(tmp_path, [[(100, 50, seq(1))], [(110, 20, other), (200, 30, seq(1))]], "kernel")
+    data = report(folder, "distributed")["views"]["distributed"]
+    found = rows({"views": {"d": data}}, "d", "transfer")
+    assert {row["worker"]: row["transfer_us"] for row in found if row["step"] == "1"} == {"Rank 0": 34, "Rank 1": 34}
+    assert "1 collectives" in data["missing"][0]["what"]
+    # without ids nobody knows, when the lists differ
+    folder = two_reducing(tmp_path / "x", [[(100, 50, {})], [(110, 20, {}), (200, 30, {})]], "kernel")
+    data = report(folder, "distributed")["views"]["distributed"]
+    assert "not the same in the same order" in data["missing"][0]["what"]
+    assert rows({"views": {"d": data}}, "d", "transfer") == []
+
+
+def test_several_calls_of_one_id_count_in_their_order(tmp_path):
+    both = [[(100, 50, seq(1)), (200, 10, seq(1))], [(105, 20, seq(1)), (190, 40, seq(1))]]
+    data = report(two_reducing(tmp_path, both, "record"), "distributed")["views"]["distributed"]
+    found = rows({"views": {"d": data}}, "d", "transfer")
+    assert {row["worker"]: row["transfer_us"] for row in found if row["step"] == "1"} == {"Rank 0": 38, "Rank 1": 38}
+    assert "missing" not in data
+
+
+def test_clocks_are_corrected_by_the_collectives_of_one_id(tmp_path):
+    ids = [(100 * n, 20, seq(n)) for n in range(1, 8)]
+    shifted = [(start + 450.5, length, seq(number + 2)) for number, (start, length, _) in enumerate(ids[2:], start=1)]
+    folder = two_reducing(tmp_path, [ids, shifted], "kernel")
+    moved = [each["done"] for each in report(folder, "steps")["problems"] if "collectives" in each["what"]]
+    assert moved == ["Its times were moved by ~-450.500 us, the median difference."]

@@ -60,6 +60,20 @@ class CounterSeries(Struct, frozen=True, eq=False):
     value: F64
 
 
+class ToldCollectives(Struct, frozen=True, eq=False):
+    """What identifies the collectives of events, the same on all ranks that take part in one.
+
+    Attributes:
+        file_order: Numbers of the events among the complete events of the file, ascending.
+        code: Codes into ``identities``.
+        identities: Texts.
+    """
+
+    file_order: I64
+    code: I32
+    identities: tuple[str, ...]
+
+
 class Aside(Struct, frozen=True, eq=False):
     """Events that are set aside, in columns of one length: their times cannot be those of the recording.
 
@@ -112,6 +126,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
         aside: Events that are set aside; None: none.
+        told: What identifies its collectives; None: nothing does.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
     """
@@ -142,6 +157,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     problems: tuple[Problem, ...]
     arguments: Arguments
     aside: Aside | None = None
+    told: ToldCollectives | None = None
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
 
@@ -288,6 +304,13 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
             if len(of_thread):
                 found[here] = find(of_thread, ends.time[here])
         return found
+
+    def identities_at(self, rows: I64) -> list[str]:
+        """What identifies the collectives of events in some rows; empty if nothing does."""
+        if self.told is None:
+            return [""] * len(rows)
+        codes = lookup(self.told.file_order, self.file_order[rows].astype(np.int64), self.told.code.astype(np.int64))
+        return [self.told.identities[code] if code >= 0 else "" for code in codes.tolist()]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the events whose name passes a test, which is called once for each distinct name."""

@@ -566,3 +566,25 @@ def test_clocks_are_corrected_by_the_collectives_of_one_id(tmp_path):
     folder = two_reducing(tmp_path, [ids, shifted], "kernel")
     moved = [each["done"] for each in report(folder, "steps")["problems"] if "collectives" in each["what"]]
     assert moved == ["Its times were moved by ~-450.500 us, the median difference."]
+
+
+@pytest.mark.parametrize("ids", [{"correlation": 0}, {}, {"correlation": 5}])
+def test_collectives_without_correlation_are_launched_by_none_and_counted_by_their_time(tmp_path, ids):
+    events = [
+        *(event("user_annotation", f"ProfilerStep#{number}", start, 100) for number, start in ((1, 0), (2, 100))),
+        event("cuda_runtime", "hipStreamSynchronize", 5, 60, **ids),
+        event("cuda_runtime", "hipLaunchKernel", 10, 5, correlation=9),
+        event("kernel", "gemm", 20, 30, 0, 0, correlation=9),
+        event("kernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 110, 40, 0, 4, **ids),
+    ]  # fmt: skip
+    path = written(tmp_path / "rocm.json", events)
+    record = report(path, "overview", "launches", "kernels", "steps")
+    (launches,) = record["views"]["launches"]["workers"].values()
+    assert (launches["figures"]["launches"], launches["figures"]["unlaunched"]) == (1, 1)
+    assert [(row["step"], row["communication_us"]) for row in rows(record, "overview", "steps")][:1] == [("1", 0)]
+    profile = open_profile(path)
+    (lane,) = (lane for lane in profile.lanes if lane.label == "stream 4")
+    assert lane["step"].tolist() == [2]
+    selected = report(path, "kernels", step=2)
+    assert [(row["name"][:13], row["calls"]) for row in rows(selected, "kernels", "by_name")] == [("ncclDevKernel", 1)]
+    assert not any(kind == "launch" and row == "stream 4" for kind, _, _, row, _ in linked(path))

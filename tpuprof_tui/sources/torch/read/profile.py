@@ -393,8 +393,7 @@ class _Columns:
         times = trace.start[rows].copy()
         index = np.searchsorted(trace.work_rows, rows)
         work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        call = trace.call[index[work]]
-        times[work] = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
+        times[work] = trace.launchers.step_times[index[work]]
         return self._step_of(times)
 
     def _activities(self, rows: I64) -> npt.NDArray[np.int8]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, fl
 from .launchers import Launchers
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
+
+#: Names of calls that start no work on a device.
+_LAUNCHES_NOTHING: Final = re.compile(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -171,12 +175,20 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def call(self) -> I64:
-        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file."""
-        return self.calls_of(self.correlation[self.work_rows])
+        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file.
 
-    def calls_of(self, wanted: I64) -> I64:
-        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none."""
-        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
+        Work without an id has 0 in files of ROCm, as calls that wait have: these launch nothing.
+        """
+        wanted = self.correlation[self.work_rows]
+        return np.where(wanted == 0, -1, self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match)))
+
+    def calls_of(self, wanted: I64, among: npt.NDArray[np.bool_] | None = None) -> I64:
+        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none.
+
+        ``among``: mask of the events that are looked at; None: all.
+        """
+        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING)
+                               & (True if among is None else among))  # fmt: skip
         order = np.argsort(self.correlation[calls], kind="stable")
         ids = self.correlation[calls[order]]
         if bool((ids[1:] == ids[:-1]).any()):

@@ -417,7 +417,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
             return np.ones(len(trace), np.bool_), 1
         counted = steps.counted & self.steps
         times = trace.start.copy()
-        times[trace.work_rows] = np.where(run.call >= 0, trace.start[run.call], INT_MISSING)
+        times[trace.work_rows] = run.launchers.step_times
         inside = step_at(steps.host_start[counted], steps.host_end[counted], times) != INT_MISSING
         return np.asarray(inside), int(counted.sum())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -588,3 +589,124 @@ def test_collectives_without_correlation_are_launched_by_none_and_counted_by_the
     selected = report(path, "kernels", step=2)
     assert [(row["name"][:13], row["calls"]) for row in rows(selected, "kernels", "by_name")] == [("ncclDevKernel", 1)]
     assert not any(kind == "launch" and row == "stream 4" for kind, _, _, row, _ in linked(path))
+
+
+def replayed(batch: int, kernels: list[str], start: float = 0, correlation: int = 3) -> list[dict]:
+    """An execution that replays a graph."""
+    return [
+        event("user_annotation", f"execute_context_0(0)_generation_{batch}({batch})", start, 900),
+        event("cuda_runtime", "cudaGraphLaunch", start + 5, 5, correlation=correlation),
+        *(event("kernel", name, start + 20 + 10 * n, 8, 0, 7, correlation=correlation, device=0, stream=7)
+          for n, name in enumerate(kernels)),
+    ]  # fmt: skip
+
+
+def captured(
+    batch: int, calls: list[tuple[str, str]], *, named: bool, start: float = 0, marked: bool = True
+) -> list[dict]:
+    """The capture of a graph whose calls are (kernel, operator): nothing runs, but for a warm-up before."""
+    events = [
+        event("user_annotation", f"capture_{batch}_FULL", start, 500),
+        event("python_function", "nn.Module: Attention_3", start + 85, 300, **{"Python id": 1, "Python module id": 3}),
+        event("cpu_op", "aten::warm", start + 1, 8, **{"External id": 1 + batch}),
+        event("cuda_runtime", "cudaLaunchKernel", start + 2, 2, correlation=90 + batch, **{"External id": 1 + batch}),
+        event("kernel", "warm", start + 6, 2, 0, 7, correlation=90 + batch),
+    ]  # fmt: skip
+    if marked:
+        events += [event("cuda_runtime", f"cudaStream{word}Capture", start + time, 2) for word, time in
+                   (("Begin", 20), ("End", 450))]  # fmt: skip
+    for n, (kernel, operator) in enumerate(calls):
+        at, number = start + 50 + 20 * n, 1000 * batch + n
+        events += [
+            event("cpu_op", operator, at, 15, **{"External id": number, "Input Dims": [[batch, 8], [8, n + 1]]}),
+            event("cuda_runtime", "cudaLaunchKernel", at + 2, 3, correlation=number, **{"External id": number},
+                  **({"kernel": kernel} if named else {})),
+        ]  # fmt: skip
+    return events
+
+
+CALLS = [("norm", "my::norm"), ("gemm", "aten::mm"), ("attend", "my::attention"), ("gemm", "aten::addmm")]
+
+
+def with_captures(folder: Path, run: list[dict], *captures: list[dict]) -> Path:
+    folder.mkdir(exist_ok=True)
+    written(folder / "dp0_pp0_tp0_dcp0_ep0_rank0.17.pt.trace.json", run)
+    (folder / "capture_traces").mkdir()
+    for number, each in enumerate(captures):
+        written(folder / "capture_traces" / f"graph_capture_rank_0.{number}.pt.trace.json", each)
+    return folder
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_captures_beside_a_run_tell_what_launched_the_kernels_of_a_replay(tmp_path, named, marked, capsys):
+    kernels = [name for name, _ in CALLS]
+    folder = with_captures(tmp_path, replayed(4, kernels), captured(4, CALLS, named=named, marked=marked))
+    record = report(folder, "kernels")
+    assert len(record["workers"]) == 1
+    found = {row["name"]: row for row in rows(record, "kernels", "by_launch")}
+    assert {name: row["captured_operator"] for name, row in found.items()} == {
+        "norm": "my::norm", "attend": "my::attention", "gemm": "aten::addmm; aten::mm",
+    }  # fmt: skip
+    assert found["attend"]["captured_shape"] == "[[4,8],[8,3]]"
+    assert found["attend"]["captured_module"] == "Attention_3"
+    assert found["norm"]["captured_module"] is None
+    assert {row["operator"] for row in found.values()} == {""}
+    table = {row["captured_operator"]: row for row in rows(record, "kernels", "captured")}
+    assert {name: (row["calls"], row["total_us"]) for name, row in table.items()} == {
+        operator: (1, 8) for _, operator in CALLS
+    }
+    assert main(["report", str(folder), "kernels"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Of 4 events of replayed graphs 4 were found in 1 trace of captures" in out
+    assert ("by the number of calls alone" in out) is not named
+    # a file alone has them too, and the file of a capture is a trace like others
+    alone = next(folder.glob("*.json"))
+    assert len(rows(report(alone, "kernels"), "kernels", "captured")) == 4
+    assert report(next((folder / "capture_traces").iterdir()), "kernels")["workers"][0]["events"] > 8
+
+
+def test_of_captures_that_fit_the_one_of_the_batch_tells(tmp_path):
+    run = [*replayed(3, ["k", "k"]), *replayed(7, ["k", "k"], 1000, 4), *replayed(20, ["k", "k"], 2000, 5),
+           *replayed(1, ["other"], 3000, 6)]  # fmt: skip
+    sizes = [captured(size, [("k", f"op{size}"), ("k", "same")], named=False) for size in (4, 8, 16)]
+    record = report(with_captures(tmp_path, run, *sizes), "kernels")
+    found = {(row["captured_operator"], row["captured_shape"]): row["calls"] for row in
+             rows(record, "kernels", "captured")}  # fmt: skip
+    # a batch of 20 is larger than all: what the captures agree on is known
+    assert found == {("op4", "[[4,8],[8,1]]"): 1, ("same", "[[4,8],[8,2]]"): 1, ("op8", "[[8,8],[8,1]]"): 1,
+                     ("same", "[[8,8],[8,2]]"): 1, ("same", None): 1, (None, None): 1}  # fmt: skip
+
+
+def test_a_replay_that_no_capture_fits_keeps_nothing(tmp_path):
+    run = [*replayed(4, ["norm", "gemm", "attend", "soft"]), *replayed(4, ["norm", "gemm"], 1000, 4)]
+    folder = with_captures(tmp_path, run, captured(4, CALLS, named=True))
+    record = report(folder, "kernels")
+    assert rows(record, "kernels", "captured") == []
+    assert {row["captured_operator"] for row in rows(record, "kernels", "by_launch")} == {None}
+
+
+def test_captures_of_side_streams_are_told_by_the_ids_of_nodes(tmp_path):
+    run = replayed(4, ["b", "a"])
+    for each, node in zip(run[2:], (12, 11), strict=True):
+        each["args"]["graph node id"] = node
+    folder = with_captures(tmp_path, run, captured(4, [("a", "first"), ("b", "second")], named=False))
+    found = {row["name"]: row["captured_operator"] for row in rows(report(folder, "kernels"), "kernels", "by_launch")}
+    assert found == {"a": "first", "b": "second"}
+
+
+def test_captures_that_cannot_be_read_are_told(tmp_path):
+    folder = with_captures(tmp_path, replayed(4, ["k"]), captured(4, [("k", "op")], named=True))
+    (folder / "capture_traces" / "broken.json").write_text("{}")
+    data = next(iter(report(folder, "kernels")["views"]["kernels"]["workers"].values()))
+    assert len(data["tables"]["captured"]["rows"]) == 1
+    assert "broken.json" in data["missing"][0]["what"]
+
+
+def test_captures_in_an_archive_are_no_workers(tmp_path):
+    folder = with_captures(tmp_path / "run", replayed(4, ["k"]), captured(4, [("k", "op")], named=True))
+    with tarfile.open(tmp_path / "run.tar", "w") as archive:
+        archive.add(folder, "run")
+    record = report(tmp_path / "run.tar", "kernels")
+    assert len(record["workers"]) == 1
+    assert [row["captured_operator"] for row in rows(record, "kernels", "captured")] == ["op"]

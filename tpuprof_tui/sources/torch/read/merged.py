@@ -188,7 +188,7 @@ class _Separation:
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, part=label,
+            problems=(), arguments=trace.arguments, told=trace.told, part=label,
         )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.model.profile import time_of_day
 
+from .source import SessionEntry
+
 #: Longest time between two recordings of one worker in one run, ns.
 _BETWEEN_RECORDINGS: Final = 3_600 * 10**9
 #: Largest difference of the clocks of two hosts of one job, ns.
@@ -105,6 +107,41 @@ def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list
         what = f"{len(sessions)} recordings of the run, one after the other."
         problems.append(Problem(Severity.NOTE, what, "The time between them is left out.", count=len(sessions)))
     return problems
+
+
+def session_entries(recordings: Sequence[Recorded], names: Sequence[str], sizes: Sequence[int]) -> list[SessionEntry]:
+    """The sessions of recordings whose ends are not known, for a list; empty if all are ranks of one job, each once.
+
+    Args:
+        recordings: What is known of each; its end is its start.
+        names: Name of each in the folder.
+        sizes: Bytes on disk of each.
+    """
+    whose = {(each.job, each.rank) for each in recordings}
+    one_job = len({each.job for each in recordings}) < 2 and all(each.rank is not None for each in recordings)
+    if len(recordings) < 2 or (one_job and len(whose) == len(recordings)):
+        return []
+    places = places_of(recordings)
+    members: list[list[int]] = []
+    for number in sorted(range(len(recordings)), key=lambda each: (places[each].run, recordings[each].start)):
+        last = members[-1] if members else []
+        same_run = bool(last) and places[last[0]].run == places[number].run
+        if same_run and all(recordings[each].who != recordings[number].who for each in last):
+            last.append(number)
+        else:
+            members.append([number])
+    return [
+        _entry([recordings[each] for each in session], tuple(names[each] for each in session),
+               places[session[0]].run + 1, sum(sizes[each] for each in session))
+        for session in members
+    ]  # fmt: skip
+
+
+def _entry(members: Sequence[Recorded], names: tuple[str, ...], run: int, size: int) -> SessionEntry:
+    ranks = sorted({each.rank for each in members if each.rank is not None})
+    devices = dict.fromkeys(each.device for each in members if each.device)
+    begun = [start for each in members if (start := time_of_day(each.start)) is not None]
+    return SessionEntry(names, run, ", ".join(map(str, ranks)), ", ".join(devices), min(begun, default=None), size)
 
 
 def _runs(recordings: Sequence[Recorded]) -> list[int]:

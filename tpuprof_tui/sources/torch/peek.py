@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
-from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.sources.ranks import rank_in_name
-from tpuprof_tui.sources.runs import Recorded, places_of
+from tpuprof_tui.sources.runs import Recorded, session_entries
 from tpuprof_tui.sources.source import SessionEntry, first_bytes
 
 from .read.identities import worker_and_span
@@ -24,46 +21,13 @@ _TIME, _BASE, _RANK, _SIZE = (
 _BACKEND, _DEVICE = (re.compile(rb'"%s"\s*:\s*"([^"\\]{1,100})"' % key) for key in (b"backend", b"name"))
 
 
-class _Beginning(Struct, frozen=True):
-    """The beginning of a file, and what it says of the recording, whose end is not known."""
-
-    path: Path
-    recorded: Recorded
-
-
 def sessions(files: Sequence[Path]) -> list[SessionEntry]:
     """The sessions that files are recordings of, by run and start; empty if all are ranks of one job, each once."""
-    found = [_beginning(path) for path in files]
-    whose = {(each.recorded.job, each.recorded.rank) for each in found}
-    if len(whose) == len(found) and None not in {rank for _, rank in whose} and len({job for job, _ in whose}) == 1:
-        return []
-    places = places_of([each.recorded for each in found])
-    members: list[tuple[int, list[_Beginning]]] = []
-    rows = [(place.run, place.session if each.recorded.stage else 0, each.recorded.start, each)
-            for place, each in zip(places, found, strict=True)]  # fmt: skip
-    for run, _, _, each in sorted(rows, key=lambda row: row[:3]):
-        if (
-            not members
-            or members[-1][0] != run
-            or members[-1][1][0].recorded.stage != each.recorded.stage
-            or each.recorded.who in {other.recorded.who for other in members[-1][1]}
-        ):
-            members.append((run, []))
-        members[-1][1].append(each)
-    return [_entry(run, each) for run, each in members]
+    return session_entries([_recorded(path) for path in files], [path.name for path in files],
+                           [os.path.getsize(path) for path in files])  # fmt: skip
 
 
-def _entry(run: int, members: Sequence[_Beginning]) -> SessionEntry:
-    ranks = sorted({each.recorded.rank for each in members if each.recorded.rank is not None})
-    devices = dict.fromkeys(each.recorded.device for each in members if each.recorded.device)
-    begun = [start for each in members if (start := time_of_day(each.recorded.start)) is not None]
-    return SessionEntry(
-        tuple(each.path.name for each in members), run + 1, ", ".join(map(str, ranks)), ", ".join(devices),
-        min(begun, default=None), sum(os.path.getsize(each.path) for each in members),
-    )  # fmt: skip
-
-
-def _beginning(path: Path) -> _Beginning:
+def _recorded(path: Path) -> Recorded:
     head = first_bytes(path)
     distributed = head.find(b'"distributedInfo"')
     stated = head[distributed : distributed + 4096] if distributed >= 0 else b""
@@ -73,9 +37,7 @@ def _beginning(path: Path) -> _Beginning:
     rank, size, backend = (pattern.search(stated) for pattern in (_RANK, _SIZE, _BACKEND))
     cards = head.find(b'"deviceProperties"')
     card = _DEVICE.search(head, cards, cards + 4096) if cards >= 0 else None
-    named = rank_in_name(path.name)
-    worker = str(named.place) if named.place and rank is None else worker_and_span(path.name)[0]
-    of_job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and int(size[1]) > 1 else ""
-    recorded = Recorded(worker, start, start, int(rank[1]) if rank else named.rank, of_job,
-                        card[1].decode(errors="replace") if card else "", stage=named.stage)  # fmt: skip
-    return _Beginning(path, recorded)
+    worker, _ = worker_and_span(path.name)
+    job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and float(size[1]) > 1 else ""
+    return Recorded(worker, start, start, int(float(rank[1])) if rank else rank_in_name(path.name).rank, job,
+                    card[1].decode(errors="replace") if card else "")  # fmt: skip

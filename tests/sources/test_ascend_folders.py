@@ -18,7 +18,8 @@ import pytest
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.ascend.read.places import NamedFile, found_at, named_file, newest_export
+from tpuprof_tui.sources.ascend.read.names import NamedFile, named_file, newest_export
+from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"
@@ -626,7 +627,8 @@ def test_tables_on_another_clock_than_the_timeline_are_told(tmp_path, capsys):
 def test_msprof_writes_no_release_but_a_duration(tmp_path, capsys):
     write(tmp_path / "operator_memory_20260601101004.csv",
           "Device_id,Name,Size(KB),Allocation Time(us),Duration(us),Allocation Total Allocated(KB),Device\n"
-          f"0,a,512,{START}.500\t,10,2048,NPU:0\n0,b,64,{START}.000\t,,2048,NPU:0\n0,c,64,{START}.000\t,N/A,8,NPU:0\n")  # fmt: skip
+          f"0,a,512,{START}.500\t,10,2048,NPU:0\n0,b,64,{START}.000\t,,2048,NPU:0\n"
+          f"0,c,64,{START}.000\t,N/A,8,NPU:0\n")  # fmt: skip
     found = report(tmp_path, capsys, "memory")
     assert figures(found, "memory", "never_released") == [2]
     (data,) = found["views"]["memory"]["workers"].values()

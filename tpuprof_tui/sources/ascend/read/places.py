@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from tpuprof_tui.sources.source import natural_order
 
+from .names import FILE, NamedFile, missing_slices, named_file, newest_export, role
+
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
 
@@ -22,15 +24,6 @@ _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
 _DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler_(\d+)\.db")
 _PROF: Final = re.compile(r"PROF_.*")
 _DEVICE: Final = re.compile(r"device_(\d+)")
-#: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
-_FILE: Final = re.compile(
-    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
-    r"\.(?P<kind>csv|json|db)(?P<packed>\.gz)?"
-)
-_NUMBER: Final = re.compile(r"_(slice_)?([-\d]+)")
-#: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
-_TIME_DIGITS: Final = 14
-_PAUSE: Final = 600
 #: File names that only Ascend profiles have.
 _OWN: Final = frozenset(
     ("trace_view.json", "kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv",
@@ -164,12 +157,6 @@ def is_own(name: str) -> bool:
     return role(name) in _OWN or name in _CLUSTER_FILES
 
 
-def role(name: str) -> str:
-    """Role of a file, by its name: ``op_summary_0_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
-    match = _FILE.fullmatch(name)
-    return f"{match['stem']}.{match['kind']}" if match else name
-
-
 def profile_path(path: Path) -> Path:
     """The folder of the profile that a file or folder belongs to; any other path itself."""
     if not os.path.isdir(path):
@@ -183,81 +170,7 @@ def profile_path(path: Path) -> Path:
     return path if _of_run(path).workers else _enclosing_profile(path) or path
 
 
-# -- names of files
-
-
-class NamedFile(Struct, frozen=True):
-    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
-
-    Attributes:
-        name: Its name.
-        role: Its kind with its extension.
-        part: What tells apart files of several devices or ranks: the device's number, or that of a copy in brackets.
-        rest: Its other numbers.
-        slice: Number of the slice; -1: it is not cut.
-        time: Digits of the time of its export; empty if it has none.
-    """
-
-    name: str
-    role: str
-    part: str = ""
-    rest: tuple[str, ...] = ()
-    slice: int = -1
-    time: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The time in seconds; 0 without one, or if it is no date."""
-        from datetime import datetime
-
-        try:
-            return datetime.strptime(self.time[:_TIME_DIGITS], "%Y%m%d%H%M%S").timestamp() if self.time else 0
-        except (ValueError, OverflowError):
-            return 0
-
-
-def named_file(name: str) -> NamedFile | None:
-    """A file by its name; None if it is not named as the exporters' files are."""
-    match = _FILE.fullmatch(name)
-    if match is None:
-        return None
-    cut, time, numbers = -1, "", []
-    for is_slice, number in _NUMBER.findall(match["numbers"]):
-        if is_slice and number.isdecimal() and len(number) < 9:
-            cut = int(number)
-        elif len(number) >= _TIME_DIGITS and number.isdecimal():
-            time = number
-        else:
-            numbers.append(number)
-    # torch_npu names its database after the rank
-    part = numbers.pop(0) if numbers else ""
-    part += f"({match['copy']})" if match["copy"] else ""
-    return NamedFile(name, role(name), part, tuple(numbers), cut, time)
-
-
-def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
-    """The files of the newest export of one kind and device, slices in order.
-
-    Files belong to one export if they were written within a short while and none repeats another: an uncut file
-    repeats every slice. Where one does, the newer export begins behind the longest pause between the two.
-    """
-    export: list[NamedFile] = []
-    places: dict[tuple[tuple[str, ...], int], int] = {}
-    for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
-        if export and each.seconds - export[-1].seconds > _PAUSE:
-            export, places = [], {}
-        export.append(each)
-        keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
-        before = max((places.get(key, -1) for key in keys), default=-1)
-        if before >= 0:
-            begin = max(range(before + 1, len(export)),
-                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
-            export = export[begin:]
-            places = {}
-        for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
-            places[file.rest, file.slice] = place
-            places[file.rest, -2] = place  # of any slice
-    return sorted(export, key=lambda file: ([*map(natural_order, file.rest)], file.slice, natural_order(file.name)))
+# -- files of a folder
 
 
 class _Files(Struct, frozen=True):
@@ -278,15 +191,10 @@ def _files_by_part(folder: Path, names: Sequence[str]) -> dict[str, _Files]:
     made = {}
     for part, by_role in sorted(found.items(), key=lambda each: natural_order(each[0])):
         exports = {key: newest_export(files) for key, files in sorted(by_role.items())}
-        lacking = {key: each for key, files in exports.items() if (each := _missing_slices(files))}
+        lacking = {key: each for key, files in exports.items() if (each := missing_slices(files))}
         made[part] = _Files({key: tuple(folder / file.name for file in files) for key, files in exports.items()},
                             lacking)  # fmt: skip
     return made
-
-
-def _missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
-    slices = {file.slice for file in files}
-    return tuple(number for number in range(min(max(slices), 1000)) if number not in slices) if -1 not in slices else ()
 
 
 def _together(parts: Mapping[str, _Files]) -> _Files:
@@ -304,7 +212,7 @@ def _together(parts: Mapping[str, _Files]) -> _Files:
 
 def _in_output(path: Path) -> bool:
     """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
-    inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
+    inside = path.parent.name in (OUTPUT, MSPROF) and FILE.fullmatch(path.name) is not None
     return inside or (_is_info_file(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
@@ -326,7 +234,7 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
-    if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
+    if (old := _old_format_root(path.parent)) is not None and FILE.fullmatch(path.name) is not None:
         return _Search().of_folder(old, 0)
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)

@@ -425,7 +425,8 @@ def test_flows_from_forward_to_backward_are_found_by_their_category(tmp_path, mo
     trace = read_trace(path)
     if simple and not args:
         monkeypatch.setattr("tpuprof_tui.sources.torch.read.arguments._events", lambda *_: pytest.fail("all of them"))
-    begins, ids, lanes, times = flow_ends_of(trace.arguments, trace.threads, trace.zero_ns)
-    assert (begins.tolist(), times.tolist()) == ([True, False, True], [1000, 4000, 3000])
-    assert set(lanes.tolist()) == {0}
-    assert len(set(ids.tolist())) == 1
+    ends = flow_ends_of(trace.arguments, trace.threads, trace.zero_ns)
+    assert (ends.begins.tolist(), ends.time.tolist()) == ([True, False, True], [1000, 4000, 3000])
+    assert set(ends.thread.tolist()) == {0}
+    assert len(set(ends.id.tolist())) == 1
+    assert not ends.of_work.any()

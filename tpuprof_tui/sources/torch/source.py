@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
 _JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
 _ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
+#: Folder of the traces of graphs' captures, beside those of a run.
+CAPTURES: Final = "capture_traces"
 #: Byte strings in the beginning of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
@@ -161,9 +163,9 @@ def _profile(
 
 
 def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
-    """The files of the recordings that the options choose."""
+    """The files of the recordings that the options choose; the only file, whatever they say."""
     patterns = options.get(RECORDINGS.name)
-    if not patterns:
+    if not patterns or len(files) < 2:
         return files
     names = set(chosen_names(patterns, [file.name for file in files]))
     return [file for file in files if file.name in names]
@@ -209,8 +211,14 @@ def _unpack(path: Path) -> list[Path]:
                 if content is None or not _JSON.fullmatch(place.name) or member.name in found:
                     continue
                 file = folder / f"{number}_{place.name}"
+                of_capture = place.parent.name == CAPTURES
+                if of_capture:
+                    (folder / CAPTURES).mkdir(exist_ok=True)
+                    file = folder / CAPTURES / file.name
                 with file.open("wb") as target:
                     shutil.copyfileobj(content, target, 1 << 20)
+                if of_capture:
+                    continue
                 if _NAMED.fullmatch(place.name) or _begins_as_trace(file):
                     found[member.name] = file
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:

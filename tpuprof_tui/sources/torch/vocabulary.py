@@ -48,9 +48,9 @@ VOCABULARY: Final = Vocabulary(
         Category("kernels", "K", Shades("#5b9bd5"), ("kernel", "mtia_ccp_events")),
         Category("communication", "N", Shades("#e0699a"), activity=Activity.COMMUNICATION),
         Category("copies", "C", Shades("#d08a4a"), ("memcpy", "memset")),
-        Category("calls", "R", Shades("#b070c0"), ("runtime", "driver")),
+        Category("calls", "R", Shades("#b070c0"), ("runtime", "driver", "hpu_op")),
         Category("operators", "O", Shades("#60a060"), ("cpu_op", "operator")),
-        Category("annotations", "A", Shades("#8a8a8a"), ("annotation",)),
+        Category("annotations", "A", Shades("#8a8a8a"), ("annotation", "collective_comm")),
         Category("Python frames", "P", Shades("#c0b050"), ("python",)),
     ),
     capabilities=(

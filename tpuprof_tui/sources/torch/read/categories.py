@@ -31,15 +31,20 @@ class Kind(IntEnum):
 DEVICE_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET)
 ON_DEVICE: Final = (*DEVICE_WORK, Kind.WAIT, Kind.MARK)
 
+#: Category of events that communicate, whatever their names.
+COLLECTIVE_COMM: Final = "collective_comm"
 KINDS: Final = {
     "operator": Kind.OPERATOR, "cpu_op": Kind.OPERATOR,
     "user_annotation": Kind.ANNOTATION,
-    **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "xpu_runtime",
-                     "privateuse1_runtime", "mtia_runtime"), Kind.CALL),
+    # collectives of oneCCL on the host
+    COLLECTIVE_COMM: Kind.ANNOTATION,
+    **dict.fromkeys(("runtime", "cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "xpu_runtime", "xpu_driver",
+                     "privateuse1_runtime", "privateuse1_driver", "mtia_runtime", "hpu_op"), Kind.CALL),
     "kernel": Kind.KERNEL,
     "memcpy": Kind.COPY, "gpu_memcpy": Kind.COPY,
     "memset": Kind.SET, "gpu_memset": Kind.SET,
-    "cuda_sync": Kind.WAIT,
+    # nodes of graphs that run a function on the host, or record an event, while the stream waits
+    **dict.fromkeys(("cuda_sync", "xpu_sync", "graph_host_node", "graph_event_node"), Kind.WAIT),
     "gpu_user_annotation": Kind.MARK,
     "python_function": Kind.FRAME, "python": Kind.OLD_FRAME,
     "mtia_ccp_events": Kind.MTIA,

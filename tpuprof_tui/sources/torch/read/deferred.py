@@ -28,7 +28,7 @@ ELEMENT_BYTES: Final = {
     }.items() for name in names.split()
 }  # fmt: skip
 _FLOWS: Final = ("fwdbwd", "forward_backward")
-_FLOW_WORDS: Final = tuple(b'"%b"' % name.encode() for name in _FLOWS)
+_WORK_FLOWS: Final = ("ac2g", "async_gpu", "async", "async_cpu_to_gpu")
 
 
 class OperatorArgs(Struct, frozen=True, eq=False):
@@ -118,39 +118,70 @@ def details_of(
             Messages(counts_sent, counts_received, bytes_of_one, size, group, of_group, decoded))  # fmt: skip
 
 
+class FlowEnds(Struct, frozen=True, eq=False):
+    """Ends of flows in the order of the file, in columns of one length.
+
+    Attributes:
+        begins: Whether each is the flow's start.
+        of_work: Whether the flow is one of device work, else from a forward to a backward operator.
+        id, number: Code of the flow's id, and its value; missing if it is no integer.
+        thread: Index of its thread.
+        time: ns from the trace's zero.
+    """
+
+    begins: npt.NDArray[np.bool_]
+    of_work: npt.NDArray[np.bool_]
+    id: I64
+    number: I64
+    thread: I64
+    time: I64
+
+    def joined(self, which: npt.NDArray[np.bool_], row: I64) -> tuple[I64, I64, I64]:
+        """Rows at the start and at the end of some flows, and their numbers, given the row of each end; -1: none."""
+        begins = which & self.begins & (row >= 0)
+        source_of = dict(zip(self.id[begins].tolist(), row[begins].tolist(), strict=True))
+        target = np.flatnonzero(which & ~self.begins & (row >= 0))
+        source = np.array([source_of.get(number, -1) for number in self.id[target].tolist()], np.int64)
+        known = source >= 0
+        return source[known], row[target[known]], self.number[target[known]]
+
+
 def flow_ends_of(
-    arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int
-) -> tuple[npt.NDArray[np.bool_], I64, I64, I64]:  # fmt: skip
-    """Ends of flows from forward to backward operators, in the order of the file.
+    arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int, *, of_work: bool = False
+) -> FlowEnds:  # fmt: skip
+    """Ends of flows from forward to backward operators.
 
     Args:
         arguments: Of the file; None if it has no flows.
-        threads: Process and thread of each lane, as texts.
+        threads: Process and thread of each lane in the file, as texts.
         zero_ns: Zero of the times returned.
-
-    Returns:
-        Whether each is the flow's start; its flow id; index of its thread; its time in ns from ``zero_ns``.
+        of_work: Whether those of device work are read too: one for each launch.
     """
     texts = Codes()
     lanes = {texts[pid] << 32 | texts[tid]: lane for lane, (pid, tid) in enumerate(threads)}
     parts: list[tuple[npt.NDArray[Any], ...]] = []
     times = []
+    names = (*_FLOWS, *_WORK_FLOWS) if of_work else _FLOWS
+    words = tuple(b'"%b"' % name.encode() for name in names)
     for events in (
-        arguments.events(FLOW_ENDS, partial(from_dict, kind=FLOW_ENDS), _FLOW_WORDS) if arguments is not None else ()
+        arguments.events(FLOW_ENDS, partial(from_dict, kind=FLOW_ENDS), words) if arguments is not None else ()
     ):
-        flows = [each for each in events if isinstance(each, FlowStart) and each.cat in _FLOWS]
+        flows = [each for each in events if isinstance(each, FlowStart) and each.cat in names]
         starts = np.array([type(each) is FlowStart for each in flows], np.bool_)
-        parts.append(
-            (starts, *(text_codes(texts, [getattr(each, key) for each in flows]) for key in ("id", "pid", "tid")))
-        )
+        of_device = np.array([each.cat in _WORK_FLOWS for each in flows], np.bool_)
+        parts.append((
+            starts, of_device, to_int64([each.id for each in flows]),
+            *(text_codes(texts, [getattr(each, key) for each in flows]) for key in ("id", "pid", "tid")),
+        ))  # fmt: skip
         times.append(text_of_times([each.ts for each in flows]))
-    starts, flow_id, pid, tid = map(np.concatenate, zip((np.zeros(0, np.bool_), *[np.zeros(0, np.int32)] * 3),
-                                                        *parts, strict=True))  # fmt: skip
+    nothing = (*[np.zeros(0, np.bool_)] * 2, np.zeros(0, np.int64), *[np.zeros(0, np.int32)] * 3)
+    starts, of_device, number, flow_id, pid, tid = map(np.concatenate, zip(nothing, *parts, strict=True))
     distinct, inverse = np.unique(pid.astype(np.int64) << 32 | tid, return_inverse=True)
     lane = np.array([lanes.get(pair, -1) for pair in distinct.tolist()], np.int64)[inverse]
-    on_lane = lane >= 0
     time = exact_ns(b"".join(times)) - zero_ns
-    return starts[on_lane], flow_id[on_lane].astype(np.int64), lane[on_lane], time[on_lane]
+    known = lane >= 0
+    return FlowEnds(starts[known], of_device[known], flow_id[known].astype(np.int64), number[known], lane[known],
+                    time[known])  # fmt: skip
 
 
 def _unsorted(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

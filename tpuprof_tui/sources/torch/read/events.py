@@ -39,9 +39,10 @@ class MemoryArgs(msgspec.Struct, gc=False, rename={
 class WorkArgs(msgspec.Struct, gc=False, rename={
     "external": "External id", "external_old": "external id", "registers": "registers per thread",
     "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
-    "collective": "Collective name",
+    "collective": "Collective name", "comms": "Comms Id", "sequence": "Seq", "group": "Process Group Name",
+    "ranks": "Process Group Ranks",
 }):  # fmt: skip
-    """Arguments of complete events: correlation ids, and properties of device work."""
+    """Arguments of complete events: correlation ids, properties of device work, and what identifies a collective."""
 
     external: Any = INT_MISSING
     external_old: Any = INT_MISSING
@@ -56,6 +57,10 @@ class WorkArgs(msgspec.Struct, gc=False, rename={
     occupancy: Any = np.nan
     bytes: Any = INT_MISSING
     collective: Any = None
+    comms: Any = None
+    sequence: Any = None
+    group: Any = None
+    ranks: msgspec.Raw = NOTHING
 
 
 # -- events, by phase
@@ -105,6 +110,12 @@ class CounterSample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
     args: Any = None
 
 
+class FlowBegin(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
+    """Start of a flow in the first pass, which only collects the processes that flows begin in."""
+
+    pid: Any = None
+
+
 def _skipped(phases: str) -> dict[str, Any]:
     """Empty structs for events that are skipped, by phase."""
     return {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
@@ -113,14 +124,13 @@ def _skipped(phases: str) -> dict[str, Any]:
 
 #: Struct of each phase.
 _PHASES: Final[dict[str, Any]] = {
-    "X": Complete, "i": Instant, "I": OldInstant, "M": Metadata, "C": CounterSample, **_skipped("sftBEnbe"),
+    "X": Complete, "i": Instant, "I": OldInstant, "M": Metadata, "C": CounterSample, "s": FlowBegin,
+    **_skipped("ftBEnbe"),
 }  # fmt: skip
 #: Phases that PyTorch writes; events of others are not read.
 KNOWN_PHASES: Final = tuple("XiIMCsft")
 UNKNOWN: Final = tuple(kind for phase, kind in _PHASES.items() if phase not in KNOWN_PHASES)
 ANY_EVENT: Final[Any] = Union[tuple(_PHASES.values())]  # noqa: UP007
-#: Struct of flow starts: the first pass only checks whether there are any.
-FLOW: Final = _PHASES["s"]
 
 # -- flows, read on demand
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from .categories import Kind
+from .categories import COLLECTIVE_COMM, Kind
 from .steps import STEP
 from .values import I64, lookup
 
@@ -63,8 +64,11 @@ class Launchers:
 
     @cached_property
     def has_collective_name(self) -> Mask:
-        """Mask of the events whose name is that of a host collective."""
-        return self._trace.named(COLLECTIVE.match)
+        """Mask of the events that are host collectives by their name or category."""
+        trace = self._trace
+        codes = [code for code, text in enumerate(trace.categories) if text.lower() == COLLECTIVE_COMM]
+        found = trace.named(COLLECTIVE.match)
+        return found | np.isin(trace.category, codes) if codes else found
 
     @cached_property
     def ids_usable(self) -> bool:
@@ -72,6 +76,20 @@ class Launchers:
         correlation, external = self._trace.correlation[self.calls], self._trace.external[self.calls]
         both = (correlation != INT_MISSING) & (external != INT_MISSING)
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
+
+    @cached_property
+    def step_times(self) -> I64:
+        """Time, ns, by which each device work belongs to a step: when its call starts; missing without a call.
+
+        Collectives without a call, as those of RCCL, belong to a step by their own start.
+        """
+        trace = self._trace
+        call = trace.call
+        found = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
+        if (alone := call < 0).any():
+            alone &= self.communicates
+            found[alone] = trace.start[trace.work_rows[alone]]
+        return found
 
     @cached_property
     def launches(self) -> tuple[I64, Mask]:
@@ -174,4 +192,4 @@ def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
     for text, count, every in unrecorded(trace):
         yield Problem(Severity.WARNING, text, "The recorder's buffers were full, or another profiler had the device: "
                       "record alone, fewer steps at a time.", file=trace.path.name, count=count, lost=count,
-                      launches=every)  # fmt: skip
+                      launches=every, fragmentary=count > FRAGMENTARY * every)  # fmt: skip

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
+from .believable import believable
 from .categories import DEVICE_WORK, Kind
 from .trace import CounterSeries, Memory, Trace, numeric_sort_key
 from .values import I64
@@ -37,6 +38,11 @@ _MOST_PROCESSES: Final = 256
 _OF_RANK: Final = np.isin(np.arange(len(Kind)), (Kind.OPERATOR, Kind.CALL, Kind.WAIT, Kind.MARK, *DEVICE_WORK))
 
 
+def is_merged(trace: Trace) -> bool:
+    """Whether a trace holds the events of several processes, or of processes with labels of ranks."""
+    return _Separation(trace).is_merged
+
+
 def ranks_of(trace: Trace) -> tuple[Trace, ...]:
     """The traces that were merged into one; usually itself alone. Columns of events are shared where possible.
 
@@ -45,7 +51,9 @@ def ranks_of(trace: Trace) -> tuple[Trace, ...]:
     """
     found: tuple[Trace, ...] | None = vars(trace).get("ranks")
     if found is None:
-        found = vars(trace)["ranks"] = _Separation(trace).ranks()
+        separation = _Separation(trace)
+        found = separation.ranks() if separation.is_merged else (trace,)
+        vars(trace)["ranks"] = found
     return found
 
 
@@ -62,11 +70,14 @@ class _Separation:
             if pid not in self._hosts and (kinds == Kind.OPERATOR).any():
                 self._hosts[pid] = None
 
+        self._labels = self._known_labels()
+
+    @property
+    def is_merged(self) -> bool:
+        return bool(self._labels) or len(self._hosts) > 1
+
     def ranks(self) -> tuple[Trace, ...]:
-        trace = self._trace
-        labels = self._labels()
-        if not labels and len(self._hosts) < 2:
-            return (trace,)
+        trace, labels = self._trace, self._labels
         if not labels or not self._ranked.keys() <= labels.keys():
             labels = self._labels_by_ids()
         order = sorted(set(labels.values()), key=_natural)
@@ -81,9 +92,10 @@ class _Separation:
         said = [Problem(Severity.NOTE, f"The traces of {len(order)} ranks were merged into this file.",
                         "They are shown as those of several files.", file=trace.path.name)]  # fmt: skip
         parts[0] = replace(parts[0], problems=(*trace.problems, *(said if len(order) > 1 else [])))
-        return tuple(parts)
+        # each rank has a clock of its own
+        return tuple(believable(part)[0] for part in parts)
 
-    def _labels(self) -> dict[str, str]:
+    def _known_labels(self) -> dict[str, str]:
         """Label of each process that has one: before its id, or a rank in its name, or before those of its events."""
         trace = self._trace
         processes = dict.fromkeys(pid for pid, _ in trace.threads)
@@ -170,12 +182,13 @@ class _Separation:
             category=trace.category[rows], file_order=trace.file_order[rows],
             correlation=trace.correlation[rows], external=trace.external[rows], categories=trace.categories,
             work_rows=work_rows, work=columns, texts=texts, memory=replace(memory, time=memory.time - delta),
-            has_flows=trace.has_flows, counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
+            flow_processes=trace.flow_processes,
+            counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
             process_names={pid: trace.process_names[raw] for (pid, _), (raw, _) in
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, part=label,
+            problems=(), arguments=trace.arguments, told=trace.told, part=label,
         )  # fmt: skip
 
 

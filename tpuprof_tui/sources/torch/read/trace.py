@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,14 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING, Problem
 
 from .arguments import Arguments
-from .categories import Kind
-from .deferred import FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
+from .categories import DEVICE_WORK, Kind
+from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import Launchers
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
+
+#: Names of calls that start no work on a device.
+_LAUNCHES_NOTHING: Final = re.compile(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -58,6 +62,20 @@ class CounterSeries(Struct, frozen=True, eq=False):
     title: str
     time: I64
     value: F64
+
+
+class ToldCollectives(Struct, frozen=True, eq=False):
+    """What identifies the collectives of events, the same on all ranks that take part in one.
+
+    Attributes:
+        file_order: Numbers of the events among the complete events of the file, ascending.
+        code: Codes into ``identities``.
+        identities: Texts.
+    """
+
+    file_order: I64
+    code: I32
+    identities: tuple[str, ...]
 
 
 class Aside(Struct, frozen=True, eq=False):
@@ -106,12 +124,13 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         work: Further columns of these rows.
         texts: Texts of codes in these columns; code -1: absent.
         memory: Memory instants.
-        has_flows: Whether it has flow events.
+        flow_processes: Processes that flows begin in, as in the file.
         counters: Counter series.
         process_names, thread_names: Names in the file, by process, and by process and thread.
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
         aside: Events that are set aside; None: none.
+        told: What identifies its collectives; None: nothing does.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
     """
@@ -135,13 +154,14 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     work: dict[str, npt.NDArray[Any]]
     texts: tuple[str, ...]
     memory: Memory
-    has_flows: bool
+    flow_processes: frozenset[str]
     counters: tuple[CounterSeries, ...]
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
     problems: tuple[Problem, ...]
     arguments: Arguments
     aside: Aside | None = None
+    told: ToldCollectives | None = None
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
 
@@ -155,12 +175,20 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def call(self) -> I64:
-        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file."""
-        return self.calls_of(self.correlation[self.work_rows])
+        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file.
 
-    def calls_of(self, wanted: I64) -> I64:
-        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none."""
-        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
+        Work without an id has 0 in files of ROCm, as calls that wait have: these launch nothing.
+        """
+        wanted = self.correlation[self.work_rows]
+        return np.where(wanted == 0, -1, self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match)))
+
+    def calls_of(self, wanted: I64, among: npt.NDArray[np.bool_] | None = None) -> I64:
+        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none.
+
+        ``among``: mask of the events that are looked at; None: all.
+        """
+        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING)
+                               & (True if among is None else among))  # fmt: skip
         order = np.argsort(self.correlation[calls], kind="stable")
         ids = self.correlation[calls[order]]
         if bool((ids[1:] == ids[:-1]).any()):
@@ -230,27 +258,71 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames],
                           self.file_order[telling])  # fmt: skip
 
-    @cached_property
+    @property
     def flows(self) -> tuple[I64, I64]:
         """Rows of the forward and of the backward operators that flows join; reads the file again.
 
         A flow's end belongs to the operator that starts at its time.
         """
-        begins, ids, lanes, times = flow_ends_of(
-            self.arguments if self.has_flows else None, self.file_threads or self.threads, self.zero_ns
-        )
-        rows = np.flatnonzero(self.kind == Kind.OPERATOR)
-        # rows are by thread, then start: of operators that begin together the first is found
-        row_of_end = np.full(len(times), -1, np.int64)
-        lane = self.thread_of(rows)
-        for number in np.unique(lanes).tolist():
-            ends_here = np.flatnonzero(lanes == number)
-            operators_here = rows[lane == number]
-            row_of_end[ends_here] = lookup(self.start[operators_here], times[ends_here], operators_here)
-        row_of_start = dict(zip(ids[begins].tolist(), row_of_end[begins].tolist(), strict=True))
-        target = np.flatnonzero(~begins & (row_of_end >= 0))
-        source = np.array([row_of_start.get(number, -1) for number in ids[target].tolist()], np.int64)
-        return source[source >= 0], row_of_end[target][source >= 0]
+        return self._flow_rows[0]
+
+    @property
+    def work_flows(self) -> tuple[I64, I64]:
+        """Rows of the device events that flows begin and end at, as between nodes of a graph; reads the file again.
+
+        A flow begins at the event that ends at its time, else at the last one to begin before; it ends at the event
+        that starts at its time.
+        """
+        return self._flow_rows[1]
+
+    @cached_property
+    def _flow_rows(self) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+        threads = self.file_threads or self.threads
+        with_work = {threads[index][0] for index in np.unique(self.thread_of(self.work_rows)).tolist()}
+        ends = flow_ends_of(self.arguments if self.flow_processes else None, threads, self.zero_ns,
+                            of_work=not self.flow_processes.isdisjoint(with_work))  # fmt: skip
+        operators = np.flatnonzero(self.kind == Kind.OPERATOR)
+        work = np.flatnonzero(np.isin(self.kind, (*DEVICE_WORK, Kind.WAIT)))
+        forward = ends.joined(~ends.of_work, self._starting(operators, ends))
+        begins = ends.of_work & ends.begins
+        source, target, number = ends.joined(ends.of_work, np.where(begins, self._ending(work, ends),
+                                                                    self._starting(work, ends)))  # fmt: skip
+        # of threads that share their ids with a stream: a flow with the id of a launch begins at the call
+        between = (self.correlation[target] != number) & (source != target)
+        return forward[:2], (source[between], target[between])
+
+    def _starting(self, rows: I64, ends: FlowEnds) -> I64:
+        """For each end of a flow the first of some rows on its thread that starts at its time; -1 if none."""
+        return self._on_threads(rows, ends, lambda here, times: lookup(self.start[here], times, here))
+
+    def _ending(self, rows: I64, ends: FlowEnds) -> I64:
+        """For each end of a flow a row on its thread that ends at its time, else the last to contain it; -1 if none."""
+
+        def found(here: I64, times: I64) -> I64:
+            order = here[np.argsort(self.end[here], kind="stable")]
+            ended = lookup(self.end[order], times, order)
+            last = np.searchsorted(self.start[here], times, side="right") - 1
+            inside = (last >= 0) & (self.end[here[last]] > times)
+            return np.where(ended >= 0, ended, np.where(inside, here[last], -1))
+
+        return self._on_threads(rows, ends, found)
+
+    def _on_threads(self, rows: I64, ends: FlowEnds, find: Callable[[I64, I64], I64]) -> I64:
+        found, thread = np.full(len(ends.time), -1, np.int64), self.thread_of(rows)
+        for number in np.unique(ends.thread).tolist():
+            here = np.flatnonzero(ends.thread == number)
+            # rows are by thread, then start
+            of_thread = rows[slice(*np.searchsorted(thread, (number, number + 1)).tolist())]
+            if len(of_thread):
+                found[here] = find(of_thread, ends.time[here])
+        return found
+
+    def identities_at(self, rows: I64) -> list[str]:
+        """What identifies the collectives of events in some rows; empty if nothing does."""
+        if self.told is None:
+            return [""] * len(rows)
+        codes = lookup(self.told.file_order, self.file_order[rows].astype(np.int64), self.told.code.astype(np.int64))
+        return [self.told.identities[code] if code >= 0 else "" for code in codes.tolist()]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the events whose name passes a test, which is called once for each distinct name."""

@@ -22,12 +22,14 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
 
+from ..read.believable import is_fragmentary
+from ..read.captures import Replayed, capture_files, replayed_of
 from ..read.categories import Kind
 from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
-from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
+from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, tensor_core_use, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -102,13 +104,24 @@ class Run:
 
     @cached_property
     def tensor_cores(self) -> Mask:
-        """Mask of the device work that uses tensor cores."""
+        """Mask of the device work that uses tensor cores, by TensorBoard's list of names."""
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
+
+    @cached_property
+    def on_tensor_cores(self) -> tuple[Mask, Mask]:
+        """Masks of the kernels that use tensor cores, and of those of which that is not known, by more names."""
+        codes = self.trace.name[self.trace.work_rows]
+        used, unknown = np.zeros((2, len(self.trace.names)), np.bool_)
+        for code in np.unique(codes[self.kernels]).tolist():
+            use = tensor_core_use(self.trace.names[code]) if self.tensor_cores_known else None
+            used[code], unknown[code] = use is True, use is None
+        return used[codes] & self.kernels, unknown[codes] & self.kernels
 
     @cached_property
     def plain_kernels(self) -> Mask:
         """Mask of the kernels that certainly do not use tensor cores."""
-        return np.asarray(self.kernels & ~self.trace.named(may_use_tensor_cores)[self.trace.work_rows])
+        used, unknown = self.on_tensor_cores
+        return np.asarray(self.kernels & ~used & ~unknown)
 
     @cached_property
     def tensor_cores_known(self) -> bool:
@@ -124,8 +137,8 @@ class Run:
 
     @cached_property
     def is_fragmentary(self) -> bool:
-        """Whether the work of many launches was not recorded, so that idle time is not known."""
-        return any(each.is_fragmentary for each in unrecorded_problems(self.trace))
+        """Whether the work of many launches was not recorded, or is set aside, so that idle time is not known."""
+        return is_fragmentary(self.trace) or any(each.fragmentary for each in unrecorded_problems(self.trace))
 
     @cached_property
     def collectives(self) -> I64:
@@ -133,6 +146,11 @@ class Run:
         return np.flatnonzero(
             self.launchers.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION))
         )
+
+    @cached_property
+    def replayed(self) -> Replayed | None:
+        """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
+        return replayed_of(self.trace, capture_files(self.trace.path, self.worker.rank))
 
     # -- selections
 
@@ -417,7 +435,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
             return np.ones(len(trace), np.bool_), 1
         counted = steps.counted & self.steps
         times = trace.start.copy()
-        times[trace.work_rows] = np.where(run.call >= 0, trace.start[run.call], INT_MISSING)
+        times[trace.work_rows] = run.launchers.step_times
         inside = step_at(steps.host_start[counted], steps.host_end[counted], times) != INT_MISSING
         return np.asarray(inside), int(counted.sum())
 
@@ -429,11 +447,22 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     @property
     def replay_notes(self) -> tuple[str, ...]:
         """A note if selected work was launched by replayed graphs, whose operators are not recorded; else empty."""
-        run, trace = self.run, self.run.trace
+        run, trace, captured = self.run, self.run.trace, self.replayed
+        if captured is not None and captured.matched.any():
+            matched, every = int((captured.matched & self.work).sum()), int((captured.replayed & self.work).sum())
+            how = " by the number of calls alone" if captured.by_count else ""
+            return (f"Of {every:,} events of replayed graphs {matched:,} were found in {len(captured.files)} trace"
+                    f"{'s' if len(captured.files) > 1 else ''} of captures{how}: their operators, shapes and modules "
+                    "stand in columns of the view kernels alone.",)  # fmt: skip
         rows = np.flatnonzero(self.work & (run.call >= 0))
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
         launcher = run.launchers.of_work[rows]
         return (_OF_GRAPHS,) if (~run.launchers.operators[launcher] | (launcher < 0)).any() else ()
+
+    @property
+    def replayed(self) -> Replayed | None:
+        """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
+        return self.run.replayed
 
     @property
     def overlap_notes(self) -> tuple[str, ...]:

@@ -33,10 +33,11 @@ class NamedFile(Struct, frozen=True):
     Attributes:
         name: Its name.
         role: Its kind with its extension.
-        part: What tells apart files of several devices or ranks: the device's number, or that of a copy in brackets.
+        part: Number of its device, or of its rank; empty without one.
         rest: Its other numbers.
         slice: Number of the slice; -1: it is not cut.
         time: Digits of the time of its export; empty if it has none.
+        copy: Number in brackets that a browser or a file manager adds to a second file of one name; empty: none.
     """
 
     name: str
@@ -45,6 +46,7 @@ class NamedFile(Struct, frozen=True):
     rest: tuple[str, ...] = ()
     slice: int = -1
     time: str = ""
+    copy: str = ""
 
     @property
     def seconds(self) -> float:
@@ -71,10 +73,8 @@ def named_file(name: str) -> NamedFile | None:
             time = number
         else:
             numbers.append(number)
-    # torch_npu names its database after the rank
     part = numbers.pop(0) if numbers else ""
-    part += f"({match['copy']})" if match["copy"] else ""
-    return NamedFile(name, role(name), part, tuple(numbers), cut, time)
+    return NamedFile(name, role(name), part, tuple(numbers), cut, time, match["copy"] or "")
 
 
 def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:

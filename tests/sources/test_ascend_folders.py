@@ -18,7 +18,8 @@ import pytest
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.ascend.read.places import NamedFile, found_at, named_file, newest_export
+from tpuprof_tui.sources.ascend.read.names import NamedFile, named_file, newest_export
+from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"
@@ -152,7 +153,7 @@ def test_names_have_parts():
         "op_summary_1_slice_3_20260601101004.csv", "op_summary.csv", "1", (), 3, "20260601101004"
     )
     assert named_file("l2_cache_20260601101004.csv").role == "l2_cache.csv"  # type: ignore[union-attr]
-    assert named_file("trace_view (1).json.gz") == NamedFile("trace_view (1).json.gz", "trace_view.json", "(1)")
+    assert named_file("trace_view (1).json.gz") == NamedFile("trace_view (1).json.gz", "trace_view.json", copy="1")
     assert named_file("rank0-trace.json") is None
     odd = named_file("op_summary_slice_7_99999999999999.csv")
     assert odd is not None
@@ -181,6 +182,22 @@ def test_devices_in_names_are_devices_whenever_they_were_exported(tmp_path, caps
     assert figures(found, "kernels", "total_us") == [20, 22]
 
 
+def test_a_newer_file_for_all_devices_counts_instead_of_one_for_each(tmp_path, capsys):
+    for device in range(2):
+        write(tmp_path / MSPROF / f"op_summary_{device}_20260601101010.csv", summary(10, 11, device=device))
+    both = summary(20) + kernels(21, device=1).split("\n", 1)[1]
+    later = write(tmp_path / MSPROF / "op_summary_20260601201010.csv", both)
+    assert work(tmp_path, capsys) == [(1, 20), (1, 21)]
+    later.rename(later.with_name("op_summary_20260601001010.csv"))
+    assert work(tmp_path, capsys) == [(2, 21), (2, 21)]
+
+
+def test_a_copy_of_a_file_in_the_exporters_folder_is_not_counted_twice(tmp_path, capsys):
+    for name in ("op_summary_20260601101010.csv", "op_summary_20260601101010 (1).csv"):
+        write(tmp_path / MSPROF / name, summary(10, 11))
+    assert work(tmp_path, capsys) == [(2, 21)]
+
+
 # -- files by their content
 
 
@@ -202,6 +219,16 @@ def test_a_timeline_of_any_name_is_ascends_if_its_processes_are(tmp_path, capsys
     guessed = name.startswith("rank0")
     (worker,) = report(file, capsys, "kernels")["workers"]
     assert (worker["rank"], worker["rank_guessed"]) == ((0, True) if guessed else (None, False))
+
+
+def test_renamed_files_of_an_output_folder_are_its_output(tmp_path, capsys):
+    root = rank_folder(tmp_path, 0, None, 3)
+    write(root / OUTPUT / "step50.json", events(10, 11))
+    write(root / OUTPUT / "step50.csv", kernels(10, 11))
+    write(root / OUTPUT / "api_statistic.csv", "Level,API Name,Time(us),Count\nacl,a,5,1\n")
+    found = report(tmp_path, capsys, "kernels")
+    (worker,) = found["workers"]
+    assert (worker["rank"], worker["events"], figures(found, "kernels", "total_us")) == (3, 5, [21])
 
 
 def test_a_process_with_the_label_of_an_npu_holds_its_kernels(tmp_path, capsys):
@@ -524,6 +551,12 @@ def test_an_analysis_that_was_not_finished_says_how_to_repeat_it(tmp_path, capsy
     write(root / OUTPUT / "trace_view.json", "")
     assert main(["report", str(root)]) == 2
     assert f"analyse('{root}')" in capsys.readouterr().err.replace("\n", "").replace("  ", " ")
+    # nothing of it was copied
+    (root / OUTPUT / "trace_view.json").unlink()
+    (root / "FRAMEWORK" / "x").unlink()
+    (root / "FRAMEWORK").rmdir()
+    assert main(["report", str(root)]) == 2
+    assert "holds no output: its analysis was not finished" in " ".join(capsys.readouterr().err.split())
     # what was recorded of the host alone is finished
     write(root / OUTPUT / "trace_view.json", host)
     write(root / "profiler_info_0.json", {"config": {"common_config": {"activities": ["ProfilerActivity.CPU"]}}})
@@ -626,7 +659,8 @@ def test_tables_on_another_clock_than_the_timeline_are_told(tmp_path, capsys):
 def test_msprof_writes_no_release_but_a_duration(tmp_path, capsys):
     write(tmp_path / "operator_memory_20260601101004.csv",
           "Device_id,Name,Size(KB),Allocation Time(us),Duration(us),Allocation Total Allocated(KB),Device\n"
-          f"0,a,512,{START}.500\t,10,2048,NPU:0\n0,b,64,{START}.000\t,,2048,NPU:0\n0,c,64,{START}.000\t,N/A,8,NPU:0\n")  # fmt: skip
+          f"0,a,512,{START}.500\t,10,2048,NPU:0\n0,b,64,{START}.000\t,,2048,NPU:0\n"
+          f"0,c,64,{START}.000\t,N/A,8,NPU:0\n")  # fmt: skip
     found = report(tmp_path, capsys, "memory")
     assert figures(found, "memory", "never_released") == [2]
     (data,) = found["views"]["memory"]["workers"].values()

@@ -38,7 +38,7 @@ class AscendSource(Source):
         if found.cluster:
             return Verdict("name", f"it holds {min(found.cluster)}")
         if found.raw:
-            return Verdict("name", f"it holds raw output ({found.raw[0][0].name})")
+            return Verdict("name", f"it holds raw output ({found.raw[0].folder.name})")
         if found.archives:
             return Verdict("content", f"{found.archives[0].name} is an archive of one", decides=True)
         return Verdict("", f"neither {places.OUTPUT} nor files that msprof writes")

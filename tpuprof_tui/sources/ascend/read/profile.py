@@ -120,8 +120,8 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         found = replace(found, workers=tuple(worker for worker in found.workers if worker.root.name in names))
     if not found.workers and not found.cluster:
         if found.raw:
-            folder, command = found.raw[0]
-            raise UnreadableError(f"{folder} holds raw output that is not exported yet.", f"Export it: {command}")
+            raw = found.raw[0]
+            raise UnreadableError(f"{raw.folder} {raw.what}", raw.advice)
         if found.archives:
             archive = found.archives[0]
             raise UnreadableError(f"{archive} is an archive of an Ascend profile, which tpuprof does not unpack.",
@@ -144,9 +144,8 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
             if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
                 ranks.append(rank)
             problems += (each for each in rank.problems if each not in problems)
-    for folder, command in found.raw:
-        problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
-                                f"Export it: {command}"))  # fmt: skip
+    for raw in found.raw:
+        problems.append(Problem(Severity.WARNING, f"{raw.folder.name} {raw.what}", raw.advice))
     archived = f"Unpack: {unpack_command(found.archives[0])}" if found.archives else ""
     for files, severity, what, done in (
         (found.loose, Severity.NOTE, "beside folders of ranks, and of none of them", "Shown as one more NPU."),

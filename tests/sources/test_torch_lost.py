@@ -132,9 +132,11 @@ def test_where_calls_prove_that_the_device_was_asked_for_nobody_is_told_to_ask(
     none = written(tmp_path / "none.pt.trace.json", launched(5, 5))
     host = written(tmp_path / "host.pt.trace.json", [event("cpu_op", "aten::mm", 0, 50)])
     for path, asked in ((none, False), (host, True)):
-        for command in ("summary", "info", "report"):
+        for command in ("summary", "info", "report", "describe"):
             assert main([command, str(path)]) == 0
-            assert ("ProfilerActivity" in capsys.readouterr().out) is (asked and command == "report")
+            assert ("ProfilerActivity" in capsys.readouterr().out) is (asked and command in ("report", "describe"))
+    assert main(["report", str(none), "kernels", "streams"]) == 0
+    assert "choose the rank" not in capsys.readouterr().out
 
 
 def test_the_first_line_tells_lost_repaired_and_set_aside_by_number(

@@ -22,7 +22,13 @@ _CHUNK = 200_000
 
 
 def monitor_chunks(
-    stream: Stream, chip: Chip, catalogue: Columns, id_bits: int, begin: int = 0, end: int | None = None, *,
+    stream: Stream,
+    chip: Chip,
+    catalogue: Columns,
+    id_bits: int,
+    begin: int = 0,
+    end: int | None = None,
+    *,
     marked: bool = True,
 ) -> Iterator[bytes]:
     """Records ``begin`` to ``end`` of a stream in dump order, some thousands at a time.

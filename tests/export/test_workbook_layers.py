@@ -5,6 +5,7 @@ import json
 import numpy as np
 import openpyxl
 import pytest
+import raw_bytes as raw
 from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
 from kept import unpacked
@@ -14,7 +15,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
-from tpuprof_tui.sources.sophgo.files.workbook.layers import LOCATIONS, NETWORK, read_layer_files
+from tpuprof_tui.sources.sophgo.files.workbook.layers import LOCATIONS, NETWORK, layers_of, read_layer_files
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 MLIR = """#loc = loc(unknown)
@@ -256,3 +257,30 @@ def test_shapes_that_cannot_be_leave_those_of_memory(capture, tmp_path):
     names = [cell.value for cell in sheet[9]]
     rows = [dict(zip(names, row, strict=False)) for row in sheet.iter_rows(min_row=10, values_only=True)]
     assert [[row[name] for name in "mkn"] for row in rows if row["layer_name"] == "MatMul"] == [[4, 512, 1024]] * 9
+
+
+@pytest.mark.parametrize("kind", ["compiled", "measured", "bmodel_dynamic"])
+def test_only_commands_of_the_model_s_streams_have_layers(kind, tmp_path):
+    path = write_capture(KINDS[kind], tmp_path).path
+    (path / NETWORK).write_text(MLIR)
+    everything = [{**entries([0])[0], "tiu_dma_id(before)": [0, 0], "tiu_dma_id(after)": [10_000, 10_000]}]
+    (path / LOCATIONS).write_text(json.dumps(everything))
+    profile = open_profile(path)
+    layers = layers_of(profile)
+    for engine in ("TIU", "GDMA"):
+        lane = profile.lane(engine, 0)
+        by_node = np.array([text == "TDI" for text in profile.strings["mode"].texts(lane["mode"])])
+        assert ((layers.indices(lane, slice(0, len(lane))) < 0) == by_node).all()
+        assert by_node.any() == (kind != "measured")
+
+
+def test_records_without_a_command_have_no_layer(tmp_path):
+    path = write_capture(KINDS["measured"], tmp_path).path
+    file = path / "cdmlib0_0.profile"
+    file.write_bytes(b"".join(raw.block(*each) for each in raw.blocks_of(file.read_bytes()) if each[0] != 14))
+    (path / NETWORK).write_text(MLIR)
+    (path / LOCATIONS).write_text(json.dumps(entries([0])))
+    profile = open_profile(path)
+    layers = layers_of(profile)
+    found = {engine: layers.indices(profile.lane(engine, 0), slice(0, None)).max() for engine in ("TIU", "GDMA")}
+    assert found["TIU"] >= 0 > found["GDMA"]

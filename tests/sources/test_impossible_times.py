@@ -67,11 +67,13 @@ def test_several_that_agree_with_each_other_and_several_that_do_not() -> None:
     assert _far([5, *STEPS, DAY, EPOCH + HOUR, EPOCH - HOUR]) == [0, 11, 12, 13]
 
 
-def test_of_two_halves_neither_is_far_but_their_distance_is_told() -> None:
+def test_of_two_halves_neither_is_far_within_an_hour_but_their_distance_is_told() -> None:
     start, end = _events(*STEPS, *(each + HOUR for each in STEPS))
     found = judged(start, end)
-    assert found.far.tolist() == []
-    assert found.apart == HOUR - 9 * MS - 10 * US
+    assert (found.far.tolist(), found.apart) == ([], HOUR - 9 * MS - 10 * US)
+    # days apart the one that is closer together stays
+    assert _far([*STEPS, *(2 * each - EPOCH + DAY for each in STEPS)]) == list(range(10, 20))
+    assert _far([*(2 * each - EPOCH - DAY for each in STEPS), *STEPS]) == list(range(10))
 
 
 def test_a_large_part_after_a_pause_is_no_mistake_but_told() -> None:
@@ -98,8 +100,7 @@ def test_an_end_far_behind_is_far_and_a_long_wait_is_not() -> None:
 
 def test_none_one_and_two_events() -> None:
     assert _far([]) == _far([0]) == _far([EPOCH]) == _far([EPOCH], [DAY]) == []
-    start, end = _events(0, EPOCH)
-    assert judged(start, end).apart == EPOCH - 10 * US
+    assert _far([0, EPOCH]) == _far([DAY, EPOCH]) == [1]
 
 
 def test_the_largest_times_do_not_overflow() -> None:

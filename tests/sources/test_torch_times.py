@@ -14,6 +14,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
+from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.views.diff import Compared, diff_record
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -78,10 +79,10 @@ WRONG = (
 def test_what_is_set_aside_is_in_the_table_and_in_nothing_else(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    paths = [written(tmp_path / name, (*steps(), *more)) for name, more in (("a", ()), ("b", WRONG))]
+    paths = [written(tmp_path / name, (*steps(90), *more)) for name, more in (("a", ()), ("b", WRONG))]
     sound, spoilt = map(open_profile, paths)
     one, two = told(sound), told(spoilt)
-    assert (one["workers"][0].pop("events"), two["workers"][0].pop("events")) == (16, 23)
+    assert (one["workers"][0].pop("events"), two["workers"][0].pop("events")) == (360, 367)
     assert (one["workers"][0].pop("lanes"), two["workers"][0].pop("lanes")) == (2, 4)
     assert [each["count"] for each in two["problems"]] == [2, 4, 3]
     for each in (one, two):
@@ -152,15 +153,23 @@ def test_a_step_or_memory_of_another_epoch_makes_no_length(tmp_path: Path) -> No
 
 
 def test_two_recordings_in_one_file_are_told(tmp_path: Path) -> None:
-    later = [{**each, "ts": each["ts"] + 5 * HOUR} for each in steps()]
-    profile = open_profile(written(tmp_path, [*steps(), *later]))
+    def two(apart: float) -> Profile:
+        return open_profile(
+            written(tmp_path, [*steps(), *({**each, "ts": each["ts"] + apart} for each in steps()[:-2])])
+        )
+
+    profile = two(HOUR / 2)
     assert [(problem.severity, problem.what) for problem in profile.problems] == [
-        (Severity.WARNING, "Nothing was recorded for 5.0 hours, much longer than before and after.")]  # fmt: skip
+        (Severity.WARNING, "Nothing was recorded for 1,799.996 s, much longer than before and after.")]  # fmt: skip
     assert profile.instructions == 32
+    # programs do not pause for hours
+    profile = two(5 * HOUR)
+    assert [problem.count for problem in profile.problems] == [4, 12]
+    assert profile.end_ns <= 3_960_000
 
 
 def test_out_of_range_is_called_out_of_range(tmp_path: Path) -> None:
-    text = json.dumps({"traceEvents": [*steps(), kernel(0, 1), kernel(0, 2)]})
+    text = json.dumps({"traceEvents": [*steps(), kernel(400, 1), kernel(0, 2)]})
     head, _, last = text.rpartition(f'"ts": {BEGIN}')
     path = tmp_path / "some.pt.trace.json"
     path.write_text(f'{head}"ts": 92233720368547758070{last}')
@@ -189,3 +198,26 @@ def test_in_several_processes_and_in_parts_the_same_is_set_aside(tmp_path: Path)
     # behind all others: the traces count the rows of their lanes
     assert [lane.is_aside for lane in profile.lanes] == [False] * 6 + [True] * 3
     assert np.diff([each.group for each in profile.traces]).min() > 0  # type: ignore[attr-defined]
+
+
+def test_of_a_file_larger_than_memory_the_same_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [kernel(-BEGIN, 1), kernel(DAY, 2), event("cpu_op", "x", -HOUR, 5), kernel(1, 3, length=DAY)]
+    path = written(tmp_path, [*wrong[:3], *steps(60), wrong[3]])
+    command = ["report", str(path), "overview", "kernels", "streams", "steps", "--json", "--step", "30"]
+
+    def answered() -> dict[str, Any]:
+        assert main(command) == 1
+        found: dict[str, Any] = json.loads(capfd.readouterr().out)
+        (overview,) = found["views"]["overview"]["workers"].values()
+        del overview["tables"]["devices"], overview["tables"]["recommendations"]
+        return found
+
+    whole = answered()
+    monkeypatch.setattr(text_stream, "_LARGE", 1)
+    monkeypatch.setattr(text_stream, "memory_bytes", lambda: int(path.stat().st_size * 0.65))
+    part = answered()
+    assert "does not fit into memory" in part["problems"][0]["what"]
+    assert part["views"] == whole["views"]
+    assert part["workers"][0]["start"] == whole["workers"][0]["start"] == str(BEGIN)

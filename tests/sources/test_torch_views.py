@@ -26,6 +26,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
+from tpuprof_tui.sources.torch.views.rules import tensor_core_use
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query
@@ -420,7 +421,9 @@ def test_a_part_of_a_file_that_is_larger_than_memory_tells_what_the_whole_does(t
     # the share of tensor cores is that of all kernels there are
     for each in (part, whole):
         (overview,) = each["views"]["overview"]["workers"].values()
-        del overview["figures"]["tensor_core_share"], overview["tables"]["devices"]
+        for key in ("tensor_core_share", "tensor_core_time_share", "tensor_core_unknown_share"):
+            del overview["figures"][key]
+        del overview["tables"]["devices"]
     assert part["views"] == whole["views"]
     assert main(["report", str(path), "overview", "steps", *asked]) == 0
     assert "do not count" not in capsys.readouterr().out, "a step beside what was asked for is cut off"
@@ -453,7 +456,7 @@ def gemm(path: Path, card: str, *, start: float = 0.0, name: str = "gemm", **met
 
 @pytest.mark.parametrize(("card", "told"), [("NVIDIA H100", True), ("AMD Instinct MI300X", False), ("ARTEMIS", False)])
 def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, capsys, card, told):
-    path = gemm(tmp_path / "one.pt.trace.json", card)
+    path = gemm(tmp_path / "one.pt.trace.json", card, name="ampere_sgemm_128x64_nn")
     assert main(["report", str(path), "overview", "kernels", "operators"]) == 0
     out = capsys.readouterr().out
     assert ("Tensor cores" in out) is told
@@ -890,10 +893,42 @@ def test_kernels_with_newer_names_are_not_advised_to_use_tensor_cores(tmp_path, 
     record = report(path)
     assert "tensor_cores_unused" not in rules(record)
     assert not any(row["id"] == "tensor_cores" for row in rows(record, "overview", "recommendations"))
-    # the share is that of the plugin's list
-    assert figures(record, "overview")["tensor_core_share"] == 0
+    # the plugin's share is that of its list
+    overview = figures(record, "overview")
+    assert [overview[f"tensor_core_{key}share"] for key in ("", "time_", "unknown_")] == [0, 1, 0]
     assert main(["report", str(path), "overview"]) == 0
-    assert "Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores." in capsys.readouterr().out
+    assert "TensorBoard's list of names lacks kernels" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_128x2_tn_align8>(Params)", True),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_tn_align1>(Params)", False),
+        ("void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64>>(Params)", True),
+        ("void pytorch_flash::flash_fwd_splitkv_combine_kernel<64>(Params)", False),
+        ("void pytorch_flash::flash_bwd_dot_do_o_kernel<true>(Params)", False),
+        ("void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::Mainloop>>(Params)", True),
+        ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", True),
+        ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT", True),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_ffma_aligna4", False),
+        ("cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_6", True),
+        ("triton_tem_fused_addmm_gelu_3", True), ("triton_poi_fused_gelu_1", False), ("triton_mystery", None),
+        ("fused_moe_kernel", True), ("ampere_sgemm_128x64_nn", False), ("volta_scudnn_128x64_relu_small_nn_v1", False),
+        ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", True), ("SubTensorOpWithScalar1d", False),
+        ("void at::native::vectorized_elementwise_kernel<4>(int)", False), ("my_gemm", None),
+        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", False), ("void cublasLt::splitKreduce_kernel<32>()", False),
+    ],
+)  # fmt: skip
+def test_names_tell_which_kernels_use_tensor_cores(tmp_path, name, used):
+    assert tensor_core_use(name) is used
+    record = report(gemm(tmp_path / "one.pt.trace.json", "NVIDIA H100", name=name))
+    shares = [figures(record, "overview")[f"tensor_core_{key}_share"] for key in ("time", "unknown")]
+    assert shares == [used is True, used is None]
+    assert ("tensor_cores_unused" in rules(record)) is (used is False)
+    (kernel,) = rows(record, "kernels", "by_name")
+    assert kernel["tensor_core_use"] == {True: "yes", False: "no", None: "unknown"}[used]
 
 
 def instant(time: float, device: int, allocated: int, reserved: int) -> dict:

@@ -28,8 +28,8 @@ from .vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pandas
 
-#: Share of lost records from which on nothing is concluded from the others.
-_FRAGMENTARY: Final = 0.05
+#: Share of lost events from which on nothing is concluded from the others (``Problem.fragmentary``).
+FRAGMENTARY: Final = 0.05
 #: Maximum number of lanes in the HTML table of a notebook.
 _MOST_SHOWN: Final = 20
 
@@ -251,6 +251,7 @@ class Problem:
         rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
         lost: Number of records that are known to be lost.
         launches: Number of launches, of which ``lost`` left no record; 0: the lost are records themselves.
+        fragmentary: Whether so many of the device's events are lost that nothing is concluded from the others.
         repaired: Number of records that are shown otherwise than they were recorded.
         after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
     """
@@ -266,13 +267,9 @@ class Problem:
     rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
     lost: int = dataclasses.field(default=0, compare=False)
     launches: int = dataclasses.field(default=0, compare=False)
+    fragmentary: bool = dataclasses.field(default=False, compare=False)
     repaired: int = dataclasses.field(default=0, compare=False)
     after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
-
-    @property
-    def is_fragmentary(self) -> bool:
-        """Whether so large a share of some records is lost that nothing is concluded from the others."""
-        return self.lost > _FRAGMENTARY * self.launches > 0
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
         """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""
@@ -405,8 +402,8 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
     @cached_property
     def is_fragmentary(self) -> bool:
-        """Whether more than 5 % of some records are lost: idle time, sums and lengths are then not known."""
-        return any(each.is_fragmentary for each in self.problems)
+        """Whether many of the device's events are lost: idle time, sums and lengths are then not known."""
+        return any(each.fragmentary for each in self.problems)
 
     @cached_property
     def start_ns(self) -> int:

@@ -84,6 +84,11 @@ KNOWN_FORMATS: Final = (
         "https://ui.perfetto.dev opens it; tpuprof shows one next to a capture of the same run (`tpuprof --help`).",
         (b'"traceEvents"', b'"ph"'),
     ),
+    KnownFormat(
+        "a part of a bmprofile_data folder of Sophgo's libbmrt (BM1684X, BM1688, CV186X, CV184X)",
+        ("iter*.profile", "bmlib_*.profile"),
+        "The package tpu-mlir has a reader for it.",
+    ),
     KnownFormat("a recording of perf", ("perf.data", "perf.data.*"), "`perf script` prints it.", (b"PERFILE2",)),
 )
 

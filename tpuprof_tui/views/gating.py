@@ -329,7 +329,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     fragmentary = [run.path for run in (*base.runs, *other.runs) if run.fragmentary]
     if fragmentary:
         path = line_text(fragmentary[0], 200)
-        return f"More than 5 % of the launches of {path} have no recorded work: nothing is judged."
+        return f"More than 5 % of the device's events of {path} are not recorded or not believed: nothing is judged."
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -12,6 +13,7 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
 from tpuprof_tui.formats.units import MISSING, clock_text, plural, time_text
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.vocabulary import Word
 
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
@@ -45,8 +47,10 @@ def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS)
         )
     found = answer(view_of(profile.vocabulary, _HEAD), query)
     tables: list[Table] = []
+    # the recordings of one session differ by their rank alone
+    elsewhere = (_HEAD, "problems", *(("recordings",) if len(profile.groups.sessions) < 2 else ()))
     for view in views_of(profile.vocabulary):
-        if view.in_summary and view.id not in (_HEAD, "problems"):
+        if view.in_summary and view.id not in elsewhere:
             told = text_tables(answer(view, query), limit, hint="tpuprof report lists all")
             tables += [replace(table, view=view.id) for table in told]
     begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
@@ -65,7 +69,7 @@ def info_report(
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
-    ports = words.group_kind("ports")
+    ports, count = words.group_kind("ports"), len(profile.scopes)
     facts = [
         ("Path", line_text(profile.path, 4096)),
         ("Source", words.title),
@@ -73,11 +77,11 @@ def info_report(
         ("Arch", MISSING if device.arch is None else line_text(device.arch, NAME_WIDTH)),
         ("Mode", f"{profile.recording.short or profile.recording.name} ({profile.recording.meaning})"),
         ("Clocks", ", ".join(f"{name} {mhz:g} MHz" for name, mhz in device.clocks) or MISSING),
-        (words.say("{Units}"), ", ".join(map(str, profile.groups.numbers)) or MISSING),
-        *([(ports.title, ", ".join(map(str, profile.numbers_in("ports"))) or MISSING)] if ports else []),
+        (words.say("{Units}"), numbered_text(words.unit, profile.groups.numbers)),
+        *([(ports.title, numbered_text(words.word_of("ports"), profile.numbers_in("ports")))] if ports else []),
         *([("Lost", lost)] if (lost := lost_text(profile)) else []),
         (words.say("{Events}"), _by_side(profile, f"{profile.device_part.instructions:,}")),
-        ("Launches", f"{len(profile.scopes):,}"),
+        *([("Launches", f"{count:,}" if count else "none recorded")] if count or "scope" in words.schema else []),
         ("Total time", time_text(query.span) if profile.timed else MISSING),
         *_begun(profile),
     ]
@@ -94,6 +98,17 @@ def info_report(
     if memory is not None:
         tables.append(_memory_table(memory))
     return Report(line_text(profile.name, NAME_WIDTH), lines, tuple(table for table in tables if table.rows))
+
+
+def numbered_text(word: Word, numbers: Sequence[int]) -> str:
+    """Count and numbers of units as text, in which no number reads as a count: ``3 cores (cores 0, 1, 4)``."""
+    if not numbers:
+        return MISSING
+    listed = list(dict.fromkeys(number for number in numbers if number >= 0))
+    runs = np.split(np.array(listed), np.flatnonzero(np.diff(listed) != 1) + 1) if listed else []
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}{' to ' if len(run) > 2 else ', '}{run[-1]}" for run in runs]
+    noun = word.one if len(listed) == 1 else word.plural
+    return f"{word.of(len(numbers))} ({noun} {', '.join(texts)})" if texts else word.of(len(numbers))
 
 
 def commands_table(profile: Profile) -> Table:

@@ -83,9 +83,11 @@ def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
 
 
 def recordings(query: Query) -> Answer:
-    """Table of the recordings, if there are several sessions; their starts are wall-clock times."""
+    """Table of the recordings, if there are several."""
     profile, groups = query.profile, query.profile.groups
-    listed = [] if len(groups.sessions) < 2 else [each for each in workers_of(profile) if not each.scope.everything]
+    several = len(groups.sessions) > 1
+    listed = [each for each in workers_of(profile) if not each.scope.everything]
+    listed = listed if len(listed) > 1 else []
     rows: list[tuple[Any, ...]] = []
     for worker in listed:
         top, record = groups[worker.scope.group], worker_record(profile, worker)
@@ -107,7 +109,8 @@ def recordings(query: Query) -> Answer:
     rows.sort(key=lambda row: row[:2])
     keys = {worker.key: Target(scope=worker.scope) for worker in listed}
     table = Table.of_rows("recordings", "Recordings", columns, rows, target=lambda row: keys[rows[row][2]],
-                          word="recording", ordered=True, notes=(_OWN_WINDOW,))  # fmt: skip
+                          word="recording", ordered=True,
+                          notes=(_OWN_WINDOW,) if several else ())  # fmt: skip
     narrowed = query.range is not None or query.full_filter or not query.scope.everything
     return Answer(tables=(table,) if rows else (), notes=(_WHOLE,) if narrowed else ())
 

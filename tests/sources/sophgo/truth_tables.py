@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from tpuprof_tui.model import Lane, Profile, is_missing
 COLUMNS = ("start_ns", "end_ns", "cycles", "op", "func", "scope", "batch", "bytes", "src", "dst", "dtype", "mode",
            "cmd_id", "alg_ops", "core", "d0", "d1", "d2", "d3", "k", "infra")  # fmt: skip
 _WORK, _ID_WRAP = 0, 5
+#: Records of the runtime's copies of inputs and outputs: what they are called.
+_COPIES = {7: "input copy", 8: "output copy"}
 #: Operations whose registers nobody describes.
 _UNDESCRIBED = ("compress", "decompress", "randmask", "transfer")
 _MODES = (None, "TDI", "RVT", "DES")
@@ -42,6 +44,7 @@ class Truth:
         meta: Facts about the whole capture.
         ops: Operations; the column ``op`` counts them.
         funcs: Kernel functions; the column ``func`` counts them.
+        copies: By core: columns of the copies of inputs and outputs by the runtime, in program order.
         lanes: By engine and core (or port): columns of the instructions that are in the capture, in program order.
             Times are ns from the first instruction of all.
     """
@@ -50,6 +53,7 @@ class Truth:
     ops: list[dict[str, Any]]
     funcs: list[str]
     lanes: dict[Key, Columns]
+    copies: dict[int, Columns] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:
@@ -67,19 +71,21 @@ def read_truth(path: Path) -> Truth:
     many = np.load(path.with_suffix(".npz")) if "arrays" in body else None
     meta = body["meta"]
     lanes: dict[Key, Columns] = {}
+    copies: dict[int, Columns] = {}
     for number, track in enumerate(body["tracks"]):
         columns = {
             name: np.array(track["columns"][name]) if many is None else many[f"{number}/{name}"]
             for name in (*COLUMNS, "loss")
         }
-        rows = (columns["loss"] == 0) & np.isin(columns["infra"], (_WORK, _ID_WRAP))
-        kept = {name: columns[name][rows] for name in COLUMNS}
         for name in ("start_ns", "end_ns"):
-            kept[name] = np.round(kept[name] - meta["reference_zero_ns"], 3)
+            columns[name] = np.round(columns[name] - meta["reference_zero_ns"], 3)
         engine, index = track["engine"], track["index"]
-        if rows.any():
-            lanes[engine, index if engine == "CDMA" else meta["written_cores"][index]] = kept
-    return Truth(meta, body["ops"], body["funcs"], lanes)
+        number = index if engine == "CDMA" else meta["written_cores"][index]
+        for codes, found, key in (((_WORK, _ID_WRAP), lanes, (engine, number)), (tuple(_COPIES), copies, number)):
+            rows = (columns["loss"] == 0) & np.isin(columns["infra"], codes)
+            if rows.any():
+                found[key] = {name: columns[name][rows] for name in COLUMNS}
+    return Truth(meta, body["ops"], body["funcs"], lanes, copies)
 
 
 # -- packed ---------------------------------------------------------------
@@ -175,11 +181,12 @@ class _Comparison:
         self.condensed = 0
 
     def run(self) -> Iterator[str]:
-        seen = {(lane.kind, self.profile.number_of(lane)): lane for lane in self.profile.lanes}
+        seen = {(lane.kind, self.profile.number_of(lane)): lane for lane in self.profile.lanes if lane.kind != "COPY"}
         for key in sorted(seen.keys() ^ self.truth.lanes.keys()):
             yield f"{key}: {'not in the capture' if key in seen else 'missing'}"
         for key in sorted(seen.keys() & self.truth.lanes.keys()):
             yield from self._lane(key, seen[key], self.truth.lanes[key])
+        yield from self._copies()
         for core, shifts in self.shifts.items():
             if max(shifts) - min(shifts) > 4 * self.close:
                 yield f"core {core}: its engines are moved against each other by {max(shifts) - min(shifts):.0f} ns"
@@ -188,6 +195,24 @@ class _Comparison:
         if self.condensed > self.leave.condensed:
             yield f"{self.condensed} instructions without their registers"
         yield from self._whole()
+
+    def _copies(self) -> Iterator[str]:
+        """Copies of inputs and outputs stand in a lane of the host."""
+        seen = {self.profile.number_of(lane): lane for lane in self.profile.lanes if lane.kind == "COPY"}
+        if seen.keys() != self.truth.copies.keys():
+            yield f"copies of cores {sorted(seen)} instead of {sorted(self.truth.copies)}"
+        for core in sorted(seen.keys() & self.truth.copies.keys()):
+            key, lane, wanted = ("COPY", core), seen[core], self.truth.copies[core]
+            if len(lane) != len(wanted["op"]):
+                yield f"{key}: {len(lane)} copies instead of {len(wanted['op'])}"
+                continue
+            shift = self._shift(("GDMA", core), lane["start"], wanted)
+            yield from _unlike(key, "start", np.abs(lane["start"] - wanted["start_ns"] - shift) > self.close,
+                               lane["start"])  # fmt: skip
+            yield from _unlike(key, "bytes", lane["bytes"] != wanted["bytes"], lane["bytes"])
+            names = self.profile.strings["name"].texts(lane["name"])
+            if names != [_COPIES[code] for code in wanted["infra"].tolist()]:
+                yield f"{key}: {names}"
 
     def _whole(self) -> Iterator[str]:
         profile, meta = self.profile, self.meta

@@ -101,9 +101,10 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
     yield Entry("name", _name(session, number, row))
-    ran = f"{time_text(end - start)} at {exact_time(start)}" if session.profile.timed else "without times"
+    timed = session.profile.timed and not lane.is_aside
+    ran = f"{time_text(end - start)} at {exact_time(start)}" if timed else "without times"
     yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
-    if session.profile.wall_ns is not None and session.profile.timed:
+    if session.profile.wall_ns is not None and timed:
         yield Entry("text", f"starts {clock_text(session.profile.wall_ns + start)} (wall clock)")
 
 
@@ -205,10 +206,11 @@ def _peer_entries(session: Session, lane: Lane, number: int, row: int) -> Iterat
 
 def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
     """Links to the previous and the next event of its lane."""
+    timed = session.profile.timed and not session.profile.lanes[number].is_aside
     for label, each in zip(("Before", "After"), neighbours(session, number, row), strict=True):
         if each is not None:
             name = _name(session, number, each.row)
-            text = f"{name}, {gap_text(each.gap_ns, 'apart')}" if session.profile.timed else name
+            text = f"{name}, {gap_text(each.gap_ns, 'apart')}" if timed else name
             yield Entry("link", text, label, leads_to=(number, each.row), back=label == "Before")
 
 

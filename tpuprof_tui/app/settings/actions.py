@@ -316,7 +316,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "chooser",
         ("open", "enter", "Open", "Open the capture, compared with the base if there is one.", "Open"),
-        ("mark", "space", "Mark", "Mark a recording: enter opens the marked ones on one time line.", "Mark"),
+        ("mark", "space", "Mark", "Mark a recording: Enter opens the marked ones on one time line.", "Mark"),
         ("base", "b", "Base", "Make it the base that captures are compared with; again: none.", "Base"),
     ),
     *_table(

@@ -212,7 +212,9 @@ class EventChunks(Generic[Event]):
             (self.no_utf8, Severity.WARNING, "Bytes that are not UTF-8.", "They are shown as ?."),
         ):  # fmt: skip
             if tally:
-                yield Problem(severity, what, done, file=file, offset=tally.first, count=tally.count)
+                lost, repaired = (tally.count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
+                yield Problem(severity, what, done, file=file, offset=tally.first, count=tally.count, lost=lost,
+                              repaired=repaired)  # fmt: skip
 
     # -- text
 

@@ -1,6 +1,6 @@
 """Finds events whose times cannot be those of the recording, by differences of times alone.
 
-The *recording* is the part of the time line that holds more than half of the events and has nothing around it: every
+The *recording* is the part of the time line that holds at least half of the events and has nothing around it: every
 other event is further from it than the larger of 1 s and ten times its length. Those others, and events that begin in
 it but end as far behind it, are *far*. Two kinds of events are not: device events whose clock differs as a whole from
 the host's, because launches tell by how much to move them, and a large part of all events less than an hour away,
@@ -80,6 +80,11 @@ class Judgement(Struct, frozen=True, eq=False):
         """Mask of times that are not far from the recording, for instants beside the events."""
         limit = _limit(self.high - self.low)
         return np.asarray((times >= max(self.low - limit, -_MOST)) & (times <= min(self.high + limit, _MOST)))
+
+    def holds(self, start: I64, end: I64) -> Mask:
+        """Mask of events that are not far from the recording, if that is longer than they tell."""
+        most = self.high + max(_LEAST_LENGTH_NS, _SPANS * (self.high - self.low))
+        return np.asarray(self.near(start) & (end <= min(most, _MOST)))
 
 
 def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgement:
@@ -188,8 +193,8 @@ def _recording(start: I64, end: I64) -> tuple[int, int, Mask]:
     """First start and last end of the recording that events belong to, and the mask of those that do."""
     ordered = np.sort(start)
     count = len(ordered)
-    # the closest more than half of the events belong to it
-    more = count // 2
+    # the half of the events that is closest together belongs to it
+    more = (count - 1) // 2
     closest = int((ordered[more:] - ordered[: count - more]).argmin())
     low, high = int(ordered[closest]), int(ordered[closest + more])
     limit = _limit(high - low)

@@ -163,9 +163,9 @@ def _profile(
 
 
 def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
-    """The files of the recordings that the options choose."""
+    """The files of the recordings that the options choose; the only file, whatever they say."""
     patterns = options.get(RECORDINGS.name)
-    if not patterns:
+    if not patterns or len(files) < 2:
         return files
     names = set(chosen_names(patterns, [file.name for file in files]))
     return [file for file in files if file.name in names]

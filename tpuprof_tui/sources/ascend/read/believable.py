@@ -154,7 +154,7 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
             "They are in the table, and in no figure over time.", kernels.file, count=len(found.far),
             lost=len(found.far)))  # fmt: skip
         unplaced[rows[found.far]] = True
-        kernels = replace(kernels, unplaced=unplaced)
+        kernels = replace(kernels, unplaced=unplaced, aside=rows[found.far])
     work = timeline.work if timeline is not None else rows[:0]
     if timeline is None or not len(work):
         return kernels, problems

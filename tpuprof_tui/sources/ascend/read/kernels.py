@@ -78,6 +78,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         load: Reads metrics by name, on demand.
         read_rows: Reads some rows alone, with every column; None if all rows are in memory.
         unplaced: Mask of the kernels whose start is not believed; None if there are none.
+        aside: Rows of those of them whose start cannot be of the recording.
     """
 
     file: str
@@ -92,6 +93,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
     read_rows: Callable[[I64], Kernels] | None = None
     unplaced: npt.NDArray[np.bool_] | None = None
+    aside: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.start)
@@ -259,10 +261,7 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     collective = timeline.slice_class[rows] == SliceClass.COLLECTIVE
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
-    start = timeline.start[rows]
-    duration = timeline.end[rows] - start
-    if len(timeline.unmeasured):
-        duration[np.isin(timeline.file_order[rows], timeline.unmeasured)] = INT_MISSING
+    start, duration = timeline.start[rows], timeline.lengths(rows)
     return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
                    start, duration, waits(start, duration))  # fmt: skip
 

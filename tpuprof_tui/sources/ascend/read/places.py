@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +14,12 @@ from msgspec.structs import replace
 
 from tpuprof_tui.sources.source import natural_order
 
-from .archives import archived
-from .content import CLUSTER, role_of_content
-
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
 
 _RANK: Final = re.compile(r".*_ascend_(?:pt|ms)")
 _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
+_DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler_(\d+)\.db")
 _PROF: Final = re.compile(r"PROF_.*")
 _DEVICE: Final = re.compile(r"device_(\d+)")
 #: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
@@ -62,9 +59,9 @@ _ANALYSED: Final = {
 #: that are looked into before one of Ascend is found.
 _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
-_MOST_LOOKED_INTO, _MOST_OF_PYTORCH = 64, 4
-_PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
-_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
+_MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
+#: Endings of names that PyTorch's profiler gives to its traces.
+_PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -94,9 +91,11 @@ class WorkerFiles(Struct, frozen=True):
 
     @property
     def rank_of_file(self) -> int | None:
-        """The rank in the name of the profiler's info file; None if there is none."""
-        found = (match[1] for path in self.info if (match := _INFO.fullmatch(path.name)) and match[1])
-        return next((int(each) for each in found if len(each) < 9), None)
+        """The rank in the name of the profiler's info file or database; None if there is none."""
+        every = [path.name for paths in self.by_role.values() for path in paths]
+        names = every if self.several else [*(path.name for path in self.info), *every]
+        found = (match[1] for name in names if (match := _INFO.fullmatch(name) or _DATABASE.fullmatch(name)))
+        return next((int(each) for each in found if each and len(each) < 9), None)
 
     @property
     def is_rank_folder(self) -> bool:
@@ -122,6 +121,7 @@ class Found(Struct, frozen=True):
         raw: Recordings not yet exported: the folder, and the command that exports it.
         archives: Archives of such profiles.
         loose: Files that stand beside the folders of ranks.
+        others: Traces of PyTorch beside them.
     """
 
     workers: tuple[WorkerFiles, ...] = ()
@@ -129,6 +129,7 @@ class Found(Struct, frozen=True):
     raw: tuple[tuple[Path, str], ...] = ()
     archives: tuple[Path, ...] = ()
     loose: tuple[Path, ...] = ()
+    others: tuple[Path, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.workers or self.cluster or self.raw or self.archives)
@@ -207,6 +208,8 @@ class NamedFile(Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """The time in seconds; 0 without one, or if it is no date."""
+        from datetime import datetime
+
         try:
             return datetime.strptime(self.time[:_TIME_DIGITS], "%Y%m%d%H%M%S").timestamp() if self.time else 0
         except (ValueError, OverflowError):
@@ -329,6 +332,10 @@ def _of_file(path: Path) -> Found:
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
         return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+    # few commands need these
+    from .archives import archived
+    from .content import CLUSTER, role_of_content
+
     if archived(path):
         return Found(archives=(path,))
     known = role_of_content(path)
@@ -385,11 +392,12 @@ class _Search:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
         beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
-        archives = tuple(file for each in below for file in each.archives)
-        if not (loose or workers or cluster):
-            archives = (*(path / name for name in names[:_MOST_LOOKED_INTO] if archived(path / name)), *archives)
-        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), archives,
-                     (*beside, *(file for each in below for file in each.loose)))  # fmt: skip
+        archives = _archives(path, names[:_MOST_ARCHIVES]) if opened else []
+        archives += (file for each in below for file in each.archives)
+        others = tuple(path / name for name in names if name.endswith(_PYTORCH)) if workers else ()
+        return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
+                     (*beside, *(file for each in below for file in each.loose)),
+                     (*others, *(file for each in below for file in each.others)))  # fmt: skip
 
 
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
@@ -468,8 +476,9 @@ def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> lis
         workers.append(WorkerFiles(root, name, common.by_role, _info_files(root), several=True, lacking=common.lacking))
         common = _Files({}, {})
     for part, each in numbered.items():
-        device = int(part) if part.isdecimal() and len(part) < 6 else -1
-        label = f"{name}/device_{part}" if device >= 0 else f"{name} {part}"
+        of_rank = all(key.endswith(".db") for key in each.by_role)  # torch_npu names them after the rank
+        device = int(part) if part.isdecimal() and len(part) < 6 and not of_rank else -1
+        label = f"{name}/device_{part}" if device >= 0 else f"{name}/rank_{part}" if of_rank else f"{name} {part}"
         shared = {key: paths for key, paths in common.by_role.items() if key not in each.by_role}
         workers.append(WorkerFiles(root, label, {**shared, **each.by_role}, _info_files(root, part), device,
                                    frozenset(shared) if device >= 0 else frozenset(), several=True,
@@ -477,14 +486,24 @@ def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> lis
     return workers
 
 
+def _archives(path: Path, names: Sequence[str]) -> list[Path]:
+    if all(name.endswith((".json", ".csv", ".log", ".py", ".txt")) for name in names):
+        return []
+    from .archives import archived
+
+    return [path / name for name in names if archived(path / name)]
+
+
 def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
     """Files of a folder that are Ascend's by content, with their roles."""
+    from .content import CLUSTER, is_trace, may_be_own, role_of_content
+
     found: list[tuple[str, str]] = []
     looked = of_pytorch = 0
-    for name in names:
-        if not _MAY_BE_OWN.fullmatch(name) or _is_info_file(name):
+    for name in filter(may_be_own, names):
+        if _is_info_file(name):
             continue
-        named = _PYTORCH.fullmatch(name) is not None
+        named = name.endswith(_PYTORCH)
         if not found and (looked >= _MOST_LOOKED_INTO or (named and of_pytorch >= _MOST_OF_PYTORCH)):
             continue
         looked, of_pytorch = looked + 1, of_pytorch + named
@@ -494,7 +513,10 @@ def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]
             continue
         if known and known != CLUSTER:
             found.append((name, known))
-    return found
+    # other traces beside them: the folder is not Ascend's alone
+    own = {name for name, _ in found}
+    others = (name for name in names if found and name not in own and not _is_info_file(name))
+    return [] if any(name.endswith(_PYTORCH) or is_trace(path / name) for name in others) else found
 
 
 def _devices(folders: Sequence[str]) -> list[int]:

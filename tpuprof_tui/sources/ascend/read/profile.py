@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant
+from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
@@ -142,11 +142,15 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
     for folder, command in found.raw:
         problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
                                 f"Export it: {command}"))  # fmt: skip
-    if found.loose:
-        names = [file.name for file in found.loose]
-        listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        problems.append(Problem(Severity.NOTE, f"{listed}: beside folders of ranks, and of none of them.",
-                                "Shown as one more NPU, without a rank.", names[0], count=len(names)))  # fmt: skip
+    archived = f"Unpack: {unpack_command(found.archives[0])}" if found.archives else ""
+    for files, severity, what, done in (
+        (found.loose, Severity.NOTE, "beside folders of ranks, and of none of them", "Shown as one more NPU."),
+        (found.others, Severity.NOTE, "of PyTorch, beside folders of Ascend", "Not shown here: open it by itself."),
+        (found.archives, Severity.WARNING, "an archive of an Ascend profile, which is not read", archived),
+    ):
+        if files:
+            more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+            problems.append(Problem(severity, f"{files[0].name}{more}: {what}.", done, files[0].name, count=len(files)))
     analysed = read_analysed(found.cluster)
     problems += analysed.problems
     if not ranks and not analysed.sources and (problems or not found.cluster):
@@ -195,6 +199,9 @@ class _ProfileBuilder:
 
     def profile(self) -> AscendProfile:
         self._guess_ranks()
+        if None not in (numbers := [rank.rank for rank in self._ranks]):
+            order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
+            self._ranks = [self._ranks[index] for index in order]
         spans = self._spans()
         keys = self._keys()
         extents = _extents(self._ranks)
@@ -289,8 +296,8 @@ class _ProfileBuilder:
 
     def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> AscendWorker:
         self._zero = -(place.shift + shift)
-        label = key if rank.rank is None else f"Rank {'' if rank.stated_rank is not None else '~'}{rank.rank}"
-        label += f" ({span})" if span > 1 and rank.rank is not None else ""
+        label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
+        label += " ~" if rank.rank_guessed else ""
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
         top = len(self._groups)
@@ -331,16 +338,7 @@ class _ProfileBuilder:
             steps = self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
         else:
             steps = self._add_iterations(rank, top)
-        called = timeline.start.copy()
-        device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
-                                                SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
-                                                SliceClass.DERIVED))  # fmt: skip
-        called[device] = INT_MISSING
-        flows = timeline.flows
-        links = flows.of(ASYNC_NPU)
-        links = links[flows.to_row[links] >= 0]
-        called[flows.to_row[links]] = flows.from_time[links]
-        step = _step_at(*steps, called)
+        step = _step_at(*steps, _called(timeline) if len(marks) else timeline.start)
         columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
@@ -357,16 +355,21 @@ class _ProfileBuilder:
         for number in np.flatnonzero(np.bincount(aside.track)).tolist():
             rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
             title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
-            label = f"{title}: set aside"
-            columns = {
-                "order": aside.file_order[rows],
-                "name": names[aside.name[rows]],
-                "type": kinds[aside.kind[rows]],
-            }
-            self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns),
-                                    arguments=partial(_aside_arguments, aside, rows), activity=Activity.HOST,
-                                    counted=False))  # fmt: skip
+            columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
+                                       "type": kinds[aside.kind[rows]]}  # fmt: skip
+            label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
             self._problems.append(aside_problem(aside, rows, timeline.file, top, label, title))
+
+    def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
+        """Adds a lane of set aside events, which keeps their times as arguments; its label."""
+        label = f"{title}: set aside"
+
+        def arguments(row: int) -> dict[str, Any]:
+            return {"ts": exact_text(int(start[row])), "dur": exact_text(int(end[row] - start[row]))}
+
+        self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns), arguments=arguments,
+                                activity=Activity.HOST, counted=False))  # fmt: skip
+        return label
 
     def _add_iterations(self, rank: Rank, top: int) -> tuple[I64, I64, I64]:
         """Adds the iterations of a graph as steps; starts, ends and numbers of steps."""
@@ -418,6 +421,12 @@ class _ProfileBuilder:
                                         **metric_columns(kernels, rows, self._texts["bound"])}),
                 },
             ))  # fmt: skip
+        if len(rows := kernels.aside):
+            columns: dict[str, Any] = {
+                "order": rows, "name": name[rows], "type": _coded_rows(self._texts["type"], kernels.type, rows)(ALL),
+            }  # fmt: skip
+            start = kernels.start[rows]
+            self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
 
 
 def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
@@ -626,12 +635,6 @@ def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
     return found
 
 
-def _aside_arguments(aside: Aside, rows: I64, row: int) -> dict[str, Any]:
-    """The times of a set aside slice as in the file."""
-    start, end = int(aside.start[rows[row]]), int(aside.end[rows[row]])
-    return {"ts": exact_text(start), "dur": exact_text(end - start)}
-
-
 def _counter_name(process: str, name: str) -> str:
     return name if not process or name.startswith(process) else f"{process} {name}"
 
@@ -640,6 +643,20 @@ def step_numbers(labels: Sequence[str]) -> I64:
     """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
     numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
     return np.array(numbers if len(set(numbers)) == len(labels) else list(range(len(labels))), np.int64)
+
+
+def _called(timeline: Timeline) -> I64:
+    """When each slice was called, ns: of tasks of the device by their operator; missing if unknown."""
+    called: I64 = timeline.start.copy()
+    device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
+                                            SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
+                                            SliceClass.DERIVED))  # fmt: skip
+    called[device] = INT_MISSING
+    flows = timeline.flows
+    links = flows.of(ASYNC_NPU)
+    links = links[flows.to_row[links] >= 0]
+    called[flows.to_row[links]] = flows.from_time[links]
+    return called
 
 
 def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:

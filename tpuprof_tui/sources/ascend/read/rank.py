@@ -53,6 +53,8 @@ DATABASES: Final = ("ascend_pytorch_profiler.db", "ascend_mindspore_profiler.db"
 _ROUNDED_NS: Final = 10_000_000_000
 #: Sums of time that differ by more than this, in ns, are of different sets of kernels.
 _APART_NS: Final = 1000
+#: Most devices that files are split into.
+_MOST_DEVICES: Final = 128
 _NO_AVERAGE: Final = "They are in the table, and in no sum and no average."
 Result = TypeVar("Result")
 #: Prefix of the keys of undocumented columns; the file's own column name follows.
@@ -405,6 +407,9 @@ class Rank:
             self.problems.append(Problem(Severity.WARNING, "Iterations without a time.", "They are left out.",
                                          table.name, count=table.rows - len(rows)))  # fmt: skip
         rows = rows[np.argsort(begin[rows], kind="stable")]
+        if len(rows) and self.extent is not None and not Judgement(*self.extent).near(begin[rows]).any():
+            self._report_clock(table.name, begin[rows], "They are no steps.")
+            return None
         names = found["number"].values(rows)
         if len(set(found["model"].codes[rows].tolist())) > 1:
             names = [f"{name} of model {model}" for name, model in zip(names, found["model"].values(rows), strict=True)]
@@ -470,13 +475,15 @@ class Rank:
                 continue
             times = found[1][key]
             times = times[(times != INT_MISSING) & (times % _ROUNDED_NS != 0)]
-            recording = Judgement(*self.extent)
-            if len(times) and not recording.near(times).any():
-                apart = abs(int(times.min()) - self.extent[0])
-                self.problems.append(Problem(
-                    Severity.WARNING, f"The times of {found[0]} are {time_words(apart)} from those of the work on the "
-                    "device: it has another clock.", "They are shown as recorded.", found[0], count=len(times),
-                ))  # fmt: skip
+            if len(times) and not Judgement(*self.extent).near(times).any():
+                self._report_clock(found[0], times, "They are shown as recorded.")
+
+    def _report_clock(self, file: str, times: I64, done: str) -> None:
+        apart = abs(int(times.min()) - (self.extent or (0, 0))[0])
+        self.problems.append(Problem(
+            Severity.WARNING, f"The times of {file} are {time_words(apart)} from those of the work on the device: it "
+            "has another clock.", done, file, count=len(times),
+        ))  # fmt: skip
 
     @cached_property
     def modules(self) -> tuple[str, dict[str, Any]] | None:
@@ -543,12 +550,17 @@ class Rank:
         """Its rank as stated, else as names suggest it; None if unknown."""
         return self.named_rank if self.stated_rank is None else self.stated_rank
 
+    @property
+    def rank_guessed(self) -> bool:
+        """Whether its rank is only what names suggest."""
+        return self.stated_rank is None and self.named_rank is not None
+
     @cached_property
     def stated_rank(self) -> int | None:
         """Its rank, from the profiler's files, else the database; None if they do not state it."""
         # the rank of a folder with several devices is not that of each
-        stated = () if self.paths.several else (self.paths.rank_of_file, self.info.get("rank_id"))
-        for value in (*stated, *self._mapped("rankId")):
+        info = () if self.paths.several else (self.info.get("rank_id"),)
+        for value in (self.paths.rank_of_file, *info, *self._mapped("rankId")):
             if type(value) is int and 0 <= value < 1 << 31:
                 return value
         return None
@@ -570,7 +582,12 @@ class Rank:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The devices that its files hold the work of, ascending, if there are several in one of them; else empty."""
-        return next((found for found in (self._kernel_devices, self._timeline_devices) if len(found) > 1), ())
+        found = next((found for found in (self._kernel_devices, self._timeline_devices) if len(found) > 1), ())
+        if len(found) > _MOST_DEVICES:
+            self.problems.append(Problem(Severity.WARNING, f"{len(found):,} numbers of devices in one folder.",
+                                         "They are shown as one NPU.", count=len(found)))  # fmt: skip
+            return ()
+        return found
 
     @cached_property
     def _timeline_devices(self) -> tuple[int, ...]:
@@ -579,7 +596,8 @@ class Rank:
         if timeline is None:
             return ()
         working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist()
-        return tuple(sorted({timeline.tracks[track].device for track in working} - {-1}))
+        found = {timeline.tracks[track].device for track in working}
+        return tuple(sorted(device for device in found if 0 <= device < 1 << 31))
 
     @cached_property
     def _kernel_devices(self) -> tuple[int, ...]:

@@ -173,6 +173,13 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         """Index of each slice's track."""
         return np.repeat(np.arange(len(self.tracks)), np.diff(self.first))
 
+    def lengths(self, rows: Rows) -> I64:
+        """Durations of some slices, ns; missing where they are not known."""
+        found: I64 = self.end[rows] - self.start[rows]
+        if len(self.unmeasured):
+            found[np.isin(self.file_order[rows], self.unmeasured)] = INT_MISSING
+        return found
+
     def rows(self, *classes: SliceClass) -> I64:
         """Rows of the slices of some classes."""
         return np.flatnonzero(np.isin(self.slice_class, classes))

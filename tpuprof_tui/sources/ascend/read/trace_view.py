@@ -544,13 +544,14 @@ class _Reader:
             if len(rows):
                 self._note(Severity.WARNING, what, "They are shown with length 0 and count in no average.",
                            count=len(rows))  # fmt: skip
+        self._check_devices()
         track = columns.pop("track")
         columns["file_order"] = np.arange(len(track))
         unnamed = self._layers_by_kind(track, columns["kind"])
         for (pid, tid), number in self._keys.items():
             process = self._processes.get(pid, "")
             label = self._threads.get(number, "")
-            layer = LAYERS.get(process, Layer.OTHER) if process else unnamed.get(number, Layer.OTHER)
+            layer = LAYERS[process] if process in LAYERS else unnamed.get(number, Layer.OTHER)
             if layer == Layer.COMMUNICATION and label.startswith("Plane"):
                 layer = Layer.PLANE
             tid_number = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
@@ -578,14 +579,35 @@ class _Reader:
             problems=tuple(self._problems),
         )  # fmt: skip
 
+    def _check_devices(self) -> None:
+        """Reports several devices that the timeline does not tell apart by number."""
+        used = {pid for pid, _ in self._keys}
+        pids: defaultdict[int, list[str]] = defaultdict(list)
+        for pid, process in self._processes.items():
+            if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid):
+                pids[self._device(pid)].append(pid)
+        for device, same in pids.items():
+            if len(same) > 1:
+                name = f"NPU {device}" if device >= 0 else "NPU without a number"
+                self._note(Severity.WARNING, f"The timeline holds {len(same)} devices called {name}, as of several "
+                           "ranks.", "They are shown as one NPU.", count=len(same))  # fmt: skip
+
     def _layers_by_kind(self, track: I32, kind: I32) -> dict[int, Layer]:
-        """Layers of tracks whose process has no name, as in a file truncated before its metadata."""
-        if all(pid in self._processes for pid, _ in self._keys):
+        """Layers of tracks whose process has no known name, as in a file truncated before its metadata.
+
+        A process with another name is only looked at if it is labelled as one of an NPU.
+        """
+        unknown = {pid for pid, _ in self._keys if pid not in self._processes or (
+            self._processes[pid] not in LAYERS and self._labels.get(pid, "").startswith("NPU"))}  # fmt: skip
+        if not unknown:
             return {}
+        pids = [pid for pid, _ in self._keys]
         kinds = list(self._kinds.codes)
         found: dict[int, Layer] = {}
         pairs = np.unique(track.astype(np.int64) << 32 | kind)
         for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
+            if pids[number] not in unknown:
+                continue
             layer = _LAYER_OF_KIND.get(kinds[code])
             if layer is None and kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC:
                 layer = Layer.STREAM

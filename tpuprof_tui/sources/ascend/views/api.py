@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from ..read.categories import SliceClass
@@ -124,17 +125,17 @@ def apis(selection: ViewSelection) -> tuple[str, Table] | None:
     short = [name.rpartition("@")[2] or name for name in timeline.names]
     code_of = {name: code for code, name in enumerate(dict.fromkeys(short))}
     name = np.array([code_of[each] for each in short], np.int64)[timeline.name[rows]]
-    length = timeline.end[rows] - timeline.start[rows]
+    length = timeline.lengths(rows)
     sums = Sums(length, timeline.kind[rows], name)
-    order = sums.order
-    mean = sums.total / sums.count
-    spread = np.bincount(sums.index, weights=((length - mean[sums.index]) / 1000) ** 2, minlength=len(sums.rows))
+    order, mean, known = sums.order, sums.mean, length != INT_MISSING
+    index = sums.index[known]
+    spread = np.bincount(index, weights=((length[known] - mean[index]) / 1000) ** 2, minlength=len(sums.rows))
     first = sums.rows[order]
     names = tuple(code_of)
     return timeline.file, Table("apis", "Calls", _COLUMNS, (
         [timeline.kinds[code] or None for code in timeline.kind[rows[first]].tolist()],
         [names[code] for code in name[first].tolist()], sums.count[order], sums.total[order], mean[order],
-        sums.least[order], sums.most[order], (spread / sums.count)[order],
+        sums.least[order], sums.most[order], (spread / np.maximum(sums.known, 1))[order],
     ))  # fmt: skip
 
 

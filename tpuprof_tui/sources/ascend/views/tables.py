@@ -97,8 +97,10 @@ class ViewSelection(Struct, frozen=True, dict=True):
             inside = np.zeros(len(start), np.bool_)
             for low, high in zip(timeline.start[marks].tolist(), timeline.end[marks].tolist(), strict=True):
                 inside |= (start >= low) & (start < high)
-            # without marks there is one step, which contains everything
-            found &= inside if len(timeline.steps) else bool(self.steps)
+            for each in self.steps if self.run.rank.iterations is not None and not len(timeline.steps) else ():
+                inside |= each.contains(start)
+            # without marks and iterations there is one step, which contains everything
+            found &= inside if len(timeline.steps) or self.run.rank.iterations is not None else bool(self.steps)
         return found
 
     def _in_window(self, start: I64) -> Mask:
@@ -222,6 +224,11 @@ class Sums:
         self.least[self.most == INT_MISSING] = INT_MISSING
         self.order = np.argsort(-self.total, kind="stable")
 
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Mean of the known values of each group; NaN where none is known."""
+        return np.where(self.known > 0, self.total / np.maximum(self.known, 1), np.nan)
+
     def added(self, values: I64) -> I64:
         """Sum of other values of each group; missing values count as 0."""
         found = np.zeros(len(self.rows), np.int64)
@@ -232,10 +239,9 @@ class Sums:
         """Count, sum, minimum, mean, maximum and share of each group, by falling total."""
         order = self.order
         sum_of_all = int(self.total.sum())
-        total, known = self.total[order], self.known[order]
+        total = self.total[order]
         return TIMES, (
-            self.count[order], total, self.least[order],
-            np.where(known > 0, total / np.maximum(known, 1), np.nan), self.most[order],
+            self.count[order], total, self.least[order], self.mean[order], self.most[order],
             total / sum_of_all if sum_of_all else np.full(len(order), np.nan),
         )  # fmt: skip
 

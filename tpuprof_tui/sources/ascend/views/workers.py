@@ -19,7 +19,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     return tuple(
         Worker(each.key, Scope(each.group), each.rank.rank, each.rank.paths.name, each.span, each.rank.files,
                (_device(each),), window=_window(each) if windows else None, epoch_ns=each.zero,
-               rank_guessed=each.rank.stated_rank is None and each.rank.rank is not None)
+               rank_guessed=each.rank.rank_guessed)
         for each in profile.ranks
     )  # fmt: skip
 

@@ -35,6 +35,7 @@ from .problems import ProblemLocation, Report, RowsOf
 from .records.align import align_cores
 from .records.monitor import RecordStream
 from .records.no_preamble import sync_on_last_wait
+from .stream.bmprofile import bmprofile_text
 from .stream.files import count_text, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
@@ -51,16 +52,19 @@ def read(
     """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
     directory = path if path.is_dir() else path.parent
     report = Report()
+    listed = list_files(directory, Report())
+    if not listed.cores and not listed.ports and (kept := bmprofile_text(directory)) is not None:
+        raise UnreadableError(f"{directory} is {kept}, which tpuprof does not read.")
     settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory)
     files = list_files(directory, report, kind)
     if not files.cores and not files.ports:
         claimed = sum(settings.claimed.values())
-        if claimed:
-            raise UnreadableError(
-                f"{directory}: global.profile counts {count_text(claimed, 'record')}, there is no core or port file.",
-                "Copy the cdmlib*.profile and cdma*.profile files next to it.",
-            )
+        counts = f"global.profile counts {count_text(claimed, 'record')}, " if claimed else ""
+        raise UnreadableError(
+            f"{directory}: {counts}there is no core or port file.",
+            "Copy the cdmlib*.profile and cdma*.profile files next to it.",
+        )
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
     ports: list[PortData] = []
@@ -184,6 +188,8 @@ class _Builder(Struct):
             tail = max(tail or 0, int(stream.end.max()))
             lanes.append(builder.build_copies(name, stream, inward, core))
         self._report_register_problems(groups, lanes)
+        if not any(map(len, lanes)):
+            self._report_nothing()
         for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
             if ended is not None:
                 tail = max(tail or 0, ended - zero)
@@ -272,6 +278,17 @@ class _Builder(Struct):
             for name, engine in core.engines.items()
             if engine.copies is not None
         ]
+
+    def _report_nothing(self) -> None:
+        """Report that a capture has no instruction although its files are not empty."""
+        size = sum(len(core.data) for core in self.cores) + sum(len(port.data) for port in self.ports)
+        records = sum(core.records for core in self.cores) + sum(len(port.stream) for port in self.ports)
+        what = f"The files have {size:,} bytes"
+        if records:
+            what += f" and {count_text(records, 'record')}, all of the profiler itself: no instruction was recorded."
+        else:
+            what += ", of which nothing is a record or command that can be read."
+        self.report.error(what if size else "All files of cores and ports are empty.", "Nothing can be shown.")
 
     def _report_register_problems(self, groups: Groups, lanes: list[Lane]) -> None:
         """Add a Problem for each anomaly in the registers of a lane."""

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, plausible, shifted
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
-from .categories import ON_DEVICE, Kind
+from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .trace import Aside, Trace
 from .values import I64
 
@@ -35,11 +36,13 @@ class Recording(Struct, frozen=True):
     Attributes:
         low, high: First start and last end, ns of the file's clock.
         moved: By process of a device: ns to add to its times.
+        far: Number of events of the whole file that cannot be of it, as far as they were read.
     """
 
     low: int
     high: int
     moved: dict[str, int]
+    far: int = 0
 
     def near(self, times: I64) -> Mask:
         """Mask of times of the file that are not far from it."""
@@ -67,14 +70,15 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     for number, pid in enumerate(clocks):
         rows = device.rows[device.clock == number]
         start[rows], end[rows] = (shifted(each[rows], moved.get(pid, 0)) for each in (start, end))
-    far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.near(start))
+    far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.holds(start, end))
     aside = _aside(trace, far, np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far])
     times = [trace.memory.time, *(each.time for each in trace.counters)]
     far_instants = sum(int((~found.near(each)).sum()) for each in times)
     guessed = {clocks[clock] for clock in found.guessed}
-    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants))
+    elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
+    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants, elsewhere))
     rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), far, found)
-    recording = Recording(zero + found.low, zero + found.high, moved)
+    recording = Recording(zero + found.low, zero + found.high, moved, len(far))
     # a part of a file counts from the start of the whole
     return (rest if whole is not None else _from_zero(rest)), recording
 
@@ -149,7 +153,9 @@ def _from_zero(trace: Trace) -> Trace:
     )  # fmt: skip
 
 
-def _problems(trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int) -> Iterator[Problem]:
+def _problems(
+    trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int, elsewhere: int
+) -> Iterator[Problem]:  # fmt: skip
     name = trace.path.name
     for pid, shift in moved.items():
         how = "its first event was laid at the host's first, for no launch is known" if pid in guessed else \
@@ -160,6 +166,9 @@ def _problems(trace: Trace, moved: dict[str, int], guessed: set[str], apart: int
     if apart:
         yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(apart)}, much longer than before and "
                       "after.", "Figures count that time. --range shows one part.", file=name)  # fmt: skip
+    if elsewhere:
+        yield Problem(Severity.ERROR, "Events outside of this part of the file have impossible times.",
+                      "They were left out.", file=name, count=elsewhere, lost=elsewhere)  # fmt: skip
     if instants:
         yield Problem(Severity.ERROR, "Memory instants and counter samples whose times cannot be of this recording.",
                       "They were left out.", file=name, count=instants, lost=instants)  # fmt: skip
@@ -176,8 +185,14 @@ def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
         if np.isin(aside.kind[low:high], ON_DEVICE).any():
             title = f"GPU {pid} stream {tid.removeprefix('stream ')}"
         else:
-            title = trace.thread_names.get((pid, tid), "") or f"thread {tid}"
+            title = trace.thread_names.get((pid, tid), "").strip() or f"thread {tid}"
         yield title, slice(low, high)
+
+
+def is_fragmentary(trace: Trace) -> bool:
+    """Whether so much device work is set aside that nothing is concluded from the rest."""
+    aside = 0 if trace.aside is None else int(np.isin(trace.aside.kind, DEVICE_WORK).sum())
+    return aside > FRAGMENTARY * (aside + len(trace.work_rows))
 
 
 def aside_arguments(trace: Trace, row: int) -> dict[str, Any]:
@@ -216,7 +231,7 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
         "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
         offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
-        lost=count, rows=np.arange(count, dtype=np.int64),
+        lost=count, fragmentary=is_fragmentary(trace), rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip
 
 

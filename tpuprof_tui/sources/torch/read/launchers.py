@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from .categories import COLLECTIVE_COMM, Kind
@@ -191,4 +192,4 @@ def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
     for text, count, every in unrecorded(trace):
         yield Problem(Severity.WARNING, text, "The recorder's buffers were full, or another profiler had the device: "
                       "record alone, fewer steps at a time.", file=trace.path.name, count=count, lost=count,
-                      launches=every)  # fmt: skip
+                      launches=every, fragmentary=count > FRAGMENTARY * every)  # fmt: skip

@@ -618,10 +618,11 @@ class _Reader:
         name, found = self._path.name, []
         if isinstance(self._source, (GzipText, ZstdText)) and self._source.damaged:
             found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
-                                 file=name, offset=self._text_read))  # fmt: skip
+                                 file=name, offset=self._text_read, lost=1))  # fmt: skip
         elif chunks.truncated:
             found.append(Problem(Severity.ERROR, "The trace ends within its list of events.",
-                                 "All events before are shown.", file=name, offset=self._text_read))  # fmt: skip
+                                 "All events before are shown.", file=name, offset=self._text_read,
+                                 lost=1))  # fmt: skip
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",

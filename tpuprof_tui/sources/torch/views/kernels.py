@@ -13,8 +13,8 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 
 from ..read.captures import Replayed
 from ..read.values import printable
-from .rules import ELIGIBLE, uses_tensor_cores
-from .run import ViewSelection
+from .rules import ELIGIBLE, tensor_core_use, uses_tensor_cores
+from .run import Run, ViewSelection
 from .tables import Grouped, of_streams, per_step, time_table
 
 #: Characters of joined texts.
@@ -50,14 +50,16 @@ def kernels(selection: ViewSelection) -> Answer:
         return [group.mean(work["blocks"][chosen], length),
                 [None if each is None else each / 100 for each in occupancy]]  # fmt: skip
 
-    cores = Column("tensor_cores", "Tensor cores", "flag", spare=5, shown=run.tensor_cores_known)
+    cores = Column("tensor_cores", "TensorBoard's list", "flag", spare=6, shown=run.tensor_cores_known)
+    use = Column("tensor_core_use", "Tensor cores", spare=5, shown=run.tensor_cores_known, is_key=False)
     by_name = Grouped(name)
     in_steps, steps = selection.in_steps
     of_steps = in_steps[rows]
     means = [per_step(by_name.total(each * of_steps), steps) for each in (np.ones(len(rows), np.int64), length)]
     names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
     tables = [time_table("by_name", "By name", [
-        (_NAME, names), (cores, [uses_tensor_cores(each) for each in names]),
+        (_NAME, names), (use, [_use(run, each) for each in names]),
+        (cores, [uses_tensor_cores(each) for each in names]),
         *zip(_TIMES, _times(by_name, length), strict=True), *zip(_PER_STEP, means, strict=True),
         *zip(_MEASURED, measured(by_name), strict=True),
     ], ("name",))]  # fmt: skip
@@ -75,7 +77,7 @@ def kernels(selection: ViewSelection) -> Answer:
         *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
             ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
             (6, 7, 8, 9), texts, strict=True)),
-        (cores, [uses_tensor_cores(each) for each in names]),
+        (use, [_use(run, each) for each in names]), (cores, [uses_tensor_cores(each) for each in names]),
         (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
         *_captured_columns(found, chosen, launch),
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
@@ -118,6 +120,12 @@ def _captured_columns(
         for row, code in np.unique(pairs[pairs[:, 1] >= 0], axis=0).tolist():
             texts[row].append(compact(found.texts[code]))
         yield (Column(key, title, spare=11), [printable("; ".join(sorted(each)), _MOST_TEXT) or None for each in texts])
+
+
+def _use(run: Run, name: str) -> str:
+    """Whether a kernel uses tensor cores: yes, no, or unknown."""
+    use = tensor_core_use(name) if run.tensor_cores_known else None
+    return "unknown" if use is None else "yes" if use else "no"
 
 
 def _copies(selection: ViewSelection) -> Table:

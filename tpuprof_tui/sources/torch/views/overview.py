@@ -175,9 +175,20 @@ def _overview(selection: ViewSelection) -> Answer:
         Fact("window_us", "Window", window, "duration"),
     ]  # fmt: skip
     if run.kernels.any():
-        tensor = int((run.work_end - run.work_start)[run.tensor_cores & counted_work].sum())
-        facts.append(Fact("tensor_core_share", "Kernel time on tensor cores", ratio(tensor, kernel_time), "share",
-                          shown=run.tensor_cores_known))  # fmt: skip
+        used, unknown, listed = (
+            ratio(int((run.work_end - run.work_start)[which & counted_work].sum()), kernel_time)
+            for which in (*run.on_tensor_cores, run.tensor_cores)
+        )
+        known = run.tensor_cores_known
+        facts += [
+            Fact(
+                "tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share", shown=known
+            ),
+            Fact(
+                "tensor_core_unknown_share", "Tensor cores not known", unknown, "share", shown=known and bool(unknown)
+            ),
+            Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=known),
+        ]
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
         Column("step_us", "Step", "duration", bar=True),
@@ -197,8 +208,10 @@ def _overview(selection: ViewSelection) -> Answer:
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
-    elif (run.kernels & ~run.plain_kernels & ~run.tensor_cores).any():
-        notes.append("Kernels with newer names (nvjet, wgmma) are not in the figures of tensor cores.")
+    elif (run.on_tensor_cores[0] & ~run.tensor_cores).any():
+        notes.append(
+            "TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, nvjet)."
+        )
     if selection.window is not None:
         notes.append("Only the part of steps within the range is shown.")
     return Answer(
@@ -220,7 +233,8 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
                                                                     head="Util"),
         Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
-        Column("tensor_core_share", "Tensor cores", "share", shown=run.tensor_cores_known),
+        Column("tensor_core_share", "By TensorBoard's list", "share", spare=3, shown=run.tensor_cores_known),
+        Column("tensor_core_time_share", "Tensor cores", "share", shown=run.tensor_cores_known),
     )  # fmt: skip
     cards = properties_of(trace)
     properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
@@ -241,7 +255,8 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         span = high - low
         utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
-        by_operator = device_kernels & of_operator & selection.narrow_work
+        counted = device_kernels & selection.narrow_work
+        by_operator = counted & of_operator
         operator_time = int(length[by_operator].sum())
         rows.append((
             known(trace.texts[code]), *(value if isinstance(value := properties.get(key), kind) else None
@@ -249,6 +264,8 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
             "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, utilization,
             _efficiency(run, device_kernels, low, high), _occupancy(run, device_kernels, low, high),
             int(length[by_operator & run.tensor_cores].sum()) / operator_time if operator_time else None,
+            ratio(int(length[counted & run.on_tensor_cores[0]].sum()), int(length[counted].sum()))
+            if run.tensor_cores_known else None,
         ))  # fmt: skip
     return Table.of_rows("devices", "Devices", columns, rows)
 
@@ -303,9 +320,9 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
     eligible = run.trace.named(ELIGIBLE.__contains__)
     by_eligible = (run.launchers.of_work >= 0) & (eligible[run.launchers.of_work] if len(run.trace) else False)
     tried = by_eligible & run.kernels
-    for device, _, _, capability, _, _, _, share in device_rows:
+    for device, _, _, capability, *_ in device_rows:
         capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
-        if capable and share == 0 and tried.any() and not (tried & ~run.plain_kernels).any():
+        if capable and tried.any() and not (tried & ~run.plain_kernels).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))

@@ -13,8 +13,25 @@ TENSOR_CORES: Final = (
     "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
     "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
 )  # fmt: skip
-#: Names of kernels since Hopper, of CUTLASS and of Triton's products: used for advice only, not for shares.
-_NEWER: Final = ("nvjet", "tensorop", "wgmma", "tcgen05", "deep_gemm", "triton_tem_")
+#: What else tells that a kernel uses them: CUTLASS, cuDNN, instructions since Hopper, attention, products of Triton.
+_USES: Final = re.compile(
+    r"_tensorop_|OpClassTensorOp|wmma|[gG]mma|GMMA|[uU]mma|tcgen05|(?<![a-z])[idq]mma|xmma_(?:fprop|dgrad|wgrad)|d884"
+    r"|168(?:32|64)|tensor\d+x\d+x\d+|nvjet|deep_gemm|sm(?:90|100|120)_\w*gemm|[mM]arlin"
+    r"|flash_(?:attn_)?(?:fwd|bwd|fprop|bprop)|FlashAttn(?:Fwd|Bwd)|fmha_(?:cutlass[FB]_b?f16|v2)|fmhaSm|PrefillWith"
+    r"|triton_tem_|^_*(?:attn_[fb]wd|fused_moe_kernel|matmul_(?:kernel|ogs)|kernel_unified_attention)"
+    r"|_grouped_kernel_stage1"
+)
+#: Kernels that use none, whatever else their name holds, and kernels whose task needs none.
+_NEVER: Final = re.compile(
+    r"simt|ffma|(?<![a-z\d])(?:gc|[sdcz])gemm|scudnn|convolve_\w*gemm|flash_bwd_(?:dot|convert|preprocess)|_combine"
+    r"|TensorOpWith|[sS]plitK_?[rR]educe|gemv"
+)
+_NEEDS_NONE: Final = re.compile(
+    r"at::native::|cub::|thrust::|nccl|cudnn::|cask_cudnn|fft|winograd|[wd]grad\w*_(?:engine|alg)|fbgemm_gpu::|embedding"
+    r"|multi_tensor_apply|triton_(?:poi|red|per|for|spl)_|elementwise|layer_?norm|rms_?norm|batch_?norm|rotary|silu"
+    r"|softmax_(?:warp|kernel)|reduce_kernel|cunn_|paged_attention_v|Memcpy|Memset|dot_kernel|reshape_and_cache"
+    r"|epilogue::|transpose|[nN]hwcTo[nN]|nchwTo|permute_|_indices_kernel"
+)
 _ATEN: Final = (
     "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution "
     "cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul mm mv linear addbmm baddbmm bmm "
@@ -43,13 +60,17 @@ ELEMENT_BYTES: Final = {
 
 
 def uses_tensor_cores(name: str) -> bool:
-    """Whether a kernel uses tensor cores, by its name."""
+    """Whether a kernel uses tensor cores, by TensorBoard's list of names."""
     return any(part in name for part in TENSOR_CORES)
 
 
-def may_use_tensor_cores(name: str) -> bool:
-    """Whether a kernel may use tensor cores, by names that the peers' lists lack too."""
-    return uses_tensor_cores(name) or any(part in name for part in _NEWER)
+def tensor_core_use(name: str) -> bool | None:
+    """Whether a kernel of an NVIDIA card uses tensor cores, by more names than TensorBoard's list; None: unknown."""
+    if _NEVER.search(name):
+        return False
+    if uses_tensor_cores(name) or _USES.search(name):
+        return True
+    return False if _NEEDS_NONE.search(name) else None
 
 
 def is_tree_annotation(name: str) -> bool:

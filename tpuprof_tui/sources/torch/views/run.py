@@ -22,13 +22,14 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 from tpuprof_tui.views.query import Query
 
+from ..read.believable import is_fragmentary
 from ..read.captures import Replayed, capture_files, replayed_of
 from ..read.categories import Kind
 from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
-from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, may_use_tensor_cores, uses_tensor_cores
+from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, tensor_core_use, uses_tensor_cores
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -103,13 +104,24 @@ class Run:
 
     @cached_property
     def tensor_cores(self) -> Mask:
-        """Mask of the device work that uses tensor cores."""
+        """Mask of the device work that uses tensor cores, by TensorBoard's list of names."""
         return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
+
+    @cached_property
+    def on_tensor_cores(self) -> tuple[Mask, Mask]:
+        """Masks of the kernels that use tensor cores, and of those of which that is not known, by more names."""
+        codes = self.trace.name[self.trace.work_rows]
+        used, unknown = np.zeros((2, len(self.trace.names)), np.bool_)
+        for code in np.unique(codes[self.kernels]).tolist():
+            use = tensor_core_use(self.trace.names[code]) if self.tensor_cores_known else None
+            used[code], unknown[code] = use is True, use is None
+        return used[codes] & self.kernels, unknown[codes] & self.kernels
 
     @cached_property
     def plain_kernels(self) -> Mask:
         """Mask of the kernels that certainly do not use tensor cores."""
-        return np.asarray(self.kernels & ~self.trace.named(may_use_tensor_cores)[self.trace.work_rows])
+        used, unknown = self.on_tensor_cores
+        return np.asarray(self.kernels & ~used & ~unknown)
 
     @cached_property
     def tensor_cores_known(self) -> bool:
@@ -125,8 +137,8 @@ class Run:
 
     @cached_property
     def is_fragmentary(self) -> bool:
-        """Whether the work of many launches was not recorded, so that idle time is not known."""
-        return any(each.is_fragmentary for each in unrecorded_problems(self.trace))
+        """Whether the work of many launches was not recorded, or is set aside, so that idle time is not known."""
+        return is_fragmentary(self.trace) or any(each.fragmentary for each in unrecorded_problems(self.trace))
 
     @cached_property
     def collectives(self) -> I64:

@@ -129,11 +129,13 @@ class _Plan(Struct):
             lane = self.profile.lanes[index]
             if lane.kind in _DEVICE or not row_count(rows):
                 continue
-            parent = None if lane.on_host else Track(self.profile.groups.label(lane.group))
+            of_host = lane.on_host and self.profile.unit_of(lane) < 0
+            parent = None if of_host else Track(self.profile.groups.label(lane.group))
             if parent is not None and all(job.track != parent for job in self.jobs):
                 self._add(parent)
-            self._add(Track(lane.label, parent, description=description), "nested", ((index, rows),))
-            has_other_lanes = True
+            note = description if of_host else ""
+            self._add(Track(lane.label, parent, description=note), "nested", ((index, rows),))
+            has_other_lanes |= of_host
         if has_other_lanes and description:
             self._add(Track("Host alignment", description=description), "notice")
 

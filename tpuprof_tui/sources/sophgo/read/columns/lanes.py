@@ -169,7 +169,7 @@ class LaneBuilder:
         def describe(row: int) -> str:
             return f"{COPY_NAMES[int(inward[lane['order'][row]])]} by {engine}, {bytes_text(int(lane['bytes'][row]))}"
 
-        label = "host copies" if engine == "GDMA" else f"host copies of {engine}"
+        label = "copies" if engine == "GDMA" else f"copies of {engine}"
         return Lane(kind=COPY_KIND, label=label, group=lane.group, activity=Activity.HOST, columns=columns,
                     describe=describe)  # fmt: skip
 

@@ -24,7 +24,12 @@ def begins_with_preamble(stream: RecordStream, chip: Chip, *, marked: bool = Tru
     """
     if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
         return False
-    if len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1 and not markers_at(stream, chip, 2, marked=marked):
+    if (
+        len(stream) > 2
+        and stream.engine != "SDMA"
+        and stream.id[2] > 1
+        and not markers_at(stream, chip, 2, marked=marked)
+    ):
         ids = stream.id[2:5].tolist()
         system = not marked or bool(stream.system_mask(chip, slice(2, 4)).all())
         if ids[:2] != [2, 3] or max(ids[2:], default=0) > 1 or not system:

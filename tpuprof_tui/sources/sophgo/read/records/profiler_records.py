@@ -233,9 +233,7 @@ def _separate_by_other_engines(result: CoreData, engine: EngineData, chip: Chip,
     if engine.sync_end is not None or engine.commands is not None or stream.lapped or len(stream) < 2:
         return
     others = [
-        (int(other.stream.start[0]), other.sync_end)
-        for other in result.engines.values()
-        if other.sync_end is not None
+        (int(other.stream.start[0]), other.sync_end) for other in result.engines.values() if other.sync_end is not None
     ]
     beside = any(abs(int(stream.start[0]) - start) < OPENING_SPREAD_NS for start, _ in others)
     if not beside or stream.id[:2].tolist() != [0, 1]:

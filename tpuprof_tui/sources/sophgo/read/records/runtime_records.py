@@ -92,8 +92,10 @@ def note_unmarked(result: CoreData, chip: Chip) -> None:
     pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
     tiu = sections["TIU"]
     start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
-    beside = np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
-    first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
+    beside = np.zeros(len(tiu.begin), np.bool_)
+    for spans in pairs:
+        beside |= _beside(start, end, *spans, _RELEASE_NS)
+    first = tiu.begin[_is_pair(tiu) & beside]
     marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
     engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
 
@@ -274,7 +276,7 @@ def _foreign(sections: _Sections, streams: Sequence[ModelStream], name: str) -> 
     there are more sections than streams: preferably every other one of a row, as a pair is before each launch.
     """
     runtime = sections.kind != _OTHER
-    foreign = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
+    foreign: Bools = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
     left = np.flatnonzero(~foreign)
     doubtful = runtime[left]
     surplus = len(left) - len(streams)
@@ -306,8 +308,7 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream],
         candidates = [each for size in sizes[smallest:largest].tolist() for each in by_length[size].values()]
         ids = slice(begin, end + 1)
         fits.append(
-            not kinds_known
-            or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
+            not kinds_known or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
         )
     result[rows] = np.array(fits, np.bool_)[key_of_row.reshape(-1)]
     return result
@@ -319,8 +320,12 @@ def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools) -> None:
         return
     copies = foreign & (sections.kind == _COPY)
     if copies.any():
+        rows = sections.rows(copies)
         inward = np.repeat(_inward(sections, foreign, copies), (sections.end - sections.begin)[copies])
-        engine.copies = HostCopies(sections.rows(copies), inward)
+        if engine.copies is not None:
+            rows, inward = np.append(engine.copies.rows, rows), np.append(engine.copies.inward, inward)
+        order = np.argsort(rows, kind="stable")
+        engine.copies = HostCopies(rows[order], inward[order])
     kept = np.zeros(len(engine.stream), np.bool_)
     kept[engine.keep] = True
     kept[sections.rows(foreign)] = False
@@ -342,4 +347,5 @@ def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
     following, preceding = (others[np.clip(each, 0, max(len(others) - 1, 0))] if len(others) else rows
                             for each in (after, after - 1))  # fmt: skip
     nearer = start[following] - end[rows] < start[rows] - end[preceding]
-    return np.asarray(behind & (~before | nearer))
+    result: Bools = behind & (~before | nearer)
+    return result

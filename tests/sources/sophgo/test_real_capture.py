@@ -1,0 +1,86 @@
+"""A capture of real hardware against the published converter's figures of it; skipped where it is not present."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import Profile
+from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
+from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+
+_REAL = Path(__file__).resolve().parents[4] / "shared" / "vendor" / "real"
+_CAPTURE = _REAL / "cdm_profile_data_dev0_bm1690"
+pytestmark = pytest.mark.skipif(not _CAPTURE.is_dir(), reason="the capture of real hardware is not here")
+
+
+@cache
+def _profile() -> Profile:
+    return open_profile(_CAPTURE)
+
+
+def _beside(ending: str) -> Path:
+    return _CAPTURE.with_name(_CAPTURE.name + ending)
+
+
+def test_no_problem_and_the_length_of_the_model() -> None:
+    device = _profile().device_part
+    assert _profile().problems == ()
+    assert (device.end_ns - device.start_ns, device.instructions) == (133_158, 242)
+
+
+def test_every_instruction_is_the_converter_s() -> None:
+    with gzip.open(_beside(".reference.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        reference = [json.loads(line) for line in lines][1:]
+    for engine in ("TIU", "GDMA"):
+        lane = _profile().lane(engine, 0)
+        assert lane is not None
+        wanted = [item["info"] for item in reference if item["engine"] == engine]
+        assert _profile().strings["name"].texts(lane["name"]) == [info["Function Name"] for info in wanted]
+        shift = wanted[0]["Start Time(ns)"] - lane["start"][0]
+        assert (lane["start"] + shift).tolist() == [info["Start Time(ns)"] for info in wanted]
+        assert (lane["end"] + shift).tolist() == [info["End Time(ns)"] for info in wanted]
+
+
+def test_summary_is_the_converter_s() -> None:
+    wanted = _beside(".reference.summary.txt").read_text(encoding="utf-8")
+    assert summary_text(_profile(), Selection()).startswith(wanted.rstrip("\n"))
+
+
+def test_copies_of_one_input_and_two_outputs() -> None:
+    (copies,) = (lane for lane in _profile().lanes if lane.kind == "COPY")
+    assert copies["bytes"].tolist() == [196_608, 57_344, 3_584]
+    assert _profile().strings["name"].texts(copies["name"]) == ["input copy", "output copy", "output copy"]
+
+
+def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None:
+    write_workbook(_profile(), tmp_path / "book.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "book.xlsx", read_only=True)
+    rows = list(book["Layer by Layer Info"].iter_rows(min_row=9, values_only=True))
+    columns = [rows[0].index(name) for name in ("layer_id", "alg_ops", "uarch_ops", "sim_cycle")]
+    with _beside(".layers.jsonl").open(encoding="utf-8") as lines:
+        known = {each["layer"]: each for each in map(json.loads, lines)}
+    assert len(rows) - 1 == 187
+    for row in rows[1:]:
+        number, *figures = (row[column] for column in columns)
+        each = known.get(number, {"alg_ops": 0, "uarch_ops": 0, "tiu_cycles": 0})
+        assert figures == [each["alg_ops"], each["uarch_ops"], each["tiu_cycles"]]
+    cases = [row for row in book["Summary"].iter_rows(values_only=True) if "100% Concurrency" in row]
+    assert [cases[0][place] for place in (2, 3)] == [71.034, 62.124]
+
+
+def test_folders_of_the_other_profiler_are_named() -> None:
+    from tpuprof_tui.errors import UnreadableError
+
+    for folder in sorted(_REAL.glob("bmprofile_data-*")):
+        if folder.is_dir():
+            for options in ({}, {"chip": "BM1688"}):
+                with pytest.raises(UnreadableError, match="bmprofile_data folder of libbmrt \\("):
+                    open_profile(folder, **options)

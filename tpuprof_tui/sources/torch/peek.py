@@ -25,10 +25,11 @@ _BACKEND, _DEVICE = (re.compile(rb'"%s"\s*:\s*"([^"\\]{1,100})"' % key) for key 
 
 
 class _Beginning(Struct, frozen=True):
-    """The beginning of a file, and what it says of the recording, whose end is not known."""
+    """What the beginning of a file says of the recording, whose end is not known; whether the rank is the name's."""
 
     path: Path
     recorded: Recorded
+    guessed: bool
 
 
 def sessions(files: Sequence[Path]) -> list[SessionEntry]:
@@ -39,7 +40,10 @@ def sessions(files: Sequence[Path]) -> list[SessionEntry]:
         return []
     places = places_of([each.recorded for each in found])
     members: list[tuple[int, list[_Beginning]]] = []
-    rows = [(place.run, place.session if each.recorded.stage else 0, each.recorded.start, each)
+    first: dict[tuple[int, str], int] = {}
+    for place, each in sorted(zip(places, found, strict=True), key=lambda pair: pair[1].recorded.start):
+        first.setdefault((place.run, each.recorded.stage), each.recorded.start)
+    rows = [(place.run, first[place.run, each.recorded.stage], each.recorded.start, each)
             for place, each in zip(places, found, strict=True)]  # fmt: skip
     for run, _, _, each in sorted(rows, key=lambda row: row[:3]):
         if (
@@ -55,10 +59,11 @@ def sessions(files: Sequence[Path]) -> list[SessionEntry]:
 
 def _entry(run: int, members: Sequence[_Beginning]) -> SessionEntry:
     ranks = sorted({each.recorded.rank for each in members if each.recorded.rank is not None})
+    named = " ~" if any(each.guessed for each in members) else ""
     devices = dict.fromkeys(each.recorded.device for each in members if each.recorded.device)
     begun = [start for each in members if (start := time_of_day(each.recorded.start)) is not None]
     return SessionEntry(
-        tuple(each.path.name for each in members), run + 1, ", ".join(map(str, ranks)), ", ".join(devices),
+        tuple(each.path.name for each in members), run + 1, ", ".join(map(str, ranks)) + named, ", ".join(devices),
         min(begun, default=None), sum(os.path.getsize(each.path) for each in members),
     )  # fmt: skip
 
@@ -76,6 +81,9 @@ def _beginning(path: Path) -> _Beginning:
     named = rank_in_name(path.name)
     worker = str(named.place) if named.place and rank is None else worker_and_span(path.name)[0]
     of_job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and int(size[1]) > 1 else ""
+    if not of_job and named.place and "-TP-" in path.name:
+        # the id of a run of SGLang
+        of_job = path.name.partition("-TP-")[0]
     recorded = Recorded(worker, start, start, int(rank[1]) if rank else named.rank, of_job,
                         card[1].decode(errors="replace") if card else "", stage=named.stage)  # fmt: skip
-    return _Beginning(path, recorded)
+    return _Beginning(path, recorded, rank is None and named.rank is not None)

@@ -22,7 +22,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
     """The sessions that workers are recordings of, by run and start; empty if all are ranks of one run, each once."""
     folders = {worker.root: worker for worker in workers}
     named = ranks_in_names([root.name for root in folders])
-    recordings, sizes = [], []
+    recordings, sizes, guessed = [], [], []
     for (root, worker), guess in zip(folders.items(), named, strict=True):
         match = _NAME.fullmatch(root.name)
         rank = guess.rank if worker.rank_of_file is None else worker.rank_of_file
@@ -30,12 +30,13 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
         recordings.append(
             Recorded(match[1] if match else root.name, start, start, rank, "" if rank is None else "ranks")
         )
+        guessed.append(worker.rank_of_file is None)
         sizes.append(sum(os.path.getsize(file) for file in worker.every_file() if file.is_file()))
     # ranks that no name tells are those of one run, unless a process was recorded twice
     known = all(each.rank is not None for each in recordings)
     if not known and len({each.worker for each in recordings}) == len(recordings):
         return []
-    return session_entries(recordings, [root.name for root in folders], sizes)
+    return session_entries(recordings, [root.name for root in folders], sizes, guessed)
 
 
 def _ns(text: str) -> int:

@@ -23,21 +23,28 @@ _BACKEND, _DEVICE = (re.compile(rb'"%s"\s*:\s*"([^"\\]{1,100})"' % key) for key 
 
 def sessions(files: Sequence[Path]) -> list[SessionEntry]:
     """The sessions that files are recordings of, by run and start; empty if all are ranks of one job, each once."""
-    return session_entries([_recorded(path) for path in files], [path.name for path in files],
-                           [os.path.getsize(path) for path in files])  # fmt: skip
+    found = [_recorded(path) for path in files]
+    return session_entries([each for each, _ in found], [path.name for path in files],
+                           [os.path.getsize(path) for path in files], [guessed for _, guessed in found])  # fmt: skip
 
 
-def _recorded(path: Path) -> Recorded:
+def _recorded(path: Path) -> tuple[Recorded, bool]:
+    """What the beginning of a file says of the recording, and whether its rank is only that of the name."""
     head = first_bytes(path)
     distributed = head.find(b'"distributedInfo"')
     stated = head[distributed : distributed + 4096] if distributed >= 0 else b""
     times = [float(match[1]) for match in _TIME.finditer(head)]
     base = _BASE.search(head)
-    start = round(next((time for time in times if time), 0.0) * 1000) + (int(base[1]) if base else 0)
+    start = round(next((time for time in times if time), 0.0) * 1000) + (int(float(base[1])) if base else 0)
     rank, size, backend = (pattern.search(stated) for pattern in (_RANK, _SIZE, _BACKEND))
     cards = head.find(b'"deviceProperties"')
     card = _DEVICE.search(head, cards, cards + 4096) if cards >= 0 else None
-    worker, _ = worker_and_span(path.name)
+    named = rank_in_name(path.name)
+    worker = str(named.place) if named.place and rank is None else worker_and_span(path.name)[0]
     job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and float(size[1]) > 1 else ""
-    return Recorded(worker, start, start, int(float(rank[1])) if rank else rank_in_name(path.name).rank, job,
-                    card[1].decode(errors="replace") if card else "")  # fmt: skip
+    if not job and named.place and "-TP-" in path.name:
+        # the id of a run of SGLang
+        job = path.name.partition("-TP-")[0]
+    recorded = Recorded(worker, start, start, int(float(rank[1])) if rank else named.rank, job,
+                        card[1].decode(errors="replace") if card else "", stage=named.stage)  # fmt: skip
+    return recorded, rank is None and named.rank is not None

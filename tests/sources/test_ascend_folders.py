@@ -204,7 +204,8 @@ def test_a_copy_of_a_file_in_the_exporters_folder_is_not_counted_twice(tmp_path,
 @pytest.mark.parametrize(
     ("name", "place", "packed"),
     [
-        ("rank0_trace.json", "first", False), ("rank0_trace.json", "middle", True), ("trace_view (1).json", "last", False),
+        ("rank0_trace.json", "first", False), ("rank0_trace.json", "middle", True),
+        ("trace_view (1).json", "last", False),
         ("trace.json", "last", True), ("x.pt.trace.json", "middle", False), ("x.pt.trace.json", "last", True),
         ("a.json", "last", False), ("a.json", "first", True),
     ],

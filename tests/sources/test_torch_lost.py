@@ -132,9 +132,11 @@ def test_where_calls_prove_that_the_device_was_asked_for_nobody_is_told_to_ask(
     none = written(tmp_path / "none.pt.trace.json", launched(5, 5))
     host = written(tmp_path / "host.pt.trace.json", [event("cpu_op", "aten::mm", 0, 50)])
     for path, asked in ((none, False), (host, True)):
-        for command in ("summary", "info", "report"):
+        for command in ("summary", "info", "report", "describe"):
             assert main([command, str(path)]) == 0
-            assert ("ProfilerActivity" in capsys.readouterr().out) is (asked and command == "report")
+            assert ("ProfilerActivity" in capsys.readouterr().out) is (asked and command in ("report", "describe"))
+    assert main(["report", str(none), "kernels", "streams"]) == 0
+    assert "choose the rank" not in capsys.readouterr().out
 
 
 def test_the_first_line_tells_lost_repaired_and_set_aside_by_number(
@@ -181,11 +183,25 @@ def test_work_that_overlaps_the_next_of_its_stream_is_told(tmp_path: Path, capsy
     assert capsys.readouterr().out.count("Events of one stream overlap: sums count 300.0 us twice, and a dur") == 2
 
 
-@pytest.mark.parametrize("name", ["cudaLaunchKernelExC", "cuLaunchKernelEx", "cudaGraphLaunch"])
-def test_overlap_that_the_launch_explains_is_a_note(tmp_path: Path, name: str) -> None:
-    events = [call(0, 1), kernel(20, 1), call(50, 2, name), kernel(300, 2)]
+@pytest.mark.parametrize("name", ["cudaLaunchKernelExC", "cuLaunchKernelEx", "cudaLaunchKernel"])
+@pytest.mark.parametrize("length", [300, 10])
+def test_overlap_that_a_launch_with_attributes_explains_is_a_note(tmp_path: Path, name: str, length: float) -> None:
+    events = [call(0, 1), kernel(20, 1), call(50, 2, name), kernel(300, 2, length)]
+    (problem,) = open_profile(written(tmp_path / "a.pt.trace.json", events)).problems
+    # a dependent kernel ends after the one that it depends on
+    explained = "Ex" in name and length == 300
+    assert (problem.severity, problem.count) == (Severity.NOTE if explained else Severity.WARNING, 1)
+
+
+def test_the_branches_of_a_graph_run_side_by_side(tmp_path: Path) -> None:
+    events = [call(0, 1, "cudaGraphLaunch"), kernel(20, 1, 500), kernel(30, 1), call(50, 2, "cudaGraphLaunch"),
+              kernel(600, 2)]  # fmt: skip
     (problem,) = open_profile(written(tmp_path / "a.pt.trace.json", events)).problems
     assert (problem.severity, problem.count) == (Severity.NOTE, 1)
+    # but not beside the next graph of the stream
+    events[1] = kernel(20, 1, 800)
+    problems = open_profile(written(tmp_path / "b.pt.trace.json", [*events[:2], *events[3:]])).problems
+    assert [(problem.severity, problem.count) for problem in problems] == [(Severity.WARNING, 1)]
 
 
 def test_rounding_and_other_streams_are_no_overlap(tmp_path: Path) -> None:

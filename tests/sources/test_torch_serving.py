@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -170,7 +171,7 @@ def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated
         f"Rank {rank} {stage}{mark}" for rank in (0, 1) for stage in ("EXTEND", "DECODE")
     ]  # fmt: skip
     assert main(["info", str(folder)]) == 0
-    assert re.search(r"GPUs +0, 1\n", capsys.readouterr().out)
+    assert re.search(r"2 GPUs \(GPUs 0, 1\)\n", capsys.readouterr().out)
     assert main(["report", str(folder), "steps", "--rank", "1", "--json"]) == 0
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["workers"]] == [
         "Rank 1 EXTEND",
@@ -710,3 +711,35 @@ def test_captures_in_an_archive_are_no_workers(tmp_path):
     record = report(tmp_path / "run.tar", "kernels")
     assert len(record["workers"]) == 1
     assert [row["captured_operator"] for row in rows(record, "kernels", "captured")] == ["op"]
+
+
+def test_a_merged_file_beside_the_files_of_its_ranks_is_left_out(tmp_path):
+    by_stage(tmp_path)
+    events = [each for rank in (0, 1) for each in of_sglang(rank, step(4, 0, 100, 100 + rank))]
+    written(tmp_path / "merged-17.trace.json", events)
+    found = report(tmp_path, "steps")
+    assert len(found["workers"]) == 4
+    assert [(each["file"], each["severity"]) for each in found["problems"] if "merged" in each["what"]] == [
+        ("merged-17.trace.json", "note")
+    ]
+    # of another run it is a recording like others
+    (tmp_path / "merged-17.trace.json").rename(tmp_path / "merged-18.trace.json")
+    assert len(report(tmp_path, "steps")["workers"]) == 6
+
+
+def test_ranks_merged_into_one_process_without_a_sign_are_refused(tmp_path):
+    """Processes in containers have equal ids: the steps would be there twice."""
+    both = [*step(1, 0, 100, 100), *step(1, 5, 100, 100), *step(2, 200, 100, 100, external=6, correlation=7),
+            *step(2, 205, 100, 100, external=6, correlation=7)]  # fmt: skip
+    with pytest.raises(UnreadableError, match="same process id"):
+        open_profile(written(tmp_path / "merged.json", both))
+    # a step of one process that is annotated twice, as by two profilers, is no sign of it
+    twice = [*step(1, 0, 100, 100), event("user_annotation", "ProfilerStep#1", 1, 98, 100, 100)]
+    open_profile(written(tmp_path / "twice.json", twice))
+
+
+def test_the_list_of_a_folder_marks_ranks_of_names(tmp_path):
+    by_stage(tmp_path)
+    assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1 ~"] * 2
+    by_stage(tmp_path, stated=True)
+    assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1"] * 2

@@ -143,6 +143,16 @@ def test_a_device_on_another_clock_is_moved_by_its_launches_and_that_is_told(tmp
         assert [one["figures"][key] for key in columns] == [two["figures"][key] for key in columns]
 
 
+@pytest.mark.parametrize(("off", "told_of"), [(-100, False), (-500_000, True), (0, False), (400_000, False)])
+def test_a_clock_that_differs_by_less_is_told_where_work_precedes_its_launch(
+    tmp_path: Path, off: float, told_of: bool
+) -> None:
+    moved = [{**each, "ts": each["ts"] + off} if each.get("cat") == "kernel" else each for each in steps()]
+    profile = open_profile(written(tmp_path, moved))
+    assert ["behind the host's" in problem.what for problem in profile.problems] == [True] * told_of
+    assert sum(len(lane) for lane in profile.lanes if lane.is_aside) == 0
+
+
 def test_a_step_or_memory_of_another_epoch_makes_no_length(tmp_path: Path) -> None:
     only_memory = [memory(BEGIN + each) for each in range(20)]
     for more in ([memory(3)], [event("user_annotation", "ProfilerStep#9", -BEGIN + 5, 900)], [counter(8)]):

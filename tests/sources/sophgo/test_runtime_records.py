@@ -23,7 +23,6 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Activity, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.commands.des_streams import ModelStream
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
@@ -222,11 +221,10 @@ def test_the_first_pair_may_restart_where_its_nodes_do_not_say_so(name: str, tmp
 # -- sections and streams -----------------------------------------------------
 
 
-def _stream(system: str) -> ModelStream:
+def _stream(text: str) -> runtime_records._Launch:
     """A stream of commands: s system, c copy between memories of the bus, . any other."""
-    marks = np.array(list(system))
-    none = np.zeros(len(system), np.int64)
-    return ModelStream(none, none.astype(np.int32), system == "s", marks == "s", marks == "c")
+    marks = np.array(list(text))
+    return runtime_records._Launch(marks == "s", marks == "c")
 
 
 def _foreign(sections: str, streams: str) -> str:

@@ -55,6 +55,8 @@ _MOST_FOLDERS: Final = 2_000
 _MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
 #: Endings of names that PyTorch's profiler gives to its traces.
 _PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
+#: Ends of the names of files of other profiles.
+_OTHERS: Final = (*_PYTORCH, ".profile")
 
 
 Value = TypeVar("Value")
@@ -355,6 +357,11 @@ class _Search:
         below = [self.of_folder(path / name, depth - 1, opened=depth > 1) for name in folders[: max(self._left, 0)]
                  ] if depth and raw is None else []  # fmt: skip
         workers = [worker for each in below for worker in each.workers]
+        # runs beside profiles of other kinds are a list to choose from
+        if depth > 1 and not any(worker.root.parent == path for worker in workers) and any(
+            not each and _holds_others(path / name) for name, each in zip(folders, below, strict=False)
+        ):  # fmt: skip
+            return Found()
         for each in below:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
@@ -365,6 +372,11 @@ class _Search:
         return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
                      (*beside, *(file for each in below for file in each.loose)),
                      (*others, *(file for each in below for file in each.others)))  # fmt: skip
+
+
+def _holds_others(folder: Path) -> bool:
+    """Whether files in a folder are named like those of profiles of another kind."""
+    return any(name.endswith(_OTHERS) for name in _listed(folder)[0])
 
 
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:

@@ -41,7 +41,7 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
-from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
+from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
@@ -106,13 +106,18 @@ class AscendProfile(Profile, frozen=True, eq=False):
     analysed: Analysed = field(default_factory=Analysed)
 
 
-def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
-    """Reads the profile at a path.
+def open_profile(path: Path, progress: ProgressCallback | None = None, recordings: str = "") -> AscendProfile:
+    """Reads the profile at a path; of several folders those that ``recordings`` names, if it is not empty.
 
     Raises:
+        UsageError: There is no such recording.
         UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
     found = found_at(path)
+    roots = list(dict.fromkeys(worker.root for worker in found.workers))
+    if recordings and len(roots) > 1:
+        names = set(chosen_names(recordings, [root.name for root in roots]))
+        found = replace(found, workers=tuple(worker for worker in found.workers if worker.root.name in names))
     if not found.workers and not found.cluster:
         if found.raw:
             raw = found.raw[0]

@@ -14,10 +14,20 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.formats import units
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.profile import FRAGMENTARY
-from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, plausible, shifted
+from tpuprof_tui.sources.chrome.impossible_times import (
+    DeviceEvents,
+    Judgement,
+    away_words,
+    judged,
+    plausible,
+    shifted,
+    time_text,
+    time_words,
+)
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
@@ -25,9 +35,8 @@ from .trace import Aside, Trace
 from .values import I64
 
 Mask = npt.NDArray[np.bool_]
-#: Words for long times: ns, word, decimals. A unit is used from two of it on.
-_UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), (3_600 * 10**9, "hours", 1),
-                 (10**9, "s", 3))  # fmt: skip
+#: Work that most often begins this much before its launch is told.
+_EARLY_NS: Final = 100_000
 
 
 class Recording(Struct, frozen=True):
@@ -58,6 +67,8 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     """
     zero = trace.zero_ns
     if whole is None and _is_plausible(trace):
+        early = tuple(_early(trace))
+        trace = replace(trace, problems=(*trace.problems, *early)) if early else trace
         return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
@@ -81,6 +92,23 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     recording = Recording(zero + found.low, zero + found.high, moved, len(far))
     # a part of a file counts from the start of the whole
     return (rest if whole is not None else _from_zero(rest)), recording
+
+
+def _early(trace: Trace) -> Iterator[Problem]:
+    """Problems of devices most of whose work begins before it was launched, by less than is corrected."""
+    known = np.flatnonzero(trace.call >= 0)
+    delay = trace.start[trace.work_rows[known]] - trace.start[trace.call[known]]
+    if int(delay.min(initial=0)) > -_EARLY_NS:
+        return
+    threads = trace.thread_of(trace.work_rows[known])
+    pids = np.array([pid for pid, _ in trace.threads])[threads]
+    for pid in np.unique(pids).tolist():
+        middle = int(np.median(delay[pids == pid]))
+        if middle < -_EARLY_NS:
+            what = f"The clock of GPU {pid} is {units.time_text(-middle)} or more behind the host's"
+            yield Problem(Severity.WARNING, f"{what}: its work begins before it was launched.",
+                          "Shown as recorded: waits between host and device are not known.",
+                          file=trace.path.name)  # fmt: skip
 
 
 def _is_plausible(trace: Trace) -> bool:
@@ -216,32 +244,12 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     assert aside is not None
     first, count = rows.start, rows.stop - rows.start
     start, away = int(aside.start[first]), int(aside.away[first])
-    if away > 0 and int(aside.end[first]) - start >= away:
-        what = f"an end {time_words(away)} after the rest"
-    else:
-        what = (
-            f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
-        )
-    events = (
-        f"Events of {title} have impossible times, the first"
-        if count > 1
-        else f"An event of {title} has an impossible time"
-    )
+    what = away_words(away, int(aside.end[first]) - start)
+    have = "have impossible times, the first" if count > 1 else "has an impossible time"
+    events = f"{'Events' if count > 1 else 'An event'} of {title} {have}"
     return Problem(
         Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
         "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
         offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
         lost=count, fragmentary=is_fragmentary(trace), rows=np.arange(count, dtype=np.int64),
     )  # fmt: skip
-
-
-def time_text(ns: int) -> str:
-    """A time of the file in us, as it stands there, but for zeros at its end."""
-    whole, part = divmod(abs(ns), 1000)
-    return f"{'-' if ns < 0 else ''}{whole}{f'.{part:03}'.rstrip('0').rstrip('.')}"
-
-
-def time_words(ns: int) -> str:
-    """A long time in the largest unit of which it holds two: 53.9 years."""
-    unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
-    return f"{ns / unit:,.{decimals}f} {word}"

@@ -1,7 +1,8 @@
 """Device work that overlaps the next of its stream: a stream runs one thing at a time.
 
-Some launches explain it: programmatic dependent launch begins a kernel before the one before it ends, and the branches
-of a graph run side by side. Otherwise a duration is wrong (AMD MI355), and sums are too large by what overlaps.
+Some launches explain it: programmatic dependent launch begins a kernel before the one before it ends, though it ends
+after that one, and the branches of a graph run side by side. Otherwise a duration is wrong (AMD MI355), and sums are
+too large.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from .values import I64
 if TYPE_CHECKING:
     from .trace import Trace
 
-#: Calls whose launches may overlap the work before them: with attributes, and graphs.
-_EXPLAIN: Final = re.compile(r"(?:cuda|cu|hip)(?:LaunchKernelEx|Drv\w*LaunchKernelEx|GraphLaunch)")
+#: Calls that launch with attributes.
+_ATTRIBUTES: Final = re.compile(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
 
 
 class Overlaps(Struct, frozen=True, eq=False):
@@ -61,7 +62,9 @@ def overlaps_of(trace: Trace) -> Overlaps:
             reach = np.maximum.accumulate(end[low:high])
             total += int(np.maximum(np.minimum(reach[:-1], end[low + 1 : high]) - start[low + 1 : high], 0).sum())
     call = trace.call[found + 1]
-    explained = (call >= 0) & trace.named(_EXPLAIN.match)[call]
+    dependent = trace.named(_ATTRIBUTES.match)[call] & (end[found + 1] >= end[found])
+    # only the work of a graph has a common call
+    explained = (call >= 0) & (dependent | (call == trace.call[found]))
     return Overlaps(found, explained, total)
 
 

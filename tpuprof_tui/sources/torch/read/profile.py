@@ -136,7 +136,8 @@ class _Run:
         self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
         capabilities = {NAMES}
         for trace in self._traces:
-            present = ((DEVICE, len(trace.work_rows)), (MEMORY, len(trace.memory)),
+            # calls of its runtime prove that the device's activity was recorded
+            present = ((DEVICE, len(trace.work_rows) or (trace.kind == Kind.CALL).any()), (MEMORY, len(trace.memory)),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))

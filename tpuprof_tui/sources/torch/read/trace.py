@@ -18,7 +18,7 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
-from .launchers import Launchers
+from .launchers import LAUNCHING, Launchers
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
 
@@ -177,10 +177,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     def call(self) -> I64:
         """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file.
 
-        Work without an id has 0 in files of ROCm, as calls that wait have: these launch nothing.
+        Work without an id has 0 in files of ROCm, as other calls have: only those that surely launch count as its own.
         """
         wanted = self.correlation[self.work_rows]
-        return np.where(wanted == 0, -1, self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match)))
+        found = self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match))
+        return np.where((wanted == 0) & ~self.named(LAUNCHING.match)[found], -1, found) if len(self) else found
 
     def calls_of(self, wanted: I64, among: npt.NDArray[np.bool_] | None = None) -> I64:
         """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none.

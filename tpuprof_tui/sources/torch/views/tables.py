@@ -30,19 +30,17 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: 
         compute: Answers for one worker.
         needs: Capability that the view requires; if the profile lacks it, the answer states what to record.
     """
-    found, called = [], False
+    found, worked = [], False
     for run in runs_of(query):
-        answer, called = compute(selection_of(query, run)), called or len(run.calls) > 0
+        answer, worked = compute(selection_of(query, run)), worked or len(run.call) > 0
         found.append((run.worker.key, answer if needs == MEMORY else _with_unrecorded(run, answer)))
-    if needs == DEVICE and called and not query.profile.has(DEVICE):
-        # with calls of the runtime the device's activity was asked for
-        lacking = Missing("There is no device work in this trace, although calls of the runtime are recorded.")
-        found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
-    elif needs and not query.profile.has(needs):
+    if needs and not (query.profile.has(needs) and (needs != DEVICE or worked)):
         capability = query.vocabulary.capability(needs)
         assert capability is not None
+        # with calls of the runtime it was asked for
+        asked = query.profile.has(needs)
         lacking = Missing(f"There is no {capability.title} in this trace." if needs != MODULES else
-                          "There are no nn.Modules in this trace.", capability.needs)  # fmt: skip
+                          "There are no nn.Modules in this trace.", "" if asked else capability.needs)  # fmt: skip
         found = [(key, replace(answer, missing=(lacking, *answer.missing))) for key, answer in found]
     return stack_workers(found, [worker.group for worker in workers_of(query)])
 
@@ -63,9 +61,8 @@ def of_streams(compute: Callable[[ViewSelection], Answer]) -> Callable[[Query], 
 
     def view(query: Query) -> Answer:
         answer, lanes = of_workers(query, compute, DEVICE), query.profile.lanes
-        if not query.profile.has(DEVICE) or any(
-            lanes[each].kind == "stream" for each in query.session.lanes_in(query.scope)
-        ):
+        streams = {number for number, lane in enumerate(lanes) if lane.kind == "stream"}
+        if not streams or not streams.isdisjoint(query.session.lanes_in(query.scope)):
             return answer
         return replace(answer, notes=(*answer.notes, _NO_STREAM))
 

@@ -201,9 +201,15 @@ def test_a_copy_of_a_file_in_the_exporters_folder_is_not_counted_twice(tmp_path,
 # -- files by their content
 
 
-@pytest.mark.parametrize("name", ["rank0_trace.json", "trace_view (1).json", "trace.json", "x.pt.trace.json", "a.json"])
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("place", ["first", "middle", "last"])
+@pytest.mark.parametrize(
+    ("name", "place", "packed"),
+    [
+        ("rank0_trace.json", "first", False), ("rank0_trace.json", "middle", True),
+        ("trace_view (1).json", "last", False),
+        ("trace.json", "last", True), ("x.pt.trace.json", "middle", False), ("x.pt.trace.json", "last", True),
+        ("a.json", "last", False), ("a.json", "first", True),
+    ],
+)  # fmt: skip
 def test_a_timeline_of_any_name_is_ascends_if_its_processes_are(tmp_path, capsys, name, packed, place):
     every = events(10, 11, 12)
     meta, slices = every[:4], every[4:]
@@ -674,6 +680,8 @@ def test_msprof_writes_no_release_but_a_duration(tmp_path, capsys):
     lambda text: text.replace(",", ";").replace(".000", ",000").replace(";10;", ";10,0;"),
     lambda text: text.replace("\t", "").replace(",", "\t"),
     lambda text: text.encode("utf-16"),
+    lambda text: text.encode("utf-16-le"),
+    lambda text: text.encode("utf-16-be"),
     lambda text: text.replace("\t", "").replace(",", "\t").encode("utf-16"),
     lambda text: b"\xfe\xff" + text.replace(",", ";").encode("utf-16-be"),
     lambda text: text.replace("op1", "融合算子_加法").encode("gb18030"),
@@ -751,3 +759,15 @@ def test_nothing_readable_is_an_error_with_a_reason(tmp_path):
     started = time.process_time()
     assert not found_at(write(tmp_path / "x.json", b"[" * 100_000))
     assert time.process_time() - started < 60
+
+
+def test_a_table_that_is_packed_without_end_is_cut_and_told(tmp_path, monkeypatch):
+    from tpuprof_tui.sources.ascend.read import plain_csv
+
+    monkeypatch.setattr(plain_csv, "_MOST_TEXT", 1 << 20)
+    row = kernels(10).splitlines()[1]
+    bomb = gzip.compress((f"{HEADER}\n" + f"{row}\n" * 100_000).encode())
+    write(tmp_path / "kernel_details.csv.gz", bomb)
+    profile = open_profile(tmp_path)
+    assert 0 < profile.instructions < 100_000
+    assert "MiB of text are packed here" in told(tmp_path)

@@ -161,6 +161,9 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
     low, high = int(timeline.start[work].min()), int(timeline.end[work].max())
     if Judgement(low, high).near(np.array([found.low, found.high])).any():
         return kernels, problems
+    for shift in timeline.moved.values():
+        if Judgement(low, high).near(np.array([found.low, found.high]) + shift).all():
+            return _moved(kernels, shift), problems
     apart = found.low - low
     what = (
         f"The times of {kernels.file} and {timeline.file} are {time_words(abs(apart))} apart: they have other clocks."
@@ -168,11 +171,15 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
     if _same_work(kernels, timeline):
         problems.append(Problem(Severity.WARNING, what, "Its kernels were moved to the clock of the timeline, as they "
                                 "are the same in the same order.", kernels.file))  # fmt: skip
-        placed = (kernels.start != INT_MISSING) & ~unplaced
-        return replace(kernels, start=np.where(placed, kernels.start - apart, kernels.start)), problems
+        return _moved(kernels, -apart), problems
     problems.append(Problem(Severity.WARNING, what, "Its kernels are joined with no slice, and are in no figure over "
                             "time.", kernels.file, count=len(rows)))  # fmt: skip
     return replace(kernels, unplaced=np.ones(len(kernels), np.bool_)), problems
+
+
+def _moved(kernels: Kernels, shift: int) -> Kernels:
+    """The kernels, those whose start is believed ``shift`` ns later."""
+    return replace(kernels, start=np.where(kernels.timed, shifted(kernels.start, shift), kernels.start))
 
 
 def _same_work(kernels: Kernels, timeline: Timeline) -> bool:

@@ -122,7 +122,7 @@ class CsvTable(Struct, eq=False):
         problems: Defects found; each is reported once.
         device: Only rows of this device, and of no device, are read; -1: all.
         begin, length: int64 and int32 of each row: offset over all files, and bytes; known once columns have been read.
-        rewritten: Folder of the files that were rewritten as plain csv; it is deleted with the table.
+        rewriter: What rewrote files as plain csv, which are deleted with it; None: none was.
     """
 
     paths: Sequence[Path]
@@ -133,7 +133,7 @@ class CsvTable(Struct, eq=False):
     device: int = -1
     begin: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     length: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    rewritten: Any = None
+    rewriter: Any = None
 
     @classmethod
     def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:
@@ -163,7 +163,7 @@ class CsvTable(Struct, eq=False):
             kept.append(path)
         made = cls(kept, name, tuple(columns), device=device)
         if plain is not None:
-            made.problems, made.rewritten = plain.problems, plain.folder
+            made.problems, made.rewriter = plain.problems, plain
         return made
 
     def __contains__(self, column: str) -> bool:

@@ -8,21 +8,23 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText
 
-from .csv_table import separator_of
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
+from .csv_table import LONGEST_ROW, separator_of
 
 _PIECE: Final = 1 << 20
-#: Most text of a packed table, in bytes.
-_MOST_TEXT: Final = 4 << 30
+#: Most text of a packed table: bytes, and as a multiple of its packed size.
+_MOST_TEXT, _MOST_TIMES = 256 << 20, 100
+#: By the place of the first zero in a text of Latin letters without a mark.
+_ZERO_AT: Final = {0: "utf-16-be", 1: "utf-16-le"}
 _UTF_16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 #: Columns of numbers, and numbers with a decimal comma.
 _NUMERIC: Final = re.compile(r".*(\((us|ms|ns|s|%|[KMG]?B|[KMG]B/s)\)|_ratio|_rate|_cycles|Ratio|cycles)")
@@ -36,22 +38,22 @@ class Rewriter:
         name: Name of the table.
 
     Attributes:
-        folder: Temporary folder of the files; None: there are none. It is deleted with this object.
         problems: What was lost.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.folder: TemporaryDirectory[str] | None = None
+        self._written, self._most = 0, 0
+        # deleted with this object
+        self._folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self.problems: list[Problem] = []
 
     def rewritten(self, path: Path) -> tuple[Path, bytes]:
         """A plain csv file of the same rows, and its first line."""
-        if self.folder is None:
-            from tempfile import TemporaryDirectory
-
-            self.folder = TemporaryDirectory(prefix="tpuprof")
-        target = Path(self.folder.name) / f"{len(list(Path(self.folder.name).iterdir()))}.csv"
+        self._written += 1
+        target = self._folder / f"{self._written}.csv"
+        self._most = max(_MOST_TEXT, _MOST_TIMES * path.stat().st_size)
         with path.open("rb") as raw, target.open("wb") as file:
             packed = GzipText(raw) if raw.read(2) == GZIP else None
             raw.seek(0)
@@ -63,12 +65,13 @@ class Rewriter:
 
     def _write(self, source: GzipText | BinaryIO, file: BinaryIO) -> None:
         head = source.read(_PIECE)
-        encoding = _UTF_16.get(head[:2]) or ("utf-16-le" if head[1:2] == b"\0" else "utf-8")
+        encoding = _UTF_16.get(head[:2]) or _ZERO_AT.get(head[:64].find(b"\0"), "utf-8")
         pieces = self._pieces(source, head)
         separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").lstrip("\ufeff").partition("\n")[0])
         if encoding == "utf-8" and separator == ",":
             file.writelines(pieces)
             return
+        csv.field_size_limit(LONGEST_ROW)
         target = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="", write_through=True)
         rows = csv.reader(_lines(pieces, encoding), delimiter=separator or ",")
         writer = csv.writer(target, lineterminator="\n")
@@ -92,8 +95,8 @@ class Rewriter:
         while head:
             yield head
             written += len(head)
-            if written > _MOST_TEXT:
-                self._lost(f"More than {_MOST_TEXT >> 30} GiB of text.", written)
+            if written > self._most:
+                self._lost(f"More than {self._most >> 20:,} MiB of text are packed here.", written)
                 return
             head = source.read(_PIECE)
 
@@ -106,11 +109,15 @@ def _lines(pieces: Iterator[bytes], encoding: str) -> Iterator[str]:
     import codecs
 
     decoder = codecs.getincrementaldecoder(encoding)("surrogateescape" if encoding == "utf-8" else "replace")
-    left = ""
-    for piece in pieces:
-        left += decoder.decode(piece)
-        *lines, left = left.split("\n")
-        for number, line in enumerate(lines):
-            yield (line.lstrip("\ufeff") if number == 0 else line) + "\n"
-    if left:
-        yield left.lstrip("\ufeff")
+    begun: list[str] = []
+    for number, piece in enumerate(pieces):
+        text = decoder.decode(piece)
+        line, *lines = (text.removeprefix("\ufeff") if number == 0 else text).split("\n")
+        begun.append(line)
+        if lines:
+            yield "".join(begun) + "\n"
+            *whole, line = lines
+            yield from (f"{each}\n" for each in whole)
+            begun = [line]
+    if any(begun):
+        yield "".join(begun)

@@ -9,6 +9,8 @@ from hypothesis import strategies as some
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.peek import sessions
 
@@ -133,3 +135,40 @@ def test_recordings_are_chosen_by_name_or_pattern(tmp_path, capsys):
     assert main([*files, "--together"]) == 0
     assert "2 GPUs, 2 recordings" in capsys.readouterr().out
     assert main([files[0], str(tmp_path / "x" / "y"), "--together"]) == 2
+
+
+def ascend(folder, start_us, *durations):
+    output = folder / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    rows = [
+        f"0,2,op{number},MatMul,AI_CORE,{start_us + 40 * number}.000\t,{each},0"
+        for number, each in enumerate(durations)
+    ]
+    head = "Device_id,Stream ID,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)"
+    (output / "kernel_details.csv").write_text("\n".join([head, *rows, ""]))
+    (folder / "profiler_info_0.json").write_text("{}")
+
+
+def test_recordings_of_one_rank_of_an_ascend_profile_are_listed_and_chosen(tmp_path):
+    names = [f"host_77_2026060110{minute}00000_ascend_pt" for minute in (10, 11)]
+    for name, start in zip(names, (1_780_308_600_000_000, 1_780_308_660_000_000), strict=True):
+        ascend(tmp_path / name, start, 10, 20)
+    found = Catalog().sessions(tmp_path)
+    assert [(each.names, each.run, each.ranks) for each in found] == [((name,), 1, "0") for name in names]
+    assert found[1].begun_ns - found[0].begun_ns == 60 * S
+    assert len(open_profile(tmp_path).groups.sessions) == 2
+    one = open_profile(tmp_path, recordings=names[1])
+    assert len(one.groups.sessions) == 1
+    assert one.instructions == 2
+    with pytest.raises(UsageError, match="no recording 'other'"):
+        open_profile(tmp_path, recordings="other")
+
+
+def test_runs_of_several_sources_in_a_folder_are_captures_to_choose_from(tmp_path):
+    ascend(tmp_path / "one" / "host_77_20260601101000000_ascend_pt", 1_780_308_600_000_000, 10)
+    (tmp_path / "two").mkdir()
+    trace(tmp_path / "two" / "w.pt.trace.json", DAY // 1000)
+    catalog = Catalog()
+    assert catalog.source_of(tmp_path) is None
+    assert {path.parts[len(tmp_path.parts)] for path in catalog.find(tmp_path)} == {"one", "two"}
+    assert catalog.source_of(tmp_path / "one").id == "ascend"

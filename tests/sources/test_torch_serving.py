@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -169,7 +171,7 @@ def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated
         f"Rank {rank} {stage}{mark}" for rank in (0, 1) for stage in ("EXTEND", "DECODE")
     ]  # fmt: skip
     assert main(["info", str(folder)]) == 0
-    assert re.search(r"GPUs +0, 1\n", capsys.readouterr().out)
+    assert re.search(r"2 GPUs \(GPUs 0, 1\)\n", capsys.readouterr().out)
     assert main(["report", str(folder), "steps", "--rank", "1", "--json"]) == 0
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["workers"]] == [
         "Rank 1 EXTEND",
@@ -479,3 +481,265 @@ def test_impossible_times_are_those_of_a_merged_rank(two_ranks, tmp_path):
     found = report(path, "steps")
     assert [round(each["duration_us"]) for each in found["workers"]] == [2200, 2601]
     assert [each["severity"] for each in found["problems"] if "Set aside" in each["done"]] == ["error"]
+
+
+def reduced(rank: int, calls: list[tuple[float, float, dict]], at: str) -> list[dict]:
+    """Collectives of a rank as (start, length, ids), whose ids are told by the record around each or by its kernel."""
+    events = [event("user_annotation", "ProfilerStep#1", 0, 1000)]
+    for number, (start, length, ids) in enumerate(calls, start=10):
+        record, kernel = (ids, {}) if at == "record" else ({}, ids)
+        events += [
+            event("cpu_op", "record_param_comms", start, 6, **{"External id": number}, **record),
+            event("user_annotation", "nccl:all_reduce", start + 1, 4, **{"External id": number + 100}),
+            event("cuda_runtime", "cudaLaunchKernelExC", start + 2, 2, correlation=number,
+                  **{"External id": number + 100}),
+            event("kernel", "ncclDevKernel_AllReduce_Sum", start + 10, length, rank, 20, correlation=number,
+                  device=rank, **{"Collective name": "allreduce", "External id": number + 100, **kernel}),
+        ]  # fmt: skip
+    return events
+
+
+def two_reducing(folder: Path, calls: list[list[tuple[float, float, dict]]], at: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for rank, of_rank in enumerate(calls):
+        written(folder / f"rank{rank}.json", reduced(rank, of_rank, at),
+                distributedInfo={"rank": rank, "world_size": len(calls), "backend": "nccl"})  # fmt: skip
+    return folder
+
+
+def seq(number: int, **more) -> dict:
+    return {"Seq": number, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", **more}
+
+
+@pytest.mark.parametrize("at", ["record", "kernel"])
+@pytest.mark.parametrize("ids", [
+    seq, lambda number: {"Comms Id": 2**63 + number}, lambda number: {"Comms Id": str(number), "Seq": -1},
+    lambda number: seq(7, **{"Comms Id": number}), lambda number: {**seq(0), "Seq": str(number)},
+])  # fmt: skip
+def test_collectives_are_matched_by_their_ids_not_their_order(tmp_path, ids, at):
+    """Each rank lost one collective, so that the k-th of one is the k+1-th of the other; numbers of both are equal."""
+    first = [(100, 50, ids(1)), (200, 60, ids(2)), (300, 70, ids(3))]
+    second = [(210, 20, ids(2)), (320, 20, ids(3)), (400, 90, ids(4))]
+    folder = two_reducing(tmp_path, [first, second], at)
+    data = report(folder, "distributed")["views"]["distributed"]
+    transfer = {row["worker"]: (row["transfer_us"], row["synchronising_us"])
+                for row in rows({"views": {"d": data}}, "d", "transfer") if row["step"] == "1"}  # fmt: skip
+    # of those that both have: 20 of 60 and 20 of 70, of the hosts' intervals of 4 all
+    assert transfer == {"Rank 0": (20 + 20 + 8, 40 + 50), "Rank 1": (20 + 20 + 8, 0)}
+    assert [each["what"] for each in data["missing"]] == [
+        "2 collectives of Rank 0, Rank 1 were recorded by one of them, or in part: they are in no transfer time."
+    ]
+    found = rows({"views": {"d": data}}, "d", "collectives")
+    assert [(row["calls"], row["mean_transfer_us"]) for row in found] == [(3, 24), (3, 24)]
+    # the one that begins first waits for the other, in links too
+    profile = open_profile(folder)
+    links = dependencies_of(Session.build(profile))
+    waits = [(profile.lanes[one].label, int(row), int(after)) for kind, one, row, after in zip(
+        links.links.kind.tolist(), links.releaser_lane.tolist(), links.releaser_row.tolist(),
+        links.waiter_row.tolist(), strict=True) if links.links.kinds[kind] == "collective"]  # fmt: skip
+    assert waits == [("stream 20", 0, 1), ("stream 20", 1, 2)]
+
+
+def test_collectives_of_other_groups_or_without_peers_are_not_compared(tmp_path):
+    other = {"Seq": 1, "Process Group Name": "5", "Process Group Ranks": "[1, 3]"}
+    folder = two_reducing(tmp_path, [[(100, 50, seq(1))], [(110, 20, other), (200, 30, seq(1))]], "kernel")
+    data = report(folder, "distributed")["views"]["distributed"]
+    found = rows({"views": {"d": data}}, "d", "transfer")
+    assert {row["worker"]: row["transfer_us"] for row in found if row["step"] == "1"} == {"Rank 0": 34, "Rank 1": 34}
+    assert "1 collectives" in data["missing"][0]["what"]
+    # without ids nobody knows, when the lists differ
+    folder = two_reducing(tmp_path / "x", [[(100, 50, {})], [(110, 20, {}), (200, 30, {})]], "kernel")
+    data = report(folder, "distributed")["views"]["distributed"]
+    assert "not the same in the same order" in data["missing"][0]["what"]
+    assert rows({"views": {"d": data}}, "d", "transfer") == []
+
+
+def test_several_calls_of_one_id_count_in_their_order(tmp_path):
+    both = [[(100, 50, seq(1)), (200, 10, seq(1))], [(105, 20, seq(1)), (190, 40, seq(1))]]
+    data = report(two_reducing(tmp_path, both, "record"), "distributed")["views"]["distributed"]
+    found = rows({"views": {"d": data}}, "d", "transfer")
+    assert {row["worker"]: row["transfer_us"] for row in found if row["step"] == "1"} == {"Rank 0": 38, "Rank 1": 38}
+    assert "missing" not in data
+
+
+def test_clocks_are_corrected_by_the_collectives_of_one_id(tmp_path):
+    ids = [(100 * n, 20, seq(n)) for n in range(1, 8)]
+    shifted = [(start + 450.5, length, seq(number + 2)) for number, (start, length, _) in enumerate(ids[2:], start=1)]
+    folder = two_reducing(tmp_path, [ids, shifted], "kernel")
+    moved = [each["done"] for each in report(folder, "steps")["problems"] if "collectives" in each["what"]]
+    assert moved == ["Its times were moved by ~-450.500 us, the median difference."]
+
+
+@pytest.mark.parametrize("ids", [{"correlation": 0}, {}, {"correlation": 5}])
+def test_collectives_without_correlation_are_launched_by_none_and_counted_by_their_time(tmp_path, ids):
+    events = [
+        *(event("user_annotation", f"ProfilerStep#{number}", start, 100) for number, start in ((1, 0), (2, 100))),
+        event("cuda_runtime", "hipStreamSynchronize", 5, 60, **ids),
+        event("cuda_runtime", "hipLaunchKernel", 10, 5, correlation=9),
+        event("kernel", "gemm", 20, 30, 0, 0, correlation=9),
+        event("kernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 110, 40, 0, 4, **ids),
+    ]  # fmt: skip
+    path = written(tmp_path / "rocm.json", events)
+    record = report(path, "overview", "launches", "kernels", "steps")
+    (launches,) = record["views"]["launches"]["workers"].values()
+    assert (launches["figures"]["launches"], launches["figures"]["unlaunched"]) == (1, 1)
+    assert [(row["step"], row["communication_us"]) for row in rows(record, "overview", "steps")][:1] == [("1", 0)]
+    profile = open_profile(path)
+    (lane,) = (lane for lane in profile.lanes if lane.label == "stream 4")
+    assert lane["step"].tolist() == [2]
+    selected = report(path, "kernels", step=2)
+    assert [(row["name"][:13], row["calls"]) for row in rows(selected, "kernels", "by_name")] == [("ncclDevKernel", 1)]
+    assert not any(kind == "launch" and row == "stream 4" for kind, _, _, row, _ in linked(path))
+
+
+def replayed(batch: int, kernels: list[str], start: float = 0, correlation: int = 3) -> list[dict]:
+    """An execution that replays a graph."""
+    return [
+        event("user_annotation", f"execute_context_0(0)_generation_{batch}({batch})", start, 900),
+        event("cuda_runtime", "cudaGraphLaunch", start + 5, 5, correlation=correlation),
+        *(event("kernel", name, start + 20 + 10 * n, 8, 0, 7, correlation=correlation, device=0, stream=7)
+          for n, name in enumerate(kernels)),
+    ]  # fmt: skip
+
+
+def captured(
+    batch: int, calls: list[tuple[str, str]], *, named: bool, start: float = 0, marked: bool = True
+) -> list[dict]:
+    """The capture of a graph whose calls are (kernel, operator): nothing runs, but for a warm-up before."""
+    events = [
+        event("user_annotation", f"capture_{batch}_FULL", start, 500),
+        event("python_function", "nn.Module: Attention_3", start + 85, 300, **{"Python id": 1, "Python module id": 3}),
+        event("cpu_op", "aten::warm", start + 1, 8, **{"External id": 1 + batch}),
+        event("cuda_runtime", "cudaLaunchKernel", start + 2, 2, correlation=90 + batch, **{"External id": 1 + batch}),
+        event("kernel", "warm", start + 6, 2, 0, 7, correlation=90 + batch),
+    ]  # fmt: skip
+    if marked:
+        events += [event("cuda_runtime", f"cudaStream{word}Capture", start + time, 2) for word, time in
+                   (("Begin", 20), ("End", 450))]  # fmt: skip
+    for n, (kernel, operator) in enumerate(calls):
+        at, number = start + 50 + 20 * n, 1000 * batch + n
+        events += [
+            event("cpu_op", operator, at, 15, **{"External id": number, "Input Dims": [[batch, 8], [8, n + 1]]}),
+            event("cuda_runtime", "cudaLaunchKernel", at + 2, 3, correlation=number, **{"External id": number},
+                  **({"kernel": kernel} if named else {})),
+        ]  # fmt: skip
+    return events
+
+
+CALLS = [("norm", "my::norm"), ("gemm", "aten::mm"), ("attend", "my::attention"), ("gemm", "aten::addmm")]
+
+
+def with_captures(folder: Path, run: list[dict], *captures: list[dict]) -> Path:
+    folder.mkdir(exist_ok=True)
+    written(folder / "dp0_pp0_tp0_dcp0_ep0_rank0.17.pt.trace.json", run)
+    (folder / "capture_traces").mkdir()
+    for number, each in enumerate(captures):
+        written(folder / "capture_traces" / f"graph_capture_rank_0.{number}.pt.trace.json", each)
+    return folder
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_captures_beside_a_run_tell_what_launched_the_kernels_of_a_replay(tmp_path, named, marked, capsys):
+    kernels = [name for name, _ in CALLS]
+    folder = with_captures(tmp_path, replayed(4, kernels), captured(4, CALLS, named=named, marked=marked))
+    record = report(folder, "kernels")
+    assert len(record["workers"]) == 1
+    found = {row["name"]: row for row in rows(record, "kernels", "by_launch")}
+    assert {name: row["captured_operator"] for name, row in found.items()} == {
+        "norm": "my::norm", "attend": "my::attention", "gemm": "aten::addmm; aten::mm",
+    }  # fmt: skip
+    assert found["attend"]["captured_shape"] == "[[4,8],[8,3]]"
+    assert found["attend"]["captured_module"] == "Attention_3"
+    assert found["norm"]["captured_module"] is None
+    assert {row["operator"] for row in found.values()} == {""}
+    table = {row["captured_operator"]: row for row in rows(record, "kernels", "captured")}
+    assert {name: (row["calls"], row["total_us"]) for name, row in table.items()} == {
+        operator: (1, 8) for _, operator in CALLS
+    }
+    assert main(["report", str(folder), "kernels"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Of 4 events of replayed graphs 4 were found in 1 trace of captures" in out
+    assert ("by the number of calls alone" in out) is not named
+    # a file alone has them too, and the file of a capture is a trace like others
+    alone = next(folder.glob("*.json"))
+    assert len(rows(report(alone, "kernels"), "kernels", "captured")) == 4
+    assert report(next((folder / "capture_traces").iterdir()), "kernels")["workers"][0]["events"] > 8
+
+
+def test_of_captures_that_fit_the_one_of_the_batch_tells(tmp_path):
+    run = [*replayed(3, ["k", "k"]), *replayed(7, ["k", "k"], 1000, 4), *replayed(20, ["k", "k"], 2000, 5),
+           *replayed(1, ["other"], 3000, 6)]  # fmt: skip
+    sizes = [captured(size, [("k", f"op{size}"), ("k", "same")], named=False) for size in (4, 8, 16)]
+    record = report(with_captures(tmp_path, run, *sizes), "kernels")
+    found = {(row["captured_operator"], row["captured_shape"]): row["calls"] for row in
+             rows(record, "kernels", "captured")}  # fmt: skip
+    # a batch of 20 is larger than all: what the captures agree on is known
+    assert found == {("op4", "[[4,8],[8,1]]"): 1, ("same", "[[4,8],[8,2]]"): 1, ("op8", "[[8,8],[8,1]]"): 1,
+                     ("same", "[[8,8],[8,2]]"): 1, ("same", None): 1, (None, None): 1}  # fmt: skip
+
+
+def test_a_replay_that_no_capture_fits_keeps_nothing(tmp_path):
+    run = [*replayed(4, ["norm", "gemm", "attend", "soft"]), *replayed(4, ["norm", "gemm"], 1000, 4)]
+    folder = with_captures(tmp_path, run, captured(4, CALLS, named=True))
+    record = report(folder, "kernels")
+    assert rows(record, "kernels", "captured") == []
+    assert {row["captured_operator"] for row in rows(record, "kernels", "by_launch")} == {None}
+
+
+def test_captures_of_side_streams_are_told_by_the_ids_of_nodes(tmp_path):
+    run = replayed(4, ["b", "a"])
+    for each, node in zip(run[2:], (12, 11), strict=True):
+        each["args"]["graph node id"] = node
+    folder = with_captures(tmp_path, run, captured(4, [("a", "first"), ("b", "second")], named=False))
+    found = {row["name"]: row["captured_operator"] for row in rows(report(folder, "kernels"), "kernels", "by_launch")}
+    assert found == {"a": "first", "b": "second"}
+
+
+def test_captures_that_cannot_be_read_are_told(tmp_path):
+    folder = with_captures(tmp_path, replayed(4, ["k"]), captured(4, [("k", "op")], named=True))
+    (folder / "capture_traces" / "broken.json").write_text("{}")
+    data = next(iter(report(folder, "kernels")["views"]["kernels"]["workers"].values()))
+    assert len(data["tables"]["captured"]["rows"]) == 1
+    assert "broken.json" in data["missing"][0]["what"]
+
+
+def test_captures_in_an_archive_are_no_workers(tmp_path):
+    folder = with_captures(tmp_path / "run", replayed(4, ["k"]), captured(4, [("k", "op")], named=True))
+    with tarfile.open(tmp_path / "run.tar", "w") as archive:
+        archive.add(folder, "run")
+    record = report(tmp_path / "run.tar", "kernels")
+    assert len(record["workers"]) == 1
+    assert [row["captured_operator"] for row in rows(record, "kernels", "captured")] == ["op"]
+
+
+def test_a_merged_file_beside_the_files_of_its_ranks_is_left_out(tmp_path):
+    by_stage(tmp_path)
+    events = [each for rank in (0, 1) for each in of_sglang(rank, step(4, 0, 100, 100 + rank))]
+    written(tmp_path / "merged-17.trace.json", events)
+    found = report(tmp_path, "steps")
+    assert len(found["workers"]) == 4
+    assert [(each["file"], each["severity"]) for each in found["problems"] if "merged" in each["what"]] == [
+        ("merged-17.trace.json", "note")
+    ]
+    # of another run it is a recording like others
+    (tmp_path / "merged-17.trace.json").rename(tmp_path / "merged-18.trace.json")
+    assert len(report(tmp_path, "steps")["workers"]) == 6
+
+
+def test_ranks_merged_into_one_process_without_a_sign_are_refused(tmp_path):
+    """Processes in containers have equal ids: the steps would be there twice."""
+    both = [*step(1, 0, 100, 100), *step(1, 5, 100, 100), *step(2, 200, 100, 100, external=6, correlation=7),
+            *step(2, 205, 100, 100, external=6, correlation=7)]  # fmt: skip
+    with pytest.raises(UnreadableError, match="same process id"):
+        open_profile(written(tmp_path / "merged.json", both))
+    # a step of one process that is annotated twice, as by two profilers, is no sign of it
+    twice = [*step(1, 0, 100, 100), event("user_annotation", "ProfilerStep#1", 1, 98, 100, 100)]
+    open_profile(written(tmp_path / "twice.json", twice))
+
+
+def test_the_list_of_a_folder_marks_ranks_of_names(tmp_path):
+    by_stage(tmp_path)
+    assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1 ~"] * 2
+    by_stage(tmp_path, stated=True)
+    assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1"] * 2

@@ -25,9 +25,10 @@ from tpuprof_tui.formats.tables import Report, Table, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
 from tpuprof_tui.formats.units import column_unit, time_text
 from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.pages import info_report, summary_report, title_line
+from tpuprof_tui.views.pages import info_report, numbered_text, summary_report, title_line
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
 from tpuprof_tui.views.units import lanes
@@ -257,3 +258,42 @@ def test_info_lists_what_is_kept_in_memory_when_it_is_asked_for():
 )
 def test_events_of_the_host_are_counted_apart(sample, said):
     assert title_line(open_profile(SAMPLES / sample)).endswith(f", {said}")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], "-"),
+        ([0], "1 core (core 0)"),
+        ([7], "1 core (core 7)"),
+        ([0, 1], "2 cores (cores 0, 1)"),
+        (range(8), "8 cores (cores 0 to 7)"),
+        ([0, 1, 4, 6], "4 cores (cores 0, 1, 4, 6)"),
+        ([0, 1, 2, 5, 8, 9, 10], "7 cores (cores 0 to 2, 5, 8 to 10)"),
+        ([-1], "1 core"),
+        ([3, 3], "2 cores (core 3)"),
+    ],
+)
+def test_numbers_of_units_do_not_read_as_counts(numbers, text):
+    assert numbered_text(Word("core"), list(numbers)) == text
+
+
+def test_a_count_of_nothing_recorded_is_said_as_such(sample_lines):
+    assert sample_lines("aks_bmodel")["Launches"] == "none recorded"
+    assert sample_lines("aks_bmodel")["Cores"] == "4 cores (cores 0 to 3)"
+    assert sample_lines("aks_bmodel")["CDMA ports"] == "-"
+    assert sample_lines("aksv_cdma")["CDMA ports"] == "3 CDMA ports (CDMA ports 0 to 2)"
+    assert int(sample_lines("aks_decode_mode1")["Launches"].replace(",", "")) > 0
+    assert "Launches" not in sample_lines("torch_cuda_synthetic")
+    assert sample_lines("torch_cuda_synthetic")["GPUs"] == "2 GPUs (GPUs 0, 1)"
+
+
+@pytest.fixture(scope="module")
+def sample_lines():
+    """The lines of `info` about a sample, by label."""
+
+    def lines(name):
+        report = info_report(open_profile(SAMPLES / name))
+        return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in report.lines)
+
+    return lines

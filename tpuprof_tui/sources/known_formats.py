@@ -85,7 +85,7 @@ KNOWN_FORMATS: Final = (
         (b'"traceEvents"', b'"ph"'),
     ),
     KnownFormat(
-        "a part of a bmprofile_data folder of Sophgo's libbmrt (BM1684X, BM1688, CV186X, CV184X)",
+        "a part of a bmprofile_data folder, which libbmrt writes",
         ("iter*.profile", "bmlib_*.profile"),
         "The package tpu-mlir has a reader for it.",
     ),

@@ -16,6 +16,8 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.model.profile import time_of_day
 
+from .source import SessionEntry
+
 #: Longest time between two recordings of one worker in one run, ns.
 _BETWEEN_RECORDINGS: Final = 3_600 * 10**9
 #: Largest difference of the clocks of two hosts of one job, ns.
@@ -105,6 +107,49 @@ def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list
         what = f"{len(sessions)} recordings of the run, one after the other."
         problems.append(Problem(Severity.NOTE, what, "The time between them is left out.", count=len(sessions)))
     return problems
+
+
+def session_entries(
+    recordings: Sequence[Recorded], names: Sequence[str], sizes: Sequence[int], guessed: Sequence[bool]
+) -> list[SessionEntry]:  # fmt: skip
+    """The sessions of recordings whose ends are not known, for a list; empty if all are ranks of one job, each once.
+
+    Args:
+        recordings: What is known of each; its end is its start.
+        names: Name of each in the folder.
+        sizes: Bytes on disk of each.
+        guessed: Whether the rank of each is only that of a name.
+    """
+    whose = {(each.job, each.rank) for each in recordings}
+    one_job = len({each.job for each in recordings}) < 2 and all(each.rank is not None for each in recordings)
+    if len(recordings) < 2 or (one_job and len(whose) == len(recordings)):
+        return []
+    runs = [place.run for place in places_of(recordings)]
+    by_start = sorted(range(len(recordings)), key=lambda number: recordings[number].start)
+    first: dict[tuple[int, str], int] = {}
+    for number in by_start:
+        first.setdefault((runs[number], recordings[number].stage), recordings[number].start)
+    by_stage = sorted(by_start, key=lambda number: (runs[number], first[runs[number], recordings[number].stage]))
+    sessions: list[list[int]] = []
+    for number in by_stage:
+        one, last = recordings[number], sessions[-1] if sessions else []
+        together = bool(last) and runs[last[0]] == runs[number] and recordings[last[0]].stage == one.stage
+        if together and all(recordings[each].who != one.who for each in last):
+            last.append(number)
+        else:
+            sessions.append([number])
+    found = []
+    for session in sessions:
+        members = [recordings[number] for number in session]
+        ranks = ", ".join(map(str, sorted({each.rank for each in members if each.rank is not None})))
+        devices = dict.fromkeys(each.device for each in members if each.device)
+        begun = [start for each in members if (start := time_of_day(each.start)) is not None]
+        found.append(SessionEntry(
+            tuple(names[number] for number in session), runs[session[0]] + 1,
+            f"{ranks} ~" if ranks and any(guessed[number] for number in session) else ranks, ", ".join(devices),
+            min(begun, default=None), sum(sizes[number] for number in session),
+        ))  # fmt: skip
+    return found
 
 
 def _runs(recordings: Sequence[Recorded]) -> list[int]:

@@ -73,7 +73,7 @@ def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None
         each = known.get(number, {"alg_ops": 0, "uarch_ops": 0, "tiu_cycles": 0})
         assert figures == [each["alg_ops"], each["uarch_ops"], each["tiu_cycles"]]
     cases = [row for row in book["Summary"].iter_rows(values_only=True) if "100% Concurrency" in row]
-    assert [71.034, 62.124] == [cases[0][place] for place in (2, 3)]
+    assert [cases[0][place] for place in (2, 3)] == [71.034, 62.124]
 
 
 def test_folders_of_the_other_profiler_are_named() -> None:

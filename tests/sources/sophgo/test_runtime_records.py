@@ -23,7 +23,6 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Activity, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.commands.des_streams import ModelStream
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
@@ -153,7 +152,8 @@ def _more_copies(*, restart: bool) -> Callable[[Records], None]:
     return edit
 
 
-#: Row 2 and 3 of each engine are the model's own pair, row 4 of GDMA is the input; two outputs precede the closing pair.
+#: Rows 2 and 3 of each engine are the model's own pair, row 4 of GDMA is the input; two outputs are before the closing
+#: pair.
 _EDITS: dict[str, tuple[Callable[[Records], None], tuple[int, int, int]]] = {
     "no sdma": (lambda records: records.pop(_SDMA), (0, 0, 3)),
     "tiu lost its opening send": (_without(_TIU, 0), (0, 0, 3)),
@@ -221,11 +221,10 @@ def test_the_first_pair_may_restart_where_its_nodes_do_not_say_so(name: str, tmp
 # -- sections and streams -----------------------------------------------------
 
 
-def _stream(system: str) -> ModelStream:
+def _stream(text: str) -> runtime_records._Launch:
     """A stream of commands: s system, c copy between memories of the bus, . any other."""
-    marks = np.array(list(system))
-    none = np.zeros(len(system), np.int64)
-    return ModelStream(none, none.astype(np.int32), system == "s", marks == "s", marks == "c")
+    marks = np.array(list(text))
+    return runtime_records._Launch(marks == "s", marks == "c")
 
 
 def _foreign(sections: str, streams: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict
+from tpuprof_tui.sources.source import RECORDINGS, ProgressCallback, SessionEntry, Source, Verdict
 
 from .read import places
 
@@ -21,6 +21,7 @@ class AscendSource(Source):
     title = "an Ascend profile"
     expected = "a folder of torch_npu or msprof (*_ascend_pt, PROF_*), of several such ranks, or a file of one"
     vocabulary = "tpuprof_tui.sources.ascend.vocabulary:VOCABULARY"
+    options = (RECORDINGS,)
     priority = 3
 
     def recognises(self, path: Path) -> Verdict:
@@ -37,17 +38,16 @@ class AscendSource(Source):
         if found.cluster:
             return Verdict("name", f"it holds {min(found.cluster)}")
         if found.raw:
-            return Verdict("name", f"it holds raw output ({found.raw[0][0].name})")
+            return Verdict("name", f"it holds raw output ({found.raw[0].folder.name})")
         if found.archives:
             return Verdict("content", f"{found.archives[0].name} is an archive of one", decides=True)
         return Verdict("", f"neither {places.OUTPUT} nor files that msprof writes")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads all ranks; unreadable files become Problems; the error for raw output states how to export it."""
-        del options
         from .read.profile import open_profile
 
-        return open_profile(path, progress)
+        return open_profile(path, progress, options.get(RECORDINGS.name) or "")
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder if it is a rank's, an output or a cluster folder."""
@@ -59,6 +59,15 @@ class AscendSource(Source):
         found = places.found_at(path)
         return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values(),
                 *found.archives] or [path]  # fmt: skip
+
+    def sessions(self, path: Path) -> Sequence[SessionEntry]:
+        """The sessions that the folders below a folder are recordings of."""
+        workers = places.found_at(path).workers if path.is_dir() else ()
+        if len({worker.root for worker in workers}) < 2:
+            return ()
+        from .peek import sessions
+
+        return sessions(workers)
 
     def whole(self, path: Path) -> Path:
         """The output folder that a file belongs to."""

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
-from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.sources.ranks import rank_in_name
-from tpuprof_tui.sources.runs import Recorded, places_of
+from tpuprof_tui.sources.runs import Recorded, session_entries
 from tpuprof_tui.sources.source import SessionEntry, first_bytes
 
 from .read.identities import worker_and_span
@@ -24,58 +21,30 @@ _TIME, _BASE, _RANK, _SIZE = (
 _BACKEND, _DEVICE = (re.compile(rb'"%s"\s*:\s*"([^"\\]{1,100})"' % key) for key in (b"backend", b"name"))
 
 
-class _Beginning(Struct, frozen=True):
-    """The beginning of a file, and what it says of the recording, whose end is not known."""
-
-    path: Path
-    recorded: Recorded
-
-
 def sessions(files: Sequence[Path]) -> list[SessionEntry]:
     """The sessions that files are recordings of, by run and start; empty if all are ranks of one job, each once."""
-    found = [_beginning(path) for path in files]
-    whose = {(each.recorded.job, each.recorded.rank) for each in found}
-    if len(whose) == len(found) and None not in {rank for _, rank in whose} and len({job for job, _ in whose}) == 1:
-        return []
-    places = places_of([each.recorded for each in found])
-    members: list[tuple[int, list[_Beginning]]] = []
-    rows = [(place.run, place.session if each.recorded.stage else 0, each.recorded.start, each)
-            for place, each in zip(places, found, strict=True)]  # fmt: skip
-    for run, _, _, each in sorted(rows, key=lambda row: row[:3]):
-        if (
-            not members
-            or members[-1][0] != run
-            or members[-1][1][0].recorded.stage != each.recorded.stage
-            or each.recorded.who in {other.recorded.who for other in members[-1][1]}
-        ):
-            members.append((run, []))
-        members[-1][1].append(each)
-    return [_entry(run, each) for run, each in members]
+    found = [_recorded(path) for path in files]
+    return session_entries([each for each, _ in found], [path.name for path in files],
+                           [os.path.getsize(path) for path in files], [guessed for _, guessed in found])  # fmt: skip
 
 
-def _entry(run: int, members: Sequence[_Beginning]) -> SessionEntry:
-    ranks = sorted({each.recorded.rank for each in members if each.recorded.rank is not None})
-    devices = dict.fromkeys(each.recorded.device for each in members if each.recorded.device)
-    begun = [start for each in members if (start := time_of_day(each.recorded.start)) is not None]
-    return SessionEntry(
-        tuple(each.path.name for each in members), run + 1, ", ".join(map(str, ranks)), ", ".join(devices),
-        min(begun, default=None), sum(os.path.getsize(each.path) for each in members),
-    )  # fmt: skip
-
-
-def _beginning(path: Path) -> _Beginning:
+def _recorded(path: Path) -> tuple[Recorded, bool]:
+    """What the beginning of a file says of the recording, and whether its rank is only that of the name."""
     head = first_bytes(path)
     distributed = head.find(b'"distributedInfo"')
     stated = head[distributed : distributed + 4096] if distributed >= 0 else b""
     times = [float(match[1]) for match in _TIME.finditer(head)]
     base = _BASE.search(head)
-    start = round(next((time for time in times if time), 0.0) * 1000) + (int(base[1]) if base else 0)
+    start = round(next((time for time in times if time), 0.0) * 1000) + (int(float(base[1])) if base else 0)
     rank, size, backend = (pattern.search(stated) for pattern in (_RANK, _SIZE, _BACKEND))
     cards = head.find(b'"deviceProperties"')
     card = _DEVICE.search(head, cards, cards + 4096) if cards >= 0 else None
     named = rank_in_name(path.name)
     worker = str(named.place) if named.place and rank is None else worker_and_span(path.name)[0]
-    of_job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and int(size[1]) > 1 else ""
-    recorded = Recorded(worker, start, start, int(rank[1]) if rank else named.rank, of_job,
+    job = f"{size[1].decode()} {backend[1].decode() if backend else ''}" if size and float(size[1]) > 1 else ""
+    if not job and named.place and "-TP-" in path.name:
+        # the id of a run of SGLang
+        job = path.name.partition("-TP-")[0]
+    recorded = Recorded(worker, start, start, int(float(rank[1])) if rank else named.rank, job,
                         card[1].decode(errors="replace") if card else "", stage=named.stage)  # fmt: skip
-    return _Beginning(path, recorded)
+    return recorded, rank is None and named.rank is not None

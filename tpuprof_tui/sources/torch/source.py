@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
 _JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
 _ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
+#: File that SGLang merges the traces of a run's ranks into, and the run's id.
+_MERGED: Final = re.compile(r"merged-(.+)\.trace\.json(?:\.gz)?")
+#: Folder of the traces of graphs' captures, beside those of a run.
+CAPTURES: Final = "capture_traces"
 #: Byte strings in the beginning of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
@@ -129,8 +133,15 @@ class TorchSource(Source):
         if not os.path.isdir(path):
             return [path]
         names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
-        names.sort(key=natural_order)
+        left_out = _merged_of(names)
+        names = sorted((name for name in names if name not in left_out), key=natural_order)
         return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+
+
+def _merged_of(names: Sequence[str]) -> set[str]:
+    """The files among some that others of them were merged into, as SGLang does in the folder of the ranks' files."""
+    merged = {name: match[1] for name in names if (match := _MERGED.fullmatch(name)) is not None}
+    return {name for name, run in merged.items() if any(other.startswith(f"{run}-TP-") for other in names)}
 
 
 def _profile(
@@ -146,6 +157,9 @@ def _profile(
 
     traces: list[Trace] = []
     problems = list(more)
+    for name in sorted(_merged_of(os.listdir(path))) if os.path.isdir(path) else ():
+        problems.append(Problem(Severity.NOTE, "The traces beside this file were merged into it.", "It is left out.",
+                                file=name))  # fmt: skip
     for number, each in sorted(found.items()):
         try:
             if isinstance(each, UnreadableError):
@@ -209,8 +223,14 @@ def _unpack(path: Path) -> list[Path]:
                 if content is None or not _JSON.fullmatch(place.name) or member.name in found:
                     continue
                 file = folder / f"{number}_{place.name}"
+                of_capture = place.parent.name == CAPTURES
+                if of_capture:
+                    (folder / CAPTURES).mkdir(exist_ok=True)
+                    file = folder / CAPTURES / file.name
                 with file.open("wb") as target:
                     shutil.copyfileobj(content, target, 1 << 20)
+                if of_capture:
+                    continue
                 if _NAMED.fullmatch(place.name) or _begins_as_trace(file):
                     found[member.name] = file
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:

@@ -11,26 +11,29 @@ from typing import Final
 from tpuprof_tui.sources.source import first_bytes
 
 _HEAD: Final = 1 << 16
-_ARCHIVE: Final = re.compile(r".*\.(?:zip|tar|tgz|tbz2?|txz|tar\.(?:gz|bz2|xz|zst)|7z|rar)", re.IGNORECASE)
-_PACKED: Final = re.compile(r".*\.(?:csv|json|db)\.(?:zip|bz2|xz|zst|7z|rar)|.*\.db\.gz", re.IGNORECASE)
+_ARCHIVES: Final = (
+    ".zip", ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar",
+)  # fmt: skip
+_PACKED: Final = tuple(f"{kind}.{how}" for kind in (".csv", ".json", ".db") for how in
+                       ("zip", "bz2", "xz", "zst", "7z", "rar", *(("gz",) if kind == ".db" else ())))  # fmt: skip
 #: Names that only profiles of Ascend have, of folders and of files.
 _NAMES: Final = (
     r"_ascend_(?:pt|ms)\b|PROF_\d{6}_\d{17}|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output|cluster_analysis_output"
     r"|trace_view|kernel_details|op_summary|ascend_(?:pytorch|mindspore)_profiler"
 )
-_OWN_NAME: Final = re.compile(_NAMES)
-#: The same as members of a zip or tar file, whose names stand in it unpacked.
-_MEMBERS: Final = re.compile(_NAMES.encode())
 _COMMANDS: Final = {".zip": "unzip", ".7z": "7z x", ".rar": "unrar x"}
 
 
 def archived(path: Path) -> bool:
     """Whether a file is an archive of an Ascend profile: by its name, else by the names of its members."""
-    if _PACKED.fullmatch(path.name):
-        return _OWN_NAME.search(path.name) is not None
-    if not _ARCHIVE.fullmatch(path.name):
+    name = path.name.lower()
+    if not name.endswith((*_ARCHIVES, *_PACKED)):
         return False
-    return _OWN_NAME.search(path.name) is not None or any(map(_MEMBERS.search, (first_bytes(path, _HEAD), _tail(path))))
+    if re.search(_NAMES, path.name):
+        return True
+    # names of members stand in zip and tar files as they are
+    members = re.compile(_NAMES.encode())
+    return not name.endswith(_PACKED) and any(map(members.search, (first_bytes(path, _HEAD), _tail(path))))
 
 
 def _tail(path: Path) -> bytes:
@@ -45,6 +48,6 @@ def _tail(path: Path) -> bytes:
 def unpack_command(path: Path) -> str:
     """A command that unpacks an archive."""
     name = shlex.quote(str(path))
-    if _PACKED.fullmatch(path.name) and path.suffix in (".gz", ".bz2", ".xz", ".zst"):
+    if path.name.lower().endswith(_PACKED) and path.suffix in (".gz", ".bz2", ".xz", ".zst"):
         return {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd"}[path.suffix] + f" -k {name}"
     return f"{_COMMANDS.get(path.suffix.lower(), 'tar -xf')} {name}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Final
 
@@ -15,23 +14,24 @@ DATABASE, ANALYSIS, CLUSTER = "ascend_pytorch_profiler.db", "analysis.db", "clus
 _HEAD: Final = 1 << 16
 #: Text of a packed timeline that is looked at: its end cannot be read alone.
 _PACKED_HEAD: Final = 1 << 21
-_JSON: Final = re.compile(r".*\.json(?:\.gz)?", re.IGNORECASE)
-_TABLE: Final = re.compile(r".*\.(?:csv|txt|tsv)(?:\.gz)?", re.IGNORECASE)
-_BEGINS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
-#: Process of the device; what else only exporters of CANN write.
-_HARDWARE: Final = re.compile(rb'"name"\s*:\s*"Ascend Hardware"')
-_MARKS: Final = re.compile(
-    rb'"name"\s*:\s*"(?:Ascend Hardware|CANN)"|"labels"\s*:\s*"NPU\b|"(?:torch_to_npu|async_npu|Physic Stream Id)"'
-    rb'|"[Tt]ask [Tt]ype"\s*:\s*"(?:AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_CPU)'
-)
+#: Endings of names that are looked into.
+_JSON: Final = (".json", ".json.gz")
+_TABLES: Final = (".csv", ".csv.gz", ".txt", ".tsv")
+_DATABASES: Final = (".db", ".sqlite", ".sqlite3")
+#: What only exporters of CANN write, as their two ways of writing JSON separate it; first the process of the device.
+_HARDWARE: Final = b'"Ascend Hardware"'
+_MARKS: Final = (
+    _HARDWARE, b'"torch_to_npu"', b'"async_npu"', b'"Physic Stream Id"', b'{"name": "CANN"', b'{"name":"CANN"',
+    b'"labels": "NPU', b'"labels":"NPU', b'"Task Type": "AI', b'"Task Type":"AI', b'"task type": "AI',
+)  # fmt: skip
 #: Operators whose times are texts: torch_npu and MindSpore, before any event of the device.
-_TEXT_TIMES: Final = re.compile(rb'"ts"\s*:\s*"\d{10,}(?:\.\d+)?"')
-_OPERATOR: Final = re.compile(rb'"cat"\s*:\s*"cpu_op"')
+_TEXT_TIMES: Final = (b'"ts": "1', b'"ts":"1')
+_OPERATOR: Final = (b'"cat": "cpu_op"', b'"cat":"cpu_op"')
 #: Members that PyTorch writes before the events.
-_PYTORCH: Final = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|traceName)"\s*:')
+_PYTORCH: Final = (b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"')
 _SQLITE: Final = b"SQLite format 3\x00"
 #: Tables by which a database is known, and its role.
-_TABLES: Final = (
+_OF_DATABASES: Final = (
     (DATABASE, {"COMPUTE_TASK_INFO", "CANN_API", "PYTORCH_API", "COMMUNICATION_OP"}),
     (ANALYSIS, {"StepTraceTime", "CommAnalyzerTime"}),
     (CLUSTER, {"ClusterStepTraceTime", "ClusterCommAnalyzerTime", "ClusterCommunicationTime"}),
@@ -44,38 +44,52 @@ _HEADS: Final = (
 )  # fmt: skip
 
 
+def may_be_own(name: str) -> bool:
+    """Whether a file of this name is looked into, in a folder that no name tells of."""
+    return name.lower().endswith((*_JSON, *_TABLES[:2], *_DATABASES))
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as a trace of any kind."""
+    return path.name.endswith(_JSON) and b'"ph"' in first_bytes(path, 1 << 12)
+
+
 def role_of_content(path: Path) -> str:
     """Name that the exporter would have given to a file, by its first (and last) bytes; empty if it is none of its.
 
     Raises:
         OSError: The file cannot be read.
     """
-    name = path.name
-    if _JSON.fullmatch(name):
+    name = path.name.lower()
+    if name.endswith(_JSON):
         return TIMELINE if _is_timeline(path) else ""
-    if _TABLE.fullmatch(name):
+    if name.endswith(_TABLES):
         return role_of_header(header_cells(first_bytes(path, _HEAD)))
     return role_of_database(path)
 
 
 def _is_timeline(path: Path) -> bool:
     head = first_bytes(path, _HEAD)
-    if not _BEGINS.match(head):
+    if not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"[", b"{")):
         return False
-    if _PYTORCH.search(head):
-        return _HARDWARE.search(head) is not None
+    if _has(head, _PYTORCH):
+        return _HARDWARE in head
     if _is_marked(head):
         return True
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return len(head) == _HEAD and _is_marked(first_bytes(path, _PACKED_HEAD))
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - _HEAD, 0))
-        return size > _HEAD and _MARKS.search(file.read(_HEAD)) is not None
+        return size > _HEAD and _has(file.read(_HEAD), _MARKS)
 
 
 def _is_marked(text: bytes) -> bool:
-    return _MARKS.search(text) is not None or bool(_TEXT_TIMES.search(text) and _OPERATOR.search(text))
+    return _has(text, _MARKS) or (_has(text, _TEXT_TIMES) and _has(text, _OPERATOR))
+
+
+def _has(text: bytes, any_of: tuple[bytes, ...]) -> bool:
+    return any(mark in text for mark in any_of)
 
 
 def role_of_header(cells: frozenset[str]) -> str:
@@ -92,7 +106,8 @@ def header_cells(head: bytes) -> frozenset[str]:
             head = head[2:].decode(encoding, "replace").encode()
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 2)
     line = lines[1] if lines[0].lower().startswith(b"sep=") and len(lines) > 1 else lines[0]
-    return frozenset(cell.strip().strip('"').strip() for cell in re.split("[,;\t]", line.decode("utf-8", "replace")))
+    cells = line.decode("utf-8", "replace").replace(";", ",").replace("\t", ",").split(",")
+    return frozenset(cell.strip().strip('"').strip() for cell in cells)
 
 
 def role_of_database(path: Path) -> str:
@@ -109,4 +124,4 @@ def role_of_database(path: Path) -> str:
             tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
     except sqlite3.Error:
         return ""
-    return next((role for role, known in _TABLES if known & tables), "")
+    return next((role for role, known in _OF_DATABASES if known & tables), "")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, Numbers, numbers
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .plain_csv import Rewriter, is_not_plain
+if TYPE_CHECKING:
+    from .plain_csv import Rewriter
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -44,6 +45,7 @@ _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
 _LONGEST_NAME: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
+_HAS_UNIT: Final = re.compile(r"\((?:us|ms|ns|%|[KMG]B(?:/s)?)\)$")
 #: Names of first columns of the exporters' tables.
 _FIRST_COLUMNS: Final = frozenset(
     ("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step")
@@ -141,13 +143,16 @@ class CsvTable(Struct, eq=False):
             UnreadableError: A file cannot be opened, or has no header.
         """
         columns: dict[str, None] = {}
-        plain = Rewriter(name)
+        plain: Rewriter | None = None
         kept = []
         for path in paths:
             try:
                 with path.open("rb") as file:
                     head = file.readline(LONGEST_ROW)
-                if is_not_plain(head):
+                if _is_not_plain(head):
+                    from .plain_csv import Rewriter  # few tables need it
+
+                    plain = plain or Rewriter(name)
                     path, head = plain.rewritten(path)
             except OSError as error:
                 raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
@@ -156,7 +161,10 @@ class CsvTable(Struct, eq=False):
                 raise UnreadableError(f"{name} has no header." if head else f"{name} is empty: it has no header.")
             columns |= dict.fromkeys(filter(None, found))
             kept.append(path)
-        return cls(kept, name, tuple(columns), problems=plain.problems, device=device, rewritten=plain.folder)
+        made = cls(kept, name, tuple(columns), device=device)
+        if plain is not None:
+            made.problems, made.rewritten = plain.problems, plain.folder
+        return made
 
     def __contains__(self, column: str) -> bool:
         return column in self.columns
@@ -255,6 +263,22 @@ class CsvTable(Struct, eq=False):
     def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
         """Reads columns as texts."""
         return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
+
+
+def _is_not_plain(line: bytes) -> bool:
+    """Whether a table that begins with this line is packed, in UTF-16, or not separated by commas."""
+    head = line[:4096]
+    return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or (
+        separator_of(head.decode("latin-1")) != ","
+    )  # fmt: skip
+
+
+def separator_of(line: str) -> str:
+    """The separator of a table's cells, by its first line."""
+    if line.lower().startswith("sep="):
+        return line[4:5]
+    counts = {each: line.count(each) for each in ",;\t"}
+    return max(counts, key=lambda each: counts[each])
 
 
 def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
@@ -548,7 +572,7 @@ class _Blocks:
             found = _header(data[low:high].removeprefix(_BOM))
             if found == list(names):
                 dropped.append(row)
-            elif len(found) > 2 and 2 * sum(each in names for each in found) > len(found):
+            elif sum(each in names or _HAS_UNIT.search(each) is not None for each in found) > 2:
                 keep[row:] = False
                 self._stopped = True
                 self._note(offset + low, "A second header with other columns", "What follows is left out.")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.sources.source import first_bytes, natural_order
+from tpuprof_tui.sources.source import natural_order
 
-from .archives import archived
-from .content import CLUSTER, role_of_content
+from .names import FILE, NamedFile, missing_slices, named_file, newest_export, role
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
@@ -26,15 +24,6 @@ _INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
 _DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler_(\d+)\.db")
 _PROF: Final = re.compile(r"PROF_.*")
 _DEVICE: Final = re.compile(r"device_(\d+)")
-#: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
-_FILE: Final = re.compile(
-    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
-    r"\.(?P<kind>csv|json|db)(?P<packed>\.gz)?"
-)
-_NUMBER: Final = re.compile(r"_(slice_)?([-\d]+)")
-#: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
-_TIME_DIGITS: Final = 14
-_PAUSE: Final = 600
 #: File names that only Ascend profiles have.
 _OWN: Final = frozenset(
     ("trace_view.json", "kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv",
@@ -64,8 +53,13 @@ _ANALYSED: Final = {
 _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
 _MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
-_PYTORCH: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz)?")
-_MAY_BE_OWN: Final = re.compile(r".*\.(?:json|csv)(?:\.gz)?|.*\.(?:db|sqlite3?)")
+#: Endings of names that PyTorch's profiler gives to its traces.
+_PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
+#: Ends of the names of files of other profiles.
+_OTHERS: Final = (*_PYTORCH, ".profile")
+
+
+Value = TypeVar("Value")
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -116,13 +110,39 @@ class WorkerFiles(Struct, frozen=True):
                        several=True)  # fmt: skip
 
 
+class Unexported(Struct, frozen=True):
+    """A recording that is not exported.
+
+    Attributes:
+        folder: Its folder.
+        command: The command that exports it.
+        is_there: Whether the raw output is in the folder.
+    """
+
+    folder: Path
+    command: str
+    is_there: bool = True
+
+    @property
+    def what(self) -> str:
+        """A sentence that begins behind the folder's name."""
+        if self.is_there:
+            return "holds raw output that is not exported yet."
+        return "holds no output: its analysis was not finished, or not all of it was copied."
+
+    @property
+    def advice(self) -> str:
+        """How to export it."""
+        return f"{'Export it' if self.is_there else 'Export it where its FRAMEWORK and PROF_* are'}: {self.command}"
+
+
 class Found(Struct, frozen=True):
     """Contents of a path.
 
     Attributes:
         workers: The workers.
         cluster: Files of msprof-analyze about all of them, by name.
-        raw: Recordings not yet exported: the folder, and the command that exports it.
+        raw: Recordings not yet exported.
         archives: Archives of such profiles.
         loose: Files that stand beside the folders of ranks.
         others: Traces of PyTorch beside them.
@@ -130,7 +150,7 @@ class Found(Struct, frozen=True):
 
     workers: tuple[WorkerFiles, ...] = ()
     cluster: Mapping[str, Path] = field(default_factory=dict)
-    raw: tuple[tuple[Path, str], ...] = ()
+    raw: tuple[Unexported, ...] = ()
     archives: tuple[Path, ...] = ()
     loose: tuple[Path, ...] = ()
     others: tuple[Path, ...] = ()
@@ -168,12 +188,6 @@ def is_own(name: str) -> bool:
     return role(name) in _OWN or name in _CLUSTER_FILES
 
 
-def role(name: str) -> str:
-    """Role of a file, by its name: ``op_summary_0_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
-    match = _FILE.fullmatch(name)
-    return f"{match['stem']}.{match['kind']}" if match else name
-
-
 def profile_path(path: Path) -> Path:
     """The folder of the profile that a file or folder belongs to; any other path itself."""
     if not os.path.isdir(path):
@@ -187,117 +201,72 @@ def profile_path(path: Path) -> Path:
     return path if _of_run(path).workers else _enclosing_profile(path) or path
 
 
-# -- names of files
-
-
-class NamedFile(Struct, frozen=True):
-    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
-
-    Attributes:
-        name: Its name.
-        role: Its kind with its extension.
-        part: What tells apart files of several devices or ranks: the device's number, or that of a copy in brackets.
-        rest: Its other numbers.
-        slice: Number of the slice; -1: it is not cut.
-        time: Digits of the time of its export; empty if it has none.
-    """
-
-    name: str
-    role: str
-    part: str = ""
-    rest: tuple[str, ...] = ()
-    slice: int = -1
-    time: str = ""
-
-    @property
-    def seconds(self) -> float:
-        """The time in seconds; 0 without one, or if it is no date."""
-        try:
-            return datetime.strptime(self.time[:_TIME_DIGITS], "%Y%m%d%H%M%S").timestamp() if self.time else 0
-        except (ValueError, OverflowError):
-            return 0
-
-
-def named_file(name: str) -> NamedFile | None:
-    """A file by its name; None if it is not named as the exporters' files are."""
-    match = _FILE.fullmatch(name)
-    if match is None:
-        return None
-    cut, time, numbers = -1, "", []
-    for is_slice, number in _NUMBER.findall(match["numbers"]):
-        if is_slice and number.isdecimal() and len(number) < 9:
-            cut = int(number)
-        elif len(number) >= _TIME_DIGITS and number.isdecimal():
-            time = number
-        else:
-            numbers.append(number)
-    # torch_npu names its database after the rank
-    part = numbers.pop(0) if numbers else ""
-    part += f"({match['copy']})" if match["copy"] else ""
-    return NamedFile(name, role(name), part, tuple(numbers), cut, time)
-
-
-def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
-    """The files of the newest export of one kind and device, slices in order.
-
-    Files belong to one export if they were written within a short while and none repeats another: an uncut file
-    repeats every slice. Where one does, the newer export begins behind the longest pause between the two.
-    """
-    export: list[NamedFile] = []
-    places: dict[tuple[tuple[str, ...], int], int] = {}
-    for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
-        if export and each.seconds - export[-1].seconds > _PAUSE:
-            export, places = [], {}
-        export.append(each)
-        keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
-        before = max((places.get(key, -1) for key in keys), default=-1)
-        if before >= 0:
-            begin = max(range(before + 1, len(export)),
-                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
-            export = export[begin:]
-            places = {}
-        for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
-            places[file.rest, file.slice] = place
-            places[file.rest, -2] = place  # of any slice
-    return sorted(export, key=lambda file: ([*map(natural_order, file.rest)], file.slice, natural_order(file.name)))
+# -- files of a folder
 
 
 class _Files(Struct, frozen=True):
-    """The files of a part of a folder: by role, and the slices that are missing."""
+    """The files of a part of a folder by role, the slices that are missing, and digits of the times of exports."""
 
-    by_role: dict[str, tuple[Path, ...]]
-    lacking: dict[str, tuple[int, ...]]
+    by_role: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+    lacking: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    times: dict[str, str] = field(default_factory=dict)
+
+    def without(self, keys: Collection[str]) -> _Files:
+        """The same without some roles."""
+
+        def rest(values: dict[str, Value]) -> dict[str, Value]:
+            return {key: value for key, value in values.items() if key not in keys}
+
+        return _Files(rest(self.by_role), rest(self.lacking), rest(self.times))
 
 
-def _files_by_part(folder: Path, names: Sequence[str]) -> dict[str, _Files]:
-    """The newest export of each kind of file, by part; a packed file beside the same unpacked one is left out."""
+def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) -> dict[str, _Files]:
+    """The newest export of each kind of file, by part; a packed file beside the same unpacked one is left out.
+
+    Args:
+        folder: The folder.
+        names: Names of its files.
+        copied: Whether the files were copied by hand: then ``kernel_details (1).csv`` is a part of its own.
+    """
     present = set(names)
     found: dict[str, dict[str, list[NamedFile]]] = {}
     for name in names:
         file = named_file(name)
         if file is not None and not (name.endswith(".gz") and name[: -len(".gz")] in present):
-            found.setdefault(file.part, {}).setdefault(file.role, []).append(file)
+            part = f"{file.part}({file.copy})" if copied and file.copy else file.part
+            found.setdefault(part, {}).setdefault(file.role, []).append(file)
     made = {}
     for part, by_role in sorted(found.items(), key=lambda each: natural_order(each[0])):
         exports = {key: newest_export(files) for key, files in sorted(by_role.items())}
-        lacking = {key: each for key, files in exports.items() if (each := _missing_slices(files))}
-        made[part] = _Files({key: tuple(folder / file.name for file in files) for key, files in exports.items()},
-                            lacking)  # fmt: skip
-    return made
+        made[part] = _Files(
+            {key: tuple(folder / file.name for file in files) for key, files in exports.items()},
+            {key: each for key, files in exports.items() if (each := missing_slices(files))},
+            {key: max(file.time for file in files) for key, files in exports.items()},
+        )
+    return _newest_form(made)
 
 
-def _missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
-    slices = {file.slice for file in files}
-    return tuple(number for number in range(min(max(slices), 1000)) if number not in slices) if -1 not in slices else ()
+def _newest_form(parts: dict[str, _Files]) -> dict[str, _Files]:
+    """Of exports with a file for each device and of those with one for all, the newer; of each kind."""
+    common = parts.get("", _Files())
+    latest: dict[str, str] = {}
+    for part, each in parts.items():
+        for key, time in each.times.items() if part else ():
+            latest[key] = max(time, latest.get(key, ""))
+    newer = {key for key, time in common.times.items() if key in latest and time > latest[key] > ""}
+    older = {key for key, time in common.times.items() if key in latest and "" < time < latest[key]}
+    made = {part: each.without(newer if part else older) for part, each in parts.items()}
+    return {part: each for part, each in made.items() if each.by_role}
 
 
 def _together(parts: Mapping[str, _Files]) -> _Files:
-    """The files of all parts as those of one worker: only of the first part that has a kind."""
+    """The files of all parts as those of one worker."""
     by_role: dict[str, tuple[Path, ...]] = {}
     lacking: dict[str, tuple[int, ...]] = {}
     for each in parts.values():
-        lacking |= {key: slices for key, slices in each.lacking.items() if key not in by_role}
-        by_role = {**each.by_role, **by_role}
+        lacking = {**each.lacking, **lacking}
+        for key, paths in each.by_role.items():
+            by_role[key] = (*by_role.get(key, ()), *paths)
     return _Files(dict(sorted(by_role.items())), lacking)
 
 
@@ -306,7 +275,7 @@ def _together(parts: Mapping[str, _Files]) -> _Files:
 
 def _in_output(path: Path) -> bool:
     """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
-    inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
+    inside = path.parent.name in (OUTPUT, MSPROF) and FILE.fullmatch(path.name) is not None
     return inside or (_is_info_file(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
@@ -328,12 +297,16 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
-    if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
+    if (old := _old_format_root(path.parent)) is not None and FILE.fullmatch(path.name) is not None:
         return _Search().of_folder(old, 0)
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
         return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+    # few commands need these
+    from .archives import archived
+    from .content import CLUSTER, role_of_content
+
     if archived(path):
         return Found(archives=(path,))
     known = role_of_content(path)
@@ -375,27 +348,35 @@ class _Search:
         own = [name for name in names if is_own(name) and name not in _CLUSTER_FILES]
         if not opened and not {role(name) for name in own} & _WORK:
             own = []
-        loose: list[WorkerFiles] = []
-        if own and not cluster:
-            loose = _loose_workers(path, names)
-        elif not own and not cluster and opened:
-            loose = [_of_content(path / name, known) for name, known in _known_by_content(path, names)]
-        raw = _unexported(path, folders)
+        loose = _loose_workers(path, names) if own and not cluster else []
+        if opened and not cluster:
+            loose = _with_content(loose, path, names)
+        raw = _unexported(path, names, folders)
         if raw is not None and not cluster and not loose:
             return Found(raw=(raw,))
         below = [self.of_folder(path / name, depth - 1, opened=depth > 1) for name in folders[: max(self._left, 0)]
                  ] if depth and raw is None else []  # fmt: skip
         workers = [worker for each in below for worker in each.workers]
+        # runs beside profiles of other kinds are a list to choose from
+        if depth > 1 and not any(worker.root.parent == path for worker in workers) and any(
+            not each and _holds_others(path / name) for name, each in zip(folders, below, strict=False)
+        ):  # fmt: skip
+            return Found()
         for each in below:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
         beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
-        archives = [path / name for name in names[:_MOST_ARCHIVES] if archived(path / name)] if opened else []
+        archives = _archives(path, names[:_MOST_ARCHIVES]) if opened else []
         archives += (file for each in below for file in each.archives)
-        others = tuple(path / name for name in names if _PYTORCH.fullmatch(name)) if workers else ()
+        others = tuple(path / name for name in names if name.endswith(_PYTORCH)) if workers else ()
         return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
                      (*beside, *(file for each in below for file in each.loose)),
                      (*others, *(file for each in below for file in each.others)))  # fmt: skip
+
+
+def _holds_others(folder: Path) -> bool:
+    """Whether files in a folder are named like those of profiles of another kind."""
+    return any(name.endswith(_OTHERS) for name in _listed(folder)[0])
 
 
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
@@ -437,16 +418,19 @@ def _info_files(folder: Path, part: str = "") -> tuple[Path, ...]:
 
 def _output_workers(output: Path, root: Path) -> list[WorkerFiles]:
     """The worker of ``ASCEND_PROFILER_OUTPUT``, which is of one rank; none if there are no files."""
-    parts = _files_by_part(output, _listed(output)[0])
+    names = _listed(output)[0]
+    parts = _files_by_part(output, names)
     if _are_several(parts):
         return _workers_of_parts(root, root.name, parts)
     files = _together(parts)
-    return [WorkerFiles(root, root.name, files.by_role, _info_files(root), lacking=files.lacking)] if parts else []
+    found = [WorkerFiles(root, root.name, files.by_role, _info_files(root), lacking=files.lacking)] if parts else []
+    return _with_content(found, output, names)
 
 
 def _loose_workers(path: Path, names: Sequence[str]) -> list[WorkerFiles]:
     """The workers of files that lie in a folder as they were copied."""
-    parts = _files_by_part(path, [name for name in names if name not in _CLUSTER_FILES and not _is_info_file(name)])
+    names = [name for name in names if name not in _CLUSTER_FILES and not _is_info_file(name)]
+    parts = _files_by_part(path, names, copied=True)
     if _are_several(parts):
         return _workers_of_parts(path, path.name, parts)
     files = _together(parts)
@@ -458,23 +442,24 @@ def _loose_workers(path: Path, names: Sequence[str]) -> list[WorkerFiles]:
 
 def _are_several(parts: Mapping[str, _Files]) -> bool:
     """Whether files are numbered as those of several devices or ranks are: two numbers, or two files of one kind."""
-    own = [{key for key in each.by_role if key in _OWN} for each in parts.values()]
-    numbered = [part for part, keys in zip(parts, own, strict=True) if part and keys]
-    kinds = [key for keys in own for key in keys]
+    own = {part: set(each.by_role) & _OWN for part, each in parts.items()}
+    kinds = [key for keys in own.values() for key in keys]
+    # a database is named after the rank, all other files after the device
+    numbered = [part for part, keys in own.items() if part and any(not key.endswith(".db") for key in keys)]
     return len(numbered) > 1 or len(set(kinds)) < len(kinds)
 
 
 def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> list[WorkerFiles]:
     """A worker for each number of files; files without one are of all of them, or one more of the same kinds."""
-    common = parts.get("", _Files({}, {}))
+    common = parts.get("", _Files())
     numbered = {part: each for part, each in parts.items() if part and set(each.by_role) & _OWN}
     kinds = {key for each in numbered.values() for key in each.by_role}
     workers = []
     if kinds & set(common.by_role) & _OWN:
         workers.append(WorkerFiles(root, name, common.by_role, _info_files(root), several=True, lacking=common.lacking))
-        common = _Files({}, {})
+        common = _Files()
     for part, each in numbered.items():
-        of_rank = all(key.endswith(".db") for key in each.by_role)  # torch_npu names them after the rank
+        of_rank = all(key.endswith(".db") for key in each.by_role)
         device = int(part) if part.isdecimal() and len(part) < 6 and not of_rank else -1
         label = f"{name}/device_{part}" if device >= 0 else f"{name}/rank_{part}" if of_rank else f"{name} {part}"
         shared = {key: paths for key, paths in common.by_role.items() if key not in each.by_role}
@@ -484,14 +469,36 @@ def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> lis
     return workers
 
 
+def _with_content(workers: list[WorkerFiles], folder: Path, names: Sequence[str]) -> list[WorkerFiles]:
+    """The workers of a folder, with its files that are known by content if no name tells of any work of a device."""
+    if any(set(worker.by_role) & _WORK for worker in workers):
+        return workers
+    found = _known_by_content(folder, names)
+    roles = {known: (folder / name,) for name, known in found}
+    if len(workers) == 1 and len(roles) == len(found):
+        (worker,) = workers
+        return [replace(worker, by_role={**worker.by_role, **roles}, renamed=frozenset(roles))]
+    return [*workers, *(_of_content(folder / name, known) for name, known in found)]
+
+
+def _archives(path: Path, names: Sequence[str]) -> list[Path]:
+    if all(name.endswith((".json", ".csv", ".log", ".py", ".txt")) for name in names):
+        return []
+    from .archives import archived
+
+    return [path / name for name in names if archived(path / name)]
+
+
 def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
     """Files of a folder that are Ascend's by content, with their roles."""
+    from .content import CLUSTER, is_trace, may_be_own, role_of_content
+
     found: list[tuple[str, str]] = []
     looked = of_pytorch = 0
-    for name in names:
-        if not _MAY_BE_OWN.fullmatch(name) or _is_info_file(name):
+    for name in filter(may_be_own, names):
+        if _is_info_file(name):
             continue
-        named = _PYTORCH.fullmatch(name) is not None
+        named = name.endswith(_PYTORCH)
         if not found and (looked >= _MOST_LOOKED_INTO or (named and of_pytorch >= _MOST_OF_PYTORCH)):
             continue
         looked, of_pytorch = looked + 1, of_pytorch + named
@@ -504,11 +511,7 @@ def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]
     # other traces beside them: the folder is not Ascend's alone
     own = {name for name, _ in found}
     others = (name for name in names if found and name not in own and not _is_info_file(name))
-    return [] if any(_PYTORCH.fullmatch(name) or _is_trace(path / name) for name in others) else found
-
-
-def _is_trace(path: Path) -> bool:
-    return path.name.endswith((".json", ".json.gz")) and b'"ph"' in first_bytes(path, 1 << 12)
+    return [] if any(name.endswith(_PYTORCH) or is_trace(path / name) for name in others) else found
 
 
 def _devices(folders: Sequence[str]) -> list[int]:
@@ -531,7 +534,7 @@ def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) ->
         return [WorkerFiles(path, path.name, by_role, info, devices[0] if devices else -1, lacking=files.lacking)]
     found = []
     for device in devices:
-        own = parts.get(str(device), _Files({}, {}))
+        own = parts.get(str(device), _Files())
         common = _together({part: each for part, each in parts.items() if part not in map(str, devices)})
         shared = {key: paths for key, paths in {**more, **common.by_role}.items() if key not in own.by_role}
         found.append(WorkerFiles(path, f"{path.name}/device_{device}", {**shared, **own.by_role}, info, device,
@@ -569,16 +572,19 @@ def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]
     return found
 
 
-def _unexported(path: Path, folders: Sequence[str]) -> tuple[Path, str] | None:
-    """A recording in this folder that is not exported yet, with the command that exports it; else None."""
+def _unexported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Unexported | None:
+    """A recording in this folder that is not exported yet; else None."""
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
     ):  # fmt: skip
-        return path, export_command(path)
+        return Unexported(path, export_command(path))
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
         command = f"msprof --export=on --output={shlex.quote(str(path))}"
-        return path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)"
+        return Unexported(path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)")
+    # what is left of a rank whose analysis wrote nothing
+    if _RANK.fullmatch(path.name) and (OUTPUT in folders or any(_INFO.fullmatch(name) for name in names)):
+        return Unexported(path, export_command(path), is_there=False)
     return None
 
 

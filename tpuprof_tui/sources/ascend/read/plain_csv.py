@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText
 
+from .csv_table import separator_of
+
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
@@ -22,22 +24,9 @@ _PIECE: Final = 1 << 20
 #: Most text of a packed table, in bytes.
 _MOST_TEXT: Final = 4 << 30
 _UTF_16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_SEPARATORS: Final = (";", "\t")
 #: Columns of numbers, and numbers with a decimal comma.
 _NUMERIC: Final = re.compile(r".*(\((us|ms|ns|s|%|[KMG]?B|[KMG]B/s)\)|_ratio|_rate|_cycles|Ratio|cycles)")
 _COMMA: Final = re.compile(r"([-+]?\d+),(\d+(?:[eE][-+]?\d+)?\s*)")
-
-
-def is_not_plain(line: bytes) -> bool:
-    """Whether a table that begins with this line must be rewritten."""
-    head = line[:4096]
-    return head[:2] in (GZIP, *_UTF_16) or b"\0" in head or _separator(head.decode("latin-1")) != ","
-
-
-def _separator(line: str) -> str:
-    if line.lower().startswith("sep="):
-        return line[4:5]
-    return max((",", *_SEPARATORS), key=lambda each: line.count(each) if each == "," else line.count(each) - 0.5)
 
 
 class Rewriter:
@@ -76,7 +65,7 @@ class Rewriter:
         head = source.read(_PIECE)
         encoding = _UTF_16.get(head[:2]) or ("utf-16-le" if head[1:2] == b"\0" else "utf-8")
         pieces = self._pieces(source, head)
-        separator = _separator(head[: 2 * 4096].decode(encoding, "replace").lstrip("\ufeff").partition("\n")[0])
+        separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").lstrip("\ufeff").partition("\n")[0])
         if encoding == "utf-8" and separator == ",":
             file.writelines(pieces)
             return
@@ -87,7 +76,7 @@ class Rewriter:
         try:
             for row in rows:
                 if not numeric:
-                    if len(row) < 2 and "".join(row).lower().startswith("sep="):
+                    if "".join(row).lower() in ("sep=", f"sep={separator}"):
                         continue
                     numeric = [_NUMERIC.match(name) is not None for name in row]
                 elif separator != ",":

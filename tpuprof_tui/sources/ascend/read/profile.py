@@ -41,7 +41,7 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
-from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
+from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
@@ -106,17 +106,22 @@ class AscendProfile(Profile, frozen=True, eq=False):
     analysed: Analysed = field(default_factory=Analysed)
 
 
-def open_profile(path: Path, progress: ProgressCallback | None = None) -> AscendProfile:
-    """Reads the profile at a path.
+def open_profile(path: Path, progress: ProgressCallback | None = None, recordings: str = "") -> AscendProfile:
+    """Reads the profile at a path; of several folders those that ``recordings`` names, if it is not empty.
 
     Raises:
+        UsageError: There is no such recording.
         UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
     found = found_at(path)
+    roots = list(dict.fromkeys(worker.root for worker in found.workers))
+    if recordings and len(roots) > 1:
+        names = set(chosen_names(recordings, [root.name for root in roots]))
+        found = replace(found, workers=tuple(worker for worker in found.workers if worker.root.name in names))
     if not found.workers and not found.cluster:
         if found.raw:
-            folder, command = found.raw[0]
-            raise UnreadableError(f"{folder} holds raw output that is not exported yet.", f"Export it: {command}")
+            raw = found.raw[0]
+            raise UnreadableError(f"{raw.folder} {raw.what}", raw.advice)
         if found.archives:
             archive = found.archives[0]
             raise UnreadableError(f"{archive} is an archive of an Ascend profile, which tpuprof does not unpack.",
@@ -139,9 +144,8 @@ def open_profile(path: Path, progress: ProgressCallback | None = None) -> Ascend
             if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
                 ranks.append(rank)
             problems += (each for each in rank.problems if each not in problems)
-    for folder, command in found.raw:
-        problems.append(Problem(Severity.WARNING, f"{folder.name} holds raw output that is not exported yet.",
-                                f"Export it: {command}"))  # fmt: skip
+    for raw in found.raw:
+        problems.append(Problem(Severity.WARNING, f"{raw.folder.name} {raw.what}", raw.advice))
     archived = f"Unpack: {unpack_command(found.archives[0])}" if found.archives else ""
     for files, severity, what, done in (
         (found.loose, Severity.NOTE, "beside folders of ranks, and of none of them", "Shown as one more NPU."),
@@ -338,16 +342,7 @@ class _ProfileBuilder:
             steps = self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
         else:
             steps = self._add_iterations(rank, top)
-        called = timeline.start.copy()
-        device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
-                                                SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
-                                                SliceClass.DERIVED))  # fmt: skip
-        called[device] = INT_MISSING
-        flows = timeline.flows
-        links = flows.of(ASYNC_NPU)
-        links = links[flows.to_row[links] >= 0]
-        called[flows.to_row[links]] = flows.from_time[links]
-        step = _step_at(*steps, called)
+        step = _step_at(*steps, _called(timeline) if len(marks) else timeline.start)
         columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
@@ -652,6 +647,20 @@ def step_numbers(labels: Sequence[str]) -> I64:
     """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
     numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
     return np.array(numbers if len(set(numbers)) == len(labels) else list(range(len(labels))), np.int64)
+
+
+def _called(timeline: Timeline) -> I64:
+    """When each slice was called, ns: of tasks of the device by their operator; missing if unknown."""
+    called: I64 = timeline.start.copy()
+    device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
+                                            SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
+                                            SliceClass.DERIVED))  # fmt: skip
+    called[device] = INT_MISSING
+    flows = timeline.flows
+    links = flows.of(ASYNC_NPU)
+    links = links[flows.to_row[links] >= 0]
+    called[flows.to_row[links]] = flows.from_time[links]
+    return called
 
 
 def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:

@@ -116,6 +116,11 @@ class Run:
     def _computed(self, coverage: Coverage, recorded: Sequence[RecordedStep]) -> list[Step]:
         timeline = self.timeline
         marks = timeline.steps if timeline is not None else _NO
+        if not len(marks) and self.rank.iterations is not None:
+            labels, starts, ends = self.rank.iterations[1:]
+            each = zip(labels, step_numbers(labels).tolist(), starts.tolist(), ends.tolist(), strict=True)
+            return [Step(label, number, low, high, self._times(coverage, low, high, None))
+                    for label, number, low, high in each]  # fmt: skip
         if timeline is None or not len(marks):
             label = recorded[0][0] if len(recorded) == 1 else "all"
             return [Step(label, _number(label), None, None, self._times(coverage, None, None, None))]

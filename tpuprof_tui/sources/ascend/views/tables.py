@@ -97,8 +97,10 @@ class ViewSelection(Struct, frozen=True, dict=True):
             inside = np.zeros(len(start), np.bool_)
             for low, high in zip(timeline.start[marks].tolist(), timeline.end[marks].tolist(), strict=True):
                 inside |= (start >= low) & (start < high)
-            # without marks there is one step, which contains everything
-            found &= inside if len(timeline.steps) else bool(self.steps)
+            for each in self.steps if self.run.rank.iterations is not None and not len(timeline.steps) else ():
+                inside |= each.contains(start)
+            # without marks and iterations there is one step, which contains everything
+            found &= inside if len(timeline.steps) or self.run.rank.iterations is not None else bool(self.steps)
         return found
 
     def _in_window(self, start: I64) -> Mask:

@@ -39,6 +39,8 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
     everything = slice(0, count)
     if lane.kind not in _ENGINES or not count or not profile.timed or "command_id" not in lane:
         return everything
+    if count > _EDGE and not _may_have_edges(lane, count):
+        return everything
     order = lane["order"]
     stream = everything if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
     head, tail, system = _edges(profile, lane, stream, count)
@@ -51,6 +53,18 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
     else:
         left = np.arange(head, count - tail)
     return np.sort(left if isinstance(stream, slice) else stream[left])
+
+
+def _may_have_edges(lane: Lane, count: int) -> bool:
+    """Whether the ids of the first or the last three commands restart behind or before a pair, if in stream order."""
+    head, tail = (
+        lane.take("command_id", slice(0, 3)).tolist(),
+        lane.take("command_id", slice(count - 3, count)).tolist(),
+    )
+    first, last = lane.take("order", slice(0, 3)).tolist(), lane.take("order", slice(count - 3, count)).tolist()
+    in_order = first == [0, 1, 2] and last == [count - 3, count - 2, count - 1]
+    opens, closes = head[1] == head[0] + 1 and head[2] <= head[1], tail[2] == tail[1] + 1 and tail[1] <= tail[0]
+    return opens or closes or not in_order
 
 
 def _has_port_records(profile: Profile) -> bool:

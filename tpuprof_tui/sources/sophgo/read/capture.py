@@ -281,7 +281,7 @@ class _Builder(Struct):
 
     def _report_nothing(self) -> None:
         """Report that a capture has no instruction although its files are not empty."""
-        size = sum(len(part.data) for part in (*self.cores, *self.ports))
+        size = sum(len(core.data) for core in self.cores) + sum(len(port.data) for port in self.ports)
         records = sum(core.records for core in self.cores) + sum(len(port.stream) for port in self.ports)
         what = f"The files have {size:,} bytes"
         if records:

@@ -179,8 +179,9 @@ def flow_ends_of(
     distinct, inverse = np.unique(pid.astype(np.int64) << 32 | tid, return_inverse=True)
     lane = np.array([lanes.get(pair, -1) for pair in distinct.tolist()], np.int64)[inverse]
     time = exact_ns(b"".join(times)) - zero_ns
-    columns = (starts, of_device, flow_id.astype(np.int64), number, lane, time)
-    return FlowEnds(*(each[lane >= 0] for each in columns))
+    known = lane >= 0
+    return FlowEnds(starts[known], of_device[known], flow_id[known].astype(np.int64), number[known], lane[known],
+                    time[known])  # fmt: skip
 
 
 def _unsorted(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

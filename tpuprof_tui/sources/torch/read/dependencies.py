@@ -3,8 +3,8 @@
 *Launches*, also of CUDA graph replays, join calls and device work by correlation id. *Stream events*: a stream that
 waits for an event goes on when the work submitted to the other stream before the event was recorded is done. *Graphs*:
 newer files join the nodes of a CUDA graph by flows from one that ends to one that starts after it.
-*Synchronising calls* end with the last work submitted to their stream, or device, before. *Collectives*: the k-th ones
-of the ranks of a run belong together, and none goes on before the last of them begins.
+*Synchronising calls* end with the last work submitted to their stream, or device, before. *Collectives*: of those of
+the ranks of a run that belong together none goes on before the last of them begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 
 from .categories import Kind
-from .clocks import collectives
+from .collectives import matched
 from .trace import Trace
 from .values import I64, to_int64
 
@@ -167,24 +167,26 @@ class _Submissions:
 
 def _collective_waits(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
-    runs: dict[tuple[int, tuple[str, int]], list[int]] = {}
+    runs: dict[tuple[int, int], list[int]] = {}
     for index, worker in enumerate(workers):
         if worker.rank is not None and worker.world_size is not None:
-            runs.setdefault((worker.world_size, worker.identity.session), []).append(index)
+            runs.setdefault((worker.world_size, worker.session), []).append(index)
     for indices in runs.values():
-        found = [collectives(workers[index].trace) for index in indices]
-        ranks = {workers[index].rank for index in indices}
-        if len(ranks) < len(indices) or any(each[1] != found[0][1] for each in found):
+        if len({workers[index].rank for index in indices}) < len(indices):
             continue
-        rows = np.stack([rows for rows, _ in found])
+        rows = matched([workers[index].trace for index in indices])
+        absent = rows < 0
         start, end = (
-            np.stack([column[own] + workers[index].shift_ns for index, own in zip(indices, rows, strict=True)
+            np.stack([column[own] + workers[index].shift_ns if len(column) else own
+                      for index, own in zip(indices, rows, strict=True)
                       for column in (getattr(workers[index].trace, key),)])
             for key in ("start", "end")
         )  # fmt: skip
+        start[absent] = INT_MISSING
         late = start.argmax(axis=0)
         for last, late_worker in enumerate(indices):
             for other, waiting_worker in enumerate(indices):
-                waiting = np.flatnonzero((late == last) & (start[other] < start[last]) & (start[last] < end[other]))
+                waits = (late == last) & ~absent[other] & (start[other] < start[last]) & (start[last] < end[other])
+                waiting = np.flatnonzero(waits)
                 if len(waiting):
                     yield late_worker, rows[last][waiting], waiting_worker, rows[other][waiting]

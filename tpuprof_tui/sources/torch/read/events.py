@@ -39,9 +39,10 @@ class MemoryArgs(msgspec.Struct, gc=False, rename={
 class WorkArgs(msgspec.Struct, gc=False, rename={
     "external": "External id", "external_old": "external id", "registers": "registers per thread",
     "shared_memory": "shared memory", "blocks": "blocks per SM", "occupancy": "est. achieved occupancy %",
-    "collective": "Collective name",
+    "collective": "Collective name", "comms": "Comms Id", "sequence": "Seq", "group": "Process Group Name",
+    "ranks": "Process Group Ranks",
 }):  # fmt: skip
-    """Arguments of complete events: correlation ids, and properties of device work."""
+    """Arguments of complete events: correlation ids, properties of device work, and what identifies a collective."""
 
     external: Any = INT_MISSING
     external_old: Any = INT_MISSING
@@ -56,6 +57,10 @@ class WorkArgs(msgspec.Struct, gc=False, rename={
     occupancy: Any = np.nan
     bytes: Any = INT_MISSING
     collective: Any = None
+    comms: Any = None
+    sequence: Any = None
+    group: Any = None
+    ranks: msgspec.Raw = NOTHING
 
 
 # -- events, by phase

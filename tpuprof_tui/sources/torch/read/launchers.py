@@ -78,6 +78,20 @@ class Launchers:
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
 
     @cached_property
+    def step_times(self) -> I64:
+        """Time, ns, by which each device work belongs to a step: when its call starts; missing without a call.
+
+        Collectives without a call, as those of RCCL, belong to a step by their own start.
+        """
+        trace = self._trace
+        call = trace.call
+        found = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
+        if (alone := call < 0).any():
+            alone &= self.communicates
+            found[alone] = trace.start[trace.work_rows[alone]]
+        return found
+
+    @cached_property
     def launches(self) -> tuple[I64, Mask]:
         """Rows of the calls that started work on a device, and the mask of those whose work was not recorded.
 

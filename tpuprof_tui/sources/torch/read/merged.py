@@ -20,6 +20,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .believable import believable
 from .categories import DEVICE_WORK, Kind
+from .steps import STEP
 from .trace import CounterSeries, Memory, Trace, numeric_sort_key
 from .values import I64
 
@@ -31,6 +32,8 @@ _PROCESS: Final = re.compile(
 )
 _NAMED: Final = re.compile(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _EVENT: Final = re.compile(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
+_OPEN: Final = "Open the files that were merged."
+_MARKS: Final = (Kind.OPERATOR, Kind.ANNOTATION)
 _MOST_RANKS: Final = 4096
 #: Most processes without a label whose ids are compared.
 _MOST_PROCESSES: Final = 256
@@ -74,10 +77,24 @@ class _Separation:
 
     @property
     def is_merged(self) -> bool:
-        return bool(self._labels) or len(self._hosts) > 1
+        return bool(self._labels) or len(self._hosts) > 1 or self._is_doubled()
+
+    def _is_doubled(self) -> bool:
+        """Whether one process has steps, and ids of operators, twice: those of several ranks with equal process ids."""
+        trace = self._trace
+        marks = np.flatnonzero(np.isin(trace.kind, _MARKS) & trace.named(lambda name: name.startswith(STEP)))
+        names = trace.name[marks]
+        if len(np.unique(names)) == len(names):
+            return False
+        ids = trace.external[(trace.kind == Kind.OPERATOR) & (trace.external != INT_MISSING)]
+        _, counts = np.unique(ids, return_counts=True)
+        return 2 * int((counts > 1).sum()) > len(counts)
 
     def ranks(self) -> tuple[Trace, ...]:
         trace, labels = self._trace, self._labels
+        if not labels and len(self._hosts) < 2:
+            raise UnreadableError(f"{trace.path} holds the merged traces of several processes that have the same "
+                                  "process id, and nothing tells whose an event is.", _OPEN)  # fmt: skip
         if not labels or not self._ranked.keys() <= labels.keys():
             labels = self._labels_by_ids()
         order = sorted(set(labels.values()), key=_natural)
@@ -142,7 +159,7 @@ class _Separation:
                 names = ", ".join(hosts[:4]) + (", ..." if len(hosts) > 4 else "")
                 raise UnreadableError(
                     f"{trace.path} holds the merged traces of several processes ({names}), and nothing tells whose the "
-                    f"events of process {pid} are.", "Open the files that were merged.",
+                    f"events of process {pid} are.", _OPEN,
                 )  # fmt: skip
             labels[pid] = labels[launched[0]]
         return labels
@@ -188,7 +205,7 @@ class _Separation:
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, part=label,
+            problems=(), arguments=trace.arguments, told=trace.told, part=label,
         )  # fmt: skip
 
 

@@ -62,6 +62,7 @@ class TraceWorker(Struct, frozen=True):
         identity: Whose recording it is.
         world_size: Number of ranks in its run; None if unknown.
         group: Id of its group.
+        session: Number of its session; those of one session share a clock.
         shift_ns: Offset from its times to those of the profile.
         lane_rows: Rows of the events of each lane, by index of the lane in the profile.
     """
@@ -70,6 +71,7 @@ class TraceWorker(Struct, frozen=True):
     identity: Identity
     world_size: int | None
     group: int
+    session: int
     shift_ns: int
     lane_rows: dict[int, I64 | slice]
 
@@ -257,7 +259,7 @@ class _Run:
         self._arrays.release_pages()
         world = distributed_info(trace).get("world_size")
         world_size = world if type(world) is int else None
-        return TraceWorker(trace, identity, world_size, top, shift, lane_rows)
+        return TraceWorker(trace, identity, world_size, top, place.session, shift, lane_rows)
 
     def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
@@ -392,8 +394,7 @@ class _Columns:
         times = trace.start[rows].copy()
         index = np.searchsorted(trace.work_rows, rows)
         work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        call = trace.call[index[work]]
-        times[work] = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
+        times[work] = trace.launchers.step_times[index[work]]
         return self._step_of(times)
 
     def _activities(self, rows: I64) -> npt.NDArray[np.int8]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
@@ -41,12 +42,14 @@ from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .categories import KINDS, Kind
+from .collectives import RECORD, collective_identity
+from .launchers import COLLECTIVE
 from .merged import is_merged
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
 from .text_stream import ZstdText, fitting_share, refusal, text_of, too_large
-from .trace import CounterSeries, Memory, Trace, numeric_sort_key
+from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
 from .values import I32, I64, Codes, floats, printable, raw_codes, rows_to_int64, text_codes, to_int64
 
 #: Most counter series that are kept.
@@ -59,7 +62,9 @@ _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArg
 _MOST_VALUE: Final = 1e300
 _NO_ARGS: Final = ev.WorkArgs()
 #: Fields that only device work has.
-_WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:]
+_WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:-4]
+#: Names of host events whose arguments may identify a collective.
+_TELLING: Final = re.compile(rf"{RECORD}$|{COLLECTIVE.pattern}")
 _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memory")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events converted to columns at a time: below this numpy's call overhead dominates.
@@ -179,12 +184,15 @@ class _Reader:
         self._text_read = 0
         self._names, self._keys, self._texts = Codes(), Codes(), Codes()
         self._kinds = np.zeros(0, np.int8)
+        self._identities = Codes()
+        #: By code of a name: whether its events may identify a collective.
+        self._tells, self._any_tell = np.zeros(0, np.bool_), False
         #: Values not yet converted to columns.
         self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
         #: Number of the first complete event of these.
         self._first = 0
         self._events, self._work = GrowingColumns(), GrowingColumns()
-        self._memory = GrowingColumns()
+        self._memory, self._told = GrowingColumns(), GrowingColumns()
         #: Processes that flows begin in.
         self._flow_processes: set[str] = set()
         self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
@@ -245,18 +253,19 @@ class _Reader:
             return None
         return SectionEvents(
             state_of(self._raw.fileno()), self.count, self._firsts, self._offsets, list(self._names),
-            list(self._keys), list(self._texts), self._events.columns(), self._work.columns(), self._memory.columns(),
-            self._series, self._further_series, self._process_names, self._thread_names, self._flow_processes,
-            self._defects, chunks.metadata, chunks.tallies, chunks.truncated, chunks.list_end,
-            section.begin + self._text_read,
+            list(self._keys), list(self._texts), list(self._identities), self._told.columns(),
+            self._events.columns(), self._work.columns(), self._memory.columns(), self._series, self._further_series,
+            self._process_names, self._thread_names, self._flow_processes, self._defects, chunks.metadata,
+            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._text_read,
         )  # fmt: skip
 
     def _join(self, found: SectionEvents) -> None:
         """Appends the events of the section that follows."""
-        names, keys, texts = (
+        names, keys, texts, identities = (
             np.array([*map(codes.__getitem__, values), -1], np.int32)
-            for codes, values in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts))
-        )
+            for codes, values in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts),
+                                  (self._identities, found.identities))
+        )  # fmt: skip
         chunk_count = len(self._firsts)
         self._firsts += [self.count + number for number in found.first]
         self._offsets += found.offset
@@ -267,6 +276,8 @@ class _Reader:
         if work:
             coded = {key: texts[work[key]] for key in _CODED}
             self._work.add(**{**work, "file_order": work["file_order"] + self.count, **coded})
+        if found.told:
+            self._told.add(file_order=found.told["file_order"] + self.count, code=identities[found.told["code"]])
         if memory:
             self._memory.add(**{**memory, "key": keys[memory["key"]]})
         for series, (times, values) in found.series.items():
@@ -344,7 +355,9 @@ class _Reader:
         arguments = [each or _NO_ARGS for each in args]
         waiting = self._waiting
         waiting["key"].append(key)
-        waiting["name"].append(np.fromiter(map(self._names.__getitem__, names), np.int32, len(names)))
+        name = np.fromiter(map(self._names.__getitem__, names), np.int32, len(names))
+        waiting["name"].append(name)
+        self._add_ids(first, np.flatnonzero(self._tells[name] if self._know_telling() else name < 0), arguments)
         waiting["start"].append(text_of_times(starts))
         waiting["length"].append(text_of_times(lengths))
         # convert values while they are in the CPU cache
@@ -358,8 +371,11 @@ class _Reader:
         if not rows:
             return
         work: dict[str, Sequence[Any]] = dict(
-            zip(_WORK, list(zip(*[ev.as_tuple(arguments[row]) for row in rows], strict=True))[3:], strict=True)
+            zip(_WORK, list(zip(*[ev.as_tuple(arguments[row]) for row in rows], strict=True))[3:-4], strict=True)
         )
+        if work["collective"].count(None) < len(rows):
+            told = [row for row, each in zip(rows, work["collective"], strict=True) if each is not None]
+            self._add_ids(first, told, arguments)
         for column, else_of in (("device", pids), ("stream", tids)):
             work[column] = [else_of[row] if each is None else each
                             for row, each in zip(rows, work[column], strict=True)]  # fmt: skip
@@ -367,6 +383,21 @@ class _Reader:
             work[column] = raw_codes(self._texts, work[column])
         for column, values in {"file_order": [first + row for row in rows], **work}.items():
             waiting[column] += values
+
+    def _know_telling(self) -> bool:
+        """Finds out about new names whether their events may identify a collective; whether any do."""
+        if len(self._names) > len(self._tells):
+            new = [_TELLING.match(str(name)) is not None for name in islice(self._names, len(self._tells), None)]
+            self._tells = np.concatenate([self._tells, np.array(new, np.bool_)])
+            self._any_tell |= any(new)
+        return self._any_tell
+
+    def _add_ids(self, first: int, rows: Iterable[int], arguments: Sequence[ev.WorkArgs]) -> None:
+        """Keeps what identifies the collectives of some events, of these the first is number ``first`` of the file."""
+        for row in rows:
+            if (identity := collective_identity(arguments[row])) is not None:
+                self._waiting["told_order"].append(first + row)
+                self._waiting["told"].append(self._identities[identity])
 
     def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
         """Codes of the combinations of category, process and thread."""
@@ -433,6 +464,9 @@ class _Reader:
         first, self._first = self._first, self.count
         if waiting["memory"]:
             self._memory.add(time=exact_ns(b"".join(waiting["memory"])))
+        if waiting["told"]:
+            self._told.add(file_order=np.array(waiting["told_order"], np.int64),
+                           code=np.array(waiting["told"], np.int32))  # fmt: skip
         kept = self._convert_complete(first, waiting) if waiting["key"] else None
         file_order = np.array(waiting["file_order"], np.int64)
         columns: dict[str, npt.NDArray[Any]] = {
@@ -540,7 +574,7 @@ class _Reader:
             texts=tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
                         for text in self._texts),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
-            work_rows=work_rows, work=work,
+            work_rows=work_rows, work=work, told=self._collectives_told(),
             flow_processes=frozenset(self._flow_processes),
             counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
             problems=problems, arguments=arguments,
@@ -549,6 +583,13 @@ class _Reader:
     def _near(self, times: I64) -> I64:
         """Those of some times of the file that can be of the recording, as far as that is known yet."""
         return times if self._recording is None else times[self._recording.near(times)]
+
+    def _collectives_told(self) -> ToldCollectives | None:
+        if "file_order" not in self._told:
+            return None
+        order, code = self._told.take("file_order"), self._told.take("code", np.int32)
+        by_order = np.argsort(order, kind="stable")
+        return ToldCollectives(order[by_order], code[by_order], tuple(self._identities))
 
     def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
         columns = {key: self._memory.take(key) for key in _MEMORY}

@@ -16,7 +16,8 @@ class SectionEvents(Struct, frozen=True, eq=False):
     Attributes:
         state: Size and modification time of the file.
         first, offset: Number of the first complete event of each chunk of text, and its offset.
-        names, keys, texts: Values by code.
+        names, keys, texts, identities: Values by code.
+        told: What identifies collectives: numbers of events, and codes in ``identities``.
         list_end, text_end: Offsets of the end of the list and of the text.
     """
 
@@ -27,6 +28,8 @@ class SectionEvents(Struct, frozen=True, eq=False):
     names: list[Any]
     keys: list[Any]
     texts: list[Any]
+    identities: list[str]
+    told: dict[str, npt.NDArray[Any]]
     events: dict[str, npt.NDArray[Any]]
     work: dict[str, npt.NDArray[Any]]
     memory: dict[str, npt.NDArray[Any]]

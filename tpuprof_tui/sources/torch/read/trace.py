@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,12 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
-from .launchers import Launchers
+from .launchers import LAUNCHING, Launchers
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
+
+#: Names of calls that start no work on a device.
+_LAUNCHES_NOTHING: Final = re.compile(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -58,6 +62,20 @@ class CounterSeries(Struct, frozen=True, eq=False):
     title: str
     time: I64
     value: F64
+
+
+class ToldCollectives(Struct, frozen=True, eq=False):
+    """What identifies the collectives of events, the same on all ranks that take part in one.
+
+    Attributes:
+        file_order: Numbers of the events among the complete events of the file, ascending.
+        code: Codes into ``identities``.
+        identities: Texts.
+    """
+
+    file_order: I64
+    code: I32
+    identities: tuple[str, ...]
 
 
 class Aside(Struct, frozen=True, eq=False):
@@ -112,6 +130,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         problems: Defects of the file.
         arguments: Reads arguments of single events, by ``file_order``.
         aside: Events that are set aside; None: none.
+        told: What identifies its collectives; None: nothing does.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
     """
@@ -142,6 +161,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     problems: tuple[Problem, ...]
     arguments: Arguments
     aside: Aside | None = None
+    told: ToldCollectives | None = None
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
 
@@ -155,12 +175,21 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def call(self) -> I64:
-        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file."""
-        return self.calls_of(self.correlation[self.work_rows])
+        """Row of the call that launched each device work (``work_rows``); -1 if it is not in the file.
 
-    def calls_of(self, wanted: I64) -> I64:
-        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none."""
-        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING))
+        Work without an id has 0 in files of ROCm, as other calls have: only those that surely launch count as its own.
+        """
+        wanted = self.correlation[self.work_rows]
+        found = self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match))
+        return np.where((wanted == 0) & ~self.named(LAUNCHING.match)[found], -1, found) if len(self) else found
+
+    def calls_of(self, wanted: I64, among: npt.NDArray[np.bool_] | None = None) -> I64:
+        """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none.
+
+        ``among``: mask of the events that are looked at; None: all.
+        """
+        calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING)
+                               & (True if among is None else among))  # fmt: skip
         order = np.argsort(self.correlation[calls], kind="stable")
         ids = self.correlation[calls[order]]
         if bool((ids[1:] == ids[:-1]).any()):
@@ -288,6 +317,13 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
             if len(of_thread):
                 found[here] = find(of_thread, ends.time[here])
         return found
+
+    def identities_at(self, rows: I64) -> list[str]:
+        """What identifies the collectives of events in some rows; empty if nothing does."""
+        if self.told is None:
+            return [""] * len(rows)
+        codes = lookup(self.told.file_order, self.file_order[rows].astype(np.int64), self.told.code.astype(np.int64))
+        return [self.told.identities[code] if code >= 0 else "" for code in codes.tolist()]
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the events whose name passes a test, which is called once for each distinct name."""

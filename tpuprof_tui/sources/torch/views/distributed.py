@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
+from ..read.collectives import RECORD, identities_of, numbered
 from ..read.deferred import OperatorArgs
 from ..read.values import lookup, printable
 from .kernels import compact
@@ -27,7 +29,6 @@ from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
 
 I64 = npt.NDArray[np.int64]
-_RECORD: Final = "record_param_comms"
 #: Larger sums are not known.
 _MOST_BYTES: Final = (1 << 63) - 1
 #: What newer files tell of collectives.
@@ -49,6 +50,7 @@ class Collectives(Struct, frozen=True, eq=False):
         of: Index of the collective of each interval.
         kernels: Rows of their kernels.
         kernel_of: Index of the collective of each kernel.
+        identities: What identifies each collective among those of all ranks; empty if nothing does.
     """
 
     run: Run
@@ -59,6 +61,7 @@ class Collectives(Struct, frozen=True, eq=False):
     of: I64
     kernels: I64
     kernel_of: I64
+    identities: list[str]
 
 
 class Told(Struct, frozen=True, eq=False):
@@ -139,22 +142,71 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
 
 
 def _transfer_starts(found: list[Collectives]) -> tuple[dict[str, I64], list[Missing]]:
-    """For each worker the start of transfer of each interval; and a message for workers that cannot be compared.
+    """For each worker the start of transfer of each interval; and messages for what cannot be compared.
 
-    Transfer is the shortest duration over the workers, ending with the interval; the rest is waiting.
+    Transfer is the shortest duration over the workers, ending with the interval; the rest is waiting. ``INT_MISSING``:
+    not known, as for a collective that one of several workers recorded alone.
     """
     starts: dict[str, I64] = {}
     missing: list[Missing] = []
     for group in _comparable(found):
-        # equal names and interval counts: then the k-th collectives of all workers belong together
-        if len({(each.names, tuple(np.bincount(each.of, minlength=len(each.rows)).tolist())) for each in group}) > 1:
-            names = ", ".join(each.run.worker.key for each in group)
+        codes = _codes(group)
+        names = ", ".join(each.run.worker.key for each in group)
+        if codes is None:
             missing.append(Missing(f"The collectives of {names} are not the same in the same order: their transfer "
                                    "time is not known.", "recordings of the same steps"))  # fmt: skip
             continue
-        shortest = np.min([each.end - each.start for each in group], axis=0)
-        starts |= {each.run.worker.key: each.end - shortest for each in group}
+        begins = _begins(group, codes)
+        starts |= {each.run.worker.key: begin for each, begin in zip(group, begins, strict=True)}
+        alone = sum(len(np.unique(each.of[begin == INT_MISSING])) for each, begin in zip(group, begins, strict=True))
+        if alone:
+            missing.append(Missing(f"{alone:,} collectives of {names} were recorded by one of them, or in part: they "
+                                   "are in no transfer time.", "recordings of the same steps"))  # fmt: skip
     return starts, missing
+
+
+def _codes(group: list[Collectives]) -> list[I64] | None:
+    """A number for each collective of each worker, equal for those that belong together; None if that is not known.
+
+    By what identifies them; those without by their order, if all workers have the same with as many intervals.
+    """
+    identities = [numbered(each.identities) for each in group]
+    unknown = [
+        [(name, count) for (text, _), name, count in zip(
+            own, each.names, np.bincount(each.of, minlength=len(each.rows)).tolist(), strict=True) if not text]
+        for own, each in zip(identities, group, strict=True)
+    ]  # fmt: skip
+    in_order = all(each == unknown[0] for each in unknown)
+    if not in_order and not all(any(text for text, _ in own) for own in identities):
+        return None
+    codes: dict[tuple[str, int], int] = {}
+    apart = sum(map(len, identities))
+    found = []
+    for place, own in enumerate(identities):
+        keys = [key if key[0] or in_order else ("", apart * (place + 1) + key[1]) for key in own]
+        found.append(np.array([codes.setdefault(key, len(codes)) for key in keys], np.int64))
+    return found
+
+
+def _begins(group: list[Collectives], codes: list[I64]) -> list[I64]:
+    """Start of transfer of each interval of each worker, given the numbers of their collectives."""
+    count = max((int(own.max(initial=-1)) for own in codes), default=-1) + 1
+    intervals = [np.bincount(each.of, minlength=len(each.rows)) for each in group]
+    most, least = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
+    workers = np.zeros(count, np.int64)
+    for own, counts in zip(codes, intervals, strict=True):
+        most[own], least[own] = np.maximum(most[own], counts), np.minimum(least[own], counts)
+        workers[own] += 1
+    known = (most == least) & ((workers > 1) | (len(group) == 1))
+    first = np.concatenate([[0], np.cumsum(most)])
+    shortest = np.full(int(first[-1]), np.iinfo(np.int64).max)
+    places = []
+    for own, each, counts in zip(codes, group, intervals, strict=True):
+        turn = np.arange(len(each.of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places.append(first[own[each.of]] + turn)
+        np.minimum.at(shortest, places[-1], each.end - each.start)
+    return [np.where(known[own[each.of]], each.end - shortest[place], INT_MISSING)
+            for own, each, place in zip(codes, group, places, strict=True)]  # fmt: skip
 
 
 def collectives_of(run: Run) -> Collectives:
@@ -175,8 +227,16 @@ def collectives_of(run: Run) -> Collectives:
     of = np.concatenate([np.arange(len(rows)), owner[known]])
     order = np.lexsort((end, start, of))
     names = tuple(trace.names[code] for code in trace.name[rows].tolist())
-    return Collectives(run, rows, names, start[order], end[order], of[order], trace.work_rows[kernels[known]],
-                       owner[known])  # fmt: skip
+    own_kernels = trace.work_rows[kernels[known]]
+    identities = identities_of(trace, rows)
+    if trace.told is not None:
+        records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(RECORD.__eq__))
+        inside = lookup(rows[ordered], run.launchers.enclosing(np.sort(rows), records), ordered)
+        telling, told_by = np.concatenate([own_kernels, records]), np.concatenate([owner[known], inside])
+        for index, text in zip(told_by.tolist(), identities_of(trace, telling), strict=True):
+            if index >= 0:
+                identities[index] = identities[index] or text
+    return Collectives(run, rows, names, start[order], end[order], of[order], own_kernels, owner[known], identities)
 
 
 def _comparable(found: list[Collectives]) -> list[list[Collectives]]:
@@ -241,7 +301,7 @@ def _transfer(found: Collectives, begins: I64) -> list[tuple[Any, ...]]:
     for step in counted:
         # host_start is ascending
         near = slice(*np.searchsorted(host_start, (steps.start[step], steps.end[step] + 1)).tolist())
-        inside = host_end[near] <= steps.end[step]
+        inside = (host_end[near] <= steps.end[step]) & (begins[near] != INT_MISSING)
         end = found.end[near][inside]
         transferred = Intervals.union(begins[near][inside], end).total
         total = Intervals.union(found.start[near][inside], end).total
@@ -260,9 +320,13 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
         calls, intervals = int(which.sum()), which[found.of]
         total = Intervals.union(found.start[intervals], found.end[intervals]).total
         size = int(sizes[which].sum())
-        transferred = None if begins is None else Intervals.union(begins[intervals], found.end[intervals]).total
+        transferred, compared = None, 0
+        if begins is not None:
+            intervals &= begins != INT_MISSING
+            compared = len(np.unique(found.of[intervals]))
+            transferred = Intervals.union(begins[intervals], found.end[intervals]).total if compared else None
         rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, transferred,
-                     None if transferred is None else transferred / calls, *_told_of(told, which)))  # fmt: skip
+                     None if transferred is None else transferred / compared, *_told_of(told, which)))  # fmt: skip
     return sorted(rows, key=lambda row: (-row[5], row[1]))
 
 
@@ -314,7 +378,7 @@ def _telling(found: Collectives) -> tuple[I64, I64]:
     event = np.full(len(rows), -1, np.int64)
     with_arguments = trace.work["collective"][np.searchsorted(trace.work_rows, found.kernels)]
     event[found.kernel_of[with_arguments][::-1]] = found.kernels[with_arguments][::-1]
-    records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(_RECORD.__eq__))
+    records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(RECORD.__eq__))
     around = run.launchers.enclosing(records, rows)
     # of collectives within one another, the outer one is what was recorded
     recorded, first = np.unique(around, return_index=True)

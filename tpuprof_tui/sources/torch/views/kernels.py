@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 
+from ..read.captures import Replayed
+from ..read.values import printable
 from .rules import ELIGIBLE, tensor_core_use, uses_tensor_cores
 from .run import Run, ViewSelection
 from .tables import Grouped, of_streams, per_step, time_table
 
+#: Characters of joined texts.
+_MOST_TEXT: Final = 1000
 _NAME: Final = Column("name", "Name", narrows="name")
 _TIMES: Final = (
     Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
@@ -60,6 +65,7 @@ def kernels(selection: ViewSelection) -> Answer:
     ], ("name",))]  # fmt: skip
     launcher = run.launchers.of_work[chosen]
     operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)
+    found = selection.replayed
     launch = Grouped(name, operator, *(_merged_codes(trace.texts, work[key][chosen]) for key in ("grid", "block")),
                      *(work[key][chosen] for key in ("registers", "shared_memory")))  # fmt: skip
     keys = launch.keys.T.tolist() if launch.count else [[] for _ in range(6)]
@@ -73,10 +79,47 @@ def kernels(selection: ViewSelection) -> Answer:
             (6, 7, 8, 9), texts, strict=True)),
         (use, [_use(run, each) for each in names]), (cores, [uses_tensor_cores(each) for each in names]),
         (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
+        *_captured_columns(found, chosen, launch),
         *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
     ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
     tables.append(_copies(selection))
-    return Answer(facts, tuple(tables), notes=(*selection.replay_notes, *selection.overlap_notes))
+    if found is not None:
+        tables.insert(2, _captured(found, chosen, length))
+    return Answer(facts, tuple(tables), notes=(*selection.replay_notes, *selection.overlap_notes),
+                  missing=tuple(map(Missing, found.lacking if found is not None else ())))  # fmt: skip
+
+
+#: What captures of graphs tell of replayed kernels: key, title.
+_CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
+                    ("captured_module", "Its module"))  # fmt: skip
+
+
+def _captured(found: Replayed, chosen: np.ndarray, length: np.ndarray) -> Table:
+    """Kernels of replayed graphs by the operator, shapes and module that their capture tells."""
+    which = np.flatnonzero(found.matched[chosen])
+    columns = [each[chosen[which]] for each in (found.operator, found.shape, found.module)]
+    group = Grouped(*columns)
+    keys = group.keys.T.tolist() if group.count else [[], [], []]
+    texts = [[None if code < 0 else compact(found.texts[code]) for code in column] for column in keys]
+    return time_table("captured", "Replayed kernels by what their capture tells", [
+        *((Column(key, title, spare=spare), values) for (key, title), spare, values in
+          zip(_CAPTURED, (0, 3, 4), texts, strict=True)),
+        *zip(_TIMES, _times(group, length[which]), strict=True),
+    ], [key for key, _ in _CAPTURED])  # fmt: skip
+
+
+def _captured_columns(
+    found: Replayed | None, chosen: np.ndarray, launch: Grouped
+) -> Iterator[tuple[Column, list[str | None]]]:  # fmt: skip
+    """The same as columns of the table of launches: texts, several joined; None where nothing is told."""
+    codes = (found.operator, found.shape, found.module) if found is not None else ()
+    for (key, title), column in zip(_CAPTURED, codes, strict=False):
+        assert found is not None
+        texts: list[list[str]] = [[] for _ in range(launch.count)]
+        pairs = np.stack([launch.index, column[chosen].astype(np.int64)], axis=1)
+        for row, code in np.unique(pairs[pairs[:, 1] >= 0], axis=0).tolist():
+            texts[row].append(compact(found.texts[code]))
+        yield (Column(key, title, spare=11), [printable("; ".join(sorted(each)), _MOST_TEXT) or None for each in texts])
 
 
 def _use(run: Run, name: str) -> str:

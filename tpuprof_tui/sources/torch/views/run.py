@@ -23,6 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtr
 from tpuprof_tui.views.query import Query
 
 from ..read.believable import is_fragmentary
+from ..read.captures import Replayed, capture_files, replayed_of
 from ..read.categories import Kind
 from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
@@ -145,6 +146,11 @@ class Run:
         return np.flatnonzero(
             self.launchers.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION))
         )
+
+    @cached_property
+    def replayed(self) -> Replayed | None:
+        """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
+        return replayed_of(self.trace, capture_files(self.trace.path, self.worker.rank))
 
     # -- selections
 
@@ -429,7 +435,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
             return np.ones(len(trace), np.bool_), 1
         counted = steps.counted & self.steps
         times = trace.start.copy()
-        times[trace.work_rows] = np.where(run.call >= 0, trace.start[run.call], INT_MISSING)
+        times[trace.work_rows] = run.launchers.step_times
         inside = step_at(steps.host_start[counted], steps.host_end[counted], times) != INT_MISSING
         return np.asarray(inside), int(counted.sum())
 
@@ -441,11 +447,22 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     @property
     def replay_notes(self) -> tuple[str, ...]:
         """A note if selected work was launched by replayed graphs, whose operators are not recorded; else empty."""
-        run, trace = self.run, self.run.trace
+        run, trace, captured = self.run, self.run.trace, self.replayed
+        if captured is not None and captured.matched.any():
+            matched, every = int((captured.matched & self.work).sum()), int((captured.replayed & self.work).sum())
+            how = " by the number of calls alone" if captured.by_count else ""
+            return (f"Of {every:,} events of replayed graphs {matched:,} were found in {len(captured.files)} trace"
+                    f"{'s' if len(captured.files) > 1 else ''} of captures{how}: their operators, shapes and modules "
+                    "stand in columns of the view kernels alone.",)  # fmt: skip
         rows = np.flatnonzero(self.work & (run.call >= 0))
         rows = rows[trace.named(_REPLAY.search)[run.call[rows]]]
         launcher = run.launchers.of_work[rows]
         return (_OF_GRAPHS,) if (~run.launchers.operators[launcher] | (launcher < 0)).any() else ()
+
+    @property
+    def replayed(self) -> Replayed | None:
+        """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
+        return self.run.replayed
 
     @property
     def overlap_notes(self) -> tuple[str, ...]:

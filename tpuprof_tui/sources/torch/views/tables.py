@@ -127,7 +127,7 @@ def time_table(
     order = [column.key for column, _ in columns]
     indices = [order.index(each) for each in (main, *keys)]
     rows = sorted(zip(*(values for _, values in columns), strict=True),
-                  key=lambda row: (-row[indices[0]], *(row[index] for index in indices[1:])))  # fmt: skip
+                  key=lambda row: (-row[indices[0]], *(row[index] or "" for index in indices[1:])))  # fmt: skip
     return Table.of_rows(key, title, [column for column, _ in columns], rows)
 
 

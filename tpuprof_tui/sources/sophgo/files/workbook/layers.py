@@ -272,7 +272,7 @@ class LayerMap:
         known = (lane.take("role", rows) == Role.WORK) & (lane.take("name", rows) >= 0)
         if "dependency" in lane:
             known |= ~is_missing(lane.take("dependency", rows))
-        return ~by_node & known
+        return np.asarray(~by_node & known)
 
     def sources(self, lane: Lane) -> dict[str, Source]:
         """Columns of the layer's number and name."""

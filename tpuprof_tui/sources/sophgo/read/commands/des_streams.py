@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from ..arrays import I32, I64, Bools
+from ..arrays import I16, I32, I64
 from ..problems import Report
 
 
@@ -23,15 +23,13 @@ class ModelStream(Struct, frozen=True, eq=False):
         offsets: First byte of each command in the file, int64.
         lengths: Size of each command in bytes, int32.
         only_ends: Whether the stream is empty or contains only an end command.
-        system: Mask of the system commands.
-        copying: Mask of the commands that, as far as it is known, can move data from bus to bus.
+        ops: Operation index of each command; -1 for one that cannot be decoded.
     """
 
     offsets: I64
     lengths: I32
     only_ends: bool
-    system: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
-    copying: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    ops: I16 = field(default_factory=lambda: np.zeros(0, np.int16))
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -44,9 +44,7 @@ NO_FORMAT = 15
 UNKNOWN_MEMORY = 7
 #: Number of memory codes that fit into the two bits of a node.
 NODE_MEMORIES = 4
-_L2M, _LMEM = 1, 2
-#: Leading commands of a compiled model's stream whose memories are decoded to tell copies from them.
-FIRST_COMMANDS = 16
+_L2M = 1
 #: Most commands whose bytes are cached for the next field.
 _MOST_LINES = 1 << 16
 #: Block type of a compiled model's command streams, by engine.
@@ -164,16 +162,10 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
         known = by_content.get(content)
         if known is None:
             stream = walk(chip, engine, payload)
-            system = np.asarray(stream.ops == command_table(chip, engine).end.operation)
-            only_ends = not len(stream) or (stream.ended and len(stream) == 1 and bool(system[0]))
+            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
             lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
-            copying = ~system
-            if engine != "TIU":
-                head = slice(0, FIRST_COMMANDS)
-                places = addresses_of_many(chip, engine, payload, stream.offsets[head], stream.ops[head])
-                local = np.logical_or.reduce([memories_of(chip, each) == _LMEM for each in places])
-                copying[head] &= ~local | (stream.ops[head] < 0)
-            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends, system, copying)
+            only_ends = bool(ends) or not len(stream)
+            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends, stream.ops)
         result.append(replace(known, offsets=known.offsets + offset))
     return result
 

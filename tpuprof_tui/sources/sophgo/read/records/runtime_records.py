@@ -8,17 +8,17 @@ their own; the others, like the profiler's own records, are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..arrays import I64, Bools
 from ..commands.command_table import Commands
-from ..commands.des_streams import ModelStream
-from ..commands.lane_registers import FIRST_COMMANDS
+from ..commands.registers import addresses_of_many, memories_of
 from ..core_data import CoreData, EngineData, HostCopies
 from .monitor import RecordStream
 from .preamble import opens
@@ -31,8 +31,25 @@ _BESIDE_NS = 5_000
 _RELEASE_NS = 500
 #: Most sections that are looked into.
 _MOST_SUSPECTS = 10_000
+#: Leading commands of a stream whose memories are decoded to tell copies from them; code of local memory.
+_FIRST, _LOCAL = 16, 2
 #: What a section contains.
 _OTHER, _PAIR, _COPY = 0, 1, 2
+
+
+class _Launch(Struct, frozen=True, eq=False):
+    """What the commands of a stream can do.
+
+    Attributes:
+        system: Mask of the system commands.
+        copying: Mask of those that, as far as it is known, can move data from bus to bus.
+    """
+
+    system: Bools
+    copying: Bools
+
+    def __len__(self) -> int:
+        return len(self.system)
 
 
 class _Sections(Struct):
@@ -67,13 +84,14 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
     """
     if not (chip.preamble and result.bmodel):
         return
-    found = _core_sections(result, chip)
-    empty = not any(len(stream) for streams in result.streams.values() for stream in streams)
-    if empty and not all((sections.kind != _OTHER).all() for sections in found.values()):
+    if all(_is_complete(engine) for engine in result.engines.values()):
+        return
+    launches = {name: _launches(result, chip, name) for name in result.engines}
+    found = _core_sections(result, chip, launches)
+    if not any(launches.values()) and not all((sections.kind != _OTHER).all() for sections in found.values()):
         return  # nothing tells the model's records
     for name, sections in found.items():
-        engine = result.engines[name]
-        streams = [stream for stream in result.streams[name] if len(stream)]
+        engine, streams = result.engines[name], launches[name]
         if engine.commands is None:
             _leave_out(engine, sections, _foreign(sections, [], name))
         elif engine.static_count == len(engine.commands):
@@ -81,6 +99,34 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
         elif not _moves_by_nodes(engine.commands, engine.static_count, chip.system_types[family_of(name)]):
             copies = sections.kind == _COPY
             _leave_out(engine, sections, copies & ~_possible(sections, copies, streams, kinds_known=True))
+
+
+def _is_complete(engine: EngineData) -> bool:
+    """Whether the records of an engine are those of its commands, one to one, or it has neither."""
+    ids = engine.stream.id[engine.keep]
+    return not len(ids) if engine.commands is None else np.array_equal(ids, engine.commands.id)
+
+
+def _launches(result: CoreData, chip: Chip, name: str) -> list[_Launch]:
+    """The model's streams for an engine, without empty ones."""
+    known: dict[int, _Launch] = {}  # streams that are equal byte by byte share their operations
+    end = command_table(chip, name).end.operation
+    found = []
+    for stream in result.streams.get(name, ()):
+        if not len(stream):
+            continue
+        launch = known.get(id(stream.ops))
+        if launch is None:
+            system = np.asarray(stream.ops == end)
+            copying = ~system
+            if name != "TIU":
+                first = stream.ops[:_FIRST]
+                places = addresses_of_many(chip, name, result.data, stream.offsets[:_FIRST], first)
+                local = np.logical_or.reduce([memories_of(chip, each) == _LOCAL for each in places])
+                copying[:_FIRST] &= ~local | (first < 0)
+            launch = known[id(stream.ops)] = _Launch(system, copying)
+        found.append(launch)
+    return found
 
 
 def note_unmarked(result: CoreData, chip: Chip) -> None:
@@ -92,10 +138,10 @@ def note_unmarked(result: CoreData, chip: Chip) -> None:
     pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
     tiu = sections["TIU"]
     start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
-    beside = (
-        np.logical_or.reduce([_beside(start, end, *spans, _RELEASE_NS) for spans in pairs]) if pairs else np.zeros(1)
-    )
-    first = tiu.begin[_is_pair(tiu) & beside.astype(np.bool_)]
+    beside = np.zeros(len(tiu.begin), np.bool_)
+    for spans in pairs:
+        beside |= _beside(start, end, *spans, _RELEASE_NS)
+    first = tiu.begin[_is_pair(tiu) & beside]
     marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
     engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
 
@@ -111,7 +157,12 @@ def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
     """The same for sections none of whose records has a command, after records are bound."""
     if not (chip.preamble and result.bmodel) or result.nodes is None:
         return
-    for name, sections in _core_sections(result, chip).items():
+    if not any(
+        (engine.bound < 0)[engine.keep].any() for engine in result.engines.values() if engine.commands is not None
+    ):
+        return
+    launches = {name: _launches(result, chip, name) for name in result.engines}
+    for name, sections in _core_sections(result, chip, launches).items():
         engine = result.engines[name]
         if engine.commands is None:
             continue
@@ -147,7 +198,7 @@ def _moves_by_nodes(commands: Commands, static_count: int, system_type: int) -> 
     return bool((by_nodes & (commands.type_code != system_type)).any())
 
 
-def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
+def _core_sections(result: CoreData, chip: Chip, launches: Mapping[str, Sequence[_Launch]]) -> dict[str, _Sections]:
     """Sections of the records of each engine that are not the profiler's own."""
     found: dict[str, _Sections] = {}
     pairs: list[tuple[I64, I64]] = []
@@ -155,7 +206,7 @@ def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
         engine = result.engines.get(name)
         if engine is None:
             continue
-        whole = _sections(engine.stream, chip, pairs, result.streams.get(name, ()))
+        whole = _sections(engine.stream, chip, pairs, launches[name])
         if name != "TIU":
             pairs.append(whole.spans(whole.kind == _PAIR))
         rows = np.arange(len(engine.stream))[engine.keep]
@@ -169,7 +220,7 @@ def _core_sections(result: CoreData, chip: Chip) -> dict[str, _Sections]:
 
 
 def _sections(
-    stream: RecordStream, chip: Chip, pairs: Sequence[tuple[I64, I64]], streams: Sequence[ModelStream]
+    stream: RecordStream, chip: Chip, pairs: Sequence[tuple[I64, I64]], streams: Sequence[_Launch]
 ) -> _Sections:
     """Sections of a whole stream.
 
@@ -231,20 +282,20 @@ def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]])
     return np.where(result, _PAIR, _OTHER)
 
 
-def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Sequence[ModelStream]) -> I64:
+def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Sequence[_Launch]) -> I64:
     """Rows at which the model's records begin within a section.
 
     Where a launch lost its first records, its ids continue those of the runtime's records before it. Only their kinds
     tell them apart: none of the streams has such commands at its beginning.
     """
-    heads = {(len(each), each.system[:FIRST_COMMANDS].tobytes(), each.copying[:FIRST_COMMANDS].tobytes()): each
-             for each in streams if len(each)}.values()  # fmt: skip
+    heads = {(len(each), each.system[:_FIRST].tobytes(), each.copying[:_FIRST].tobytes()): each
+             for each in {id(each): each for each in streams}.values()}.values()  # fmt: skip
     end = np.append(begin[1:], len(stream))
     suspects = np.flatnonzero((of_runtime[begin] != _OTHER) & (end - begin > 1) & (stream.id[begin] <= 1))
     suspects = suspects[:_MOST_SUSPECTS] if heads else suspects[:0]
     found: list[int] = []
     for first, last in zip(begin[suspects].tolist(), end[suspects].tolist(), strict=True):
-        kinds = of_runtime[first : min(first + FIRST_COMMANDS, last)]
+        kinds = of_runtime[first : min(first + _FIRST, last)]
         run = int(np.argmax(kinds != kinds[0])) or len(kinds)
         if run == last - first:
             continue
@@ -269,14 +320,14 @@ def _beside(start: I64, end: I64, others_start: I64, others_end: I64, distance: 
     return result
 
 
-def _foreign(sections: _Sections, streams: Sequence[ModelStream], name: str) -> Bools:
+def _foreign(sections: _Sections, streams: Sequence[_Launch], name: str) -> Bools:
     """Mask of the sections that belong to none of the model's streams.
 
     A pair or copies that cannot be the records of any stream are foreign. Of those that could be, only as many are as
     there are more sections than streams: preferably every other one of a row, as a pair is before each launch.
     """
     runtime = sections.kind != _OTHER
-    foreign = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
+    foreign: Bools = runtime & sections.sure & ~_possible(sections, runtime, streams, kinds_known=name != "TIU")
     left = np.flatnonzero(~foreign)
     doubtful = runtime[left]
     surplus = len(left) - len(streams)
@@ -289,11 +340,11 @@ def _foreign(sections: _Sections, streams: Sequence[ModelStream], name: str) -> 
     return foreign
 
 
-def _possible(sections: _Sections, which: Bools, streams: Sequence[ModelStream], *, kinds_known: bool) -> Bools:
+def _possible(sections: _Sections, which: Bools, streams: Sequence[_Launch], *, kinds_known: bool) -> Bools:
     """Mask of the sections among ``which`` that can be the records of a stream, half of which may be lost."""
     result = np.zeros(len(which), np.bool_)
-    by_length: dict[int, dict[bytes, ModelStream]] = {}
-    for stream in streams:
+    by_length: dict[int, dict[bytes, _Launch]] = {}
+    for stream in {id(each): each for each in streams}.values():
         by_length.setdefault(len(stream), {})[stream.copying.tobytes() + stream.system.tobytes()] = stream
     sizes = np.array(sorted(by_length), np.int64)
     first, last = sections.stream.id[sections.begin], sections.stream.id[sections.end - 1]
@@ -320,8 +371,12 @@ def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools) -> None:
         return
     copies = foreign & (sections.kind == _COPY)
     if copies.any():
+        rows = sections.rows(copies)
         inward = np.repeat(_inward(sections, foreign, copies), (sections.end - sections.begin)[copies])
-        engine.copies = HostCopies(sections.rows(copies), inward)
+        if engine.copies is not None:
+            rows, inward = np.append(engine.copies.rows, rows), np.append(engine.copies.inward, inward)
+        order = np.argsort(rows, kind="stable")
+        engine.copies = HostCopies(rows[order], inward[order])
     kept = np.zeros(len(engine.stream), np.bool_)
     kept[engine.keep] = True
     kept[sections.rows(foreign)] = False
@@ -343,4 +398,5 @@ def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
     following, preceding = (others[np.clip(each, 0, max(len(others) - 1, 0))] if len(others) else rows
                             for each in (after, after - 1))  # fmt: skip
     nearer = start[following] - end[rows] < start[rows] - end[preceding]
-    return np.asarray(behind & (~before | nearer))
+    result: Bools = behind & (~before | nearer)
+    return result

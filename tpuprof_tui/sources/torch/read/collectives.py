@@ -1,0 +1,103 @@
+"""Which collectives of several ranks are one: by what identifies them in the files, else by their order.
+
+Newer files state an id that is the same on all ranks (``Comms Id``), or the number of the collective within its process
+group (``Seq``); ids of several kernels, or of several calls of one collective, count in order of start. Without any the
+k-th collectives belong together, if all ranks have the same in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .categories import Kind
+from .events import WorkArgs
+from .launchers import COLLECTIVE, COMMUNICATION
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+I64 = npt.NDArray[np.int64]
+#: Name of the operator that records a collective and its arguments.
+RECORD: Final = "record_param_comms"
+
+
+def collective_identity(args: WorkArgs) -> str | None:
+    """What identifies a collective among those of all ranks, from the arguments of an event; None if nothing does."""
+    if isinstance(args.comms, (int, str)) and str(args.comms).strip() not in ("", "0"):
+        return f"id {args.comms}"
+    number = str(args.sequence)
+    if args.group is None or not number.isdecimal():
+        return None
+    # lists of ranks may be long
+    ranks = hashlib.blake2b(b"".join(bytes(args.ranks).split()), digest_size=8).hexdigest()
+    return f"{args.group} {ranks} {number}"
+
+
+def identities_of(trace: Trace, rows: I64) -> list[str]:
+    """What identifies the collectives of events: told by itself, its launcher or the record around it; else empty."""
+    if trace.told is None:
+        return [""] * len(rows)
+    candidates = [rows]
+    place = np.searchsorted(trace.work_rows, rows)
+    of_work = (place < len(trace.work_rows)) & (trace.work_rows[np.minimum(place, len(trace.work_rows) - 1)] == rows
+                                                if len(trace.work_rows) else False)  # fmt: skip
+    launcher = np.full(len(rows), -1, np.int64)
+    launcher[of_work] = trace.launchers.of_work[place[of_work]]
+    candidates.append(launcher)
+    records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(RECORD.__eq__))
+    around = np.full(len(rows), -1, np.int64)
+    host = np.where(of_work, launcher, rows)
+    around[host >= 0] = trace.launchers.enclosing(records, host[host >= 0])
+    candidates.append(around)
+    found = [""] * len(rows)
+    for each in reversed(candidates):
+        known = np.flatnonzero(each >= 0)
+        for index, text in zip(known.tolist(), trace.identities_at(each[known]), strict=True):
+            found[index] = text or found[index]
+    return found
+
+
+def numbered(identities: Sequence[str]) -> list[tuple[str, int]]:
+    """Identities with the number of each among the equal ones before it: one collective may have several events."""
+    seen: Counter[str] = Counter()
+    found = []
+    for text in identities:
+        found.append((text, seen[text]))
+        seen[text] += 1
+    return found
+
+
+def collectives(trace: Trace) -> tuple[I64, list[str]]:
+    """Rows and names of communication kernels, by start; if there are none, of the host's communication events."""
+    for kinds, pattern in (((Kind.KERNEL,), COMMUNICATION), ((Kind.OPERATOR, Kind.ANNOTATION), COLLECTIVE)):
+        rows = np.flatnonzero(np.isin(trace.kind, kinds) & trace.named(pattern.match))
+        if len(rows):
+            rows = rows[np.argsort(trace.start[rows], kind="stable")]
+            return rows, [trace.names[code] for code in trace.name[rows].tolist()]
+    return np.zeros(0, np.int64), []
+
+
+def matched(traces: Sequence[Trace]) -> I64:
+    """The collectives of ranks that belong together: rows in each trace (first axis); -1: not recorded there.
+
+    Empty if they cannot be told: without ids, if the ranks do not have the same in the same order.
+    """
+    found = [collectives(trace) for trace in traces]
+    keys = [identities_of(trace, rows) for trace, (rows, _) in zip(traces, found, strict=True)]
+    if not all(map(any, keys)):
+        same = all(names == found[0][1] for _, names in found)
+        return np.stack([rows for rows, _ in found]) if same else np.zeros((len(traces), 0), np.int64)
+    columns: dict[tuple[str, int], int] = {}
+    of_trace = [[columns.setdefault(key, len(columns)) if key[0] else -1 for key in numbered(each)] for each in keys]
+    table = np.full((len(traces), len(columns) + 1), -1, np.int64)
+    for place, ((rows, _), own) in enumerate(zip(found, of_trace, strict=True)):
+        table[place, own] = rows
+    # the last column is of those without an id
+    table = table[:, :-1]
+    return table[:, (table >= 0).sum(axis=0) > 1]

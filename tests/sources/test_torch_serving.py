@@ -18,6 +18,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
+from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
@@ -743,3 +744,17 @@ def test_the_list_of_a_folder_marks_ranks_of_names(tmp_path):
     assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1 ~"] * 2
     by_stage(tmp_path, stated=True)
     assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1"] * 2
+
+
+def test_a_comparison_pairs_sessions_by_rank_and_stage(tmp_path, capsys):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one, two = by_stage(tmp_path / "one"), by_stage(tmp_path / "two")
+    (two / "17-TP-0-EXTEND.trace.json").unlink()
+    both = Compared(*(Query(Session.build(open_profile(path))) for path in (one, two)))
+    assert [(mine.key, theirs.key if theirs else None) for mine, theirs in both.pairs] == [
+        ("Rank 0 DECODE", "Rank 0 DECODE"), ("Rank 1 EXTEND", "Rank 1 EXTEND"), ("Rank 1 DECODE", "Rank 1 DECODE"),
+        ("Rank 0 EXTEND", None),
+    ]  # fmt: skip
+    assert main(["report", str(one), "steps", "--json"]) == 0
+    assert [each["stage"] for each in json.loads(capsys.readouterr().out)["workers"]] == ["EXTEND", "DECODE"] * 2

@@ -753,7 +753,8 @@ def test_a_comparison_pairs_sessions_by_rank_and_stage(tmp_path, capsys):
     (two / "17-TP-0-EXTEND.trace.json").unlink()
     both = Compared(*(Query(Session.build(open_profile(path))) for path in (one, two)))
     assert [(mine.key, theirs.key if theirs else None) for mine, theirs in both.pairs] == [
-        *((f"Rank {key} ~", f"Rank {key} ~") for key in ("0 DECODE", "1 EXTEND", "1 DECODE")), ("Rank 0 EXTEND ~", None),
+        *((f"Rank {key} ~", f"Rank {key} ~") for key in ("0 DECODE", "1 EXTEND", "1 DECODE")),
+        ("Rank 0 EXTEND ~", None),
     ]  # fmt: skip
     assert main(["report", str(one), "steps", "--json"]) == 0
     assert [each["stage"] for each in json.loads(capsys.readouterr().out)["workers"]] == ["EXTEND", "DECODE"] * 2
@@ -777,11 +778,9 @@ def test_the_folder_of_a_rank_names_it(tmp_path):
 def test_guessed_ranks_are_marked_in_texts_and_found_without_the_mark(tmp_path, capsys):
     for rank in (0, 1):
         written(tmp_path / f"w_rank{rank}.json", step(4, 0, 100, 100 + rank))
-    for words in (
-        ["summary"],
-        ["report", "steps"],
-        ["report", "steps", "--rank", "1"],
-        ["report", "--group", "rank 1"],
-    ):
+    for words in (["summary"], ["report", "steps"]):
         assert main([words[0], str(tmp_path), *words[1:]]) == 0
-        assert "Rank 1 ~" in capsys.readouterr().out, words
+        assert "Rank 1 ~" in capsys.readouterr().out
+    for words in (["--rank", "1"], ["--group", "rank 1"], ["--group", "Rank 1 ~"]):
+        assert main(["report", str(tmp_path), "kernels", "--json", *words]) == 0
+        assert list(json.loads(capsys.readouterr().out)["views"]["kernels"]["workers"]) == ["Rank 1 ~"]

@@ -71,7 +71,7 @@ _CHANGES: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["measured", "measured_cores", "measured_announced"])
+@pytest.mark.parametrize("kind", ["measured", "measured_cores", "measured_announced", "measured_dynamic"])
 @pytest.mark.parametrize("changes", _CHANGES, ids=str)
 def test_the_model_s_instructions_are_shown_and_no_others(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     path, truth = _written(kind, tmp_path, **changes)

@@ -502,7 +502,7 @@ def _archives(path: Path, names: Sequence[str]) -> list[Path]:
 def _known_by_content(path: Path, names: Sequence[str], most: int) -> list[tuple[str, str]]:
     """Files of a folder that are Ascend's by content, with their roles; if none of ``most`` is, no other is either.
 
-    None if there are other traces: such a folder is not Ascend's alone.
+    Empty if there are other traces: such a folder is not Ascend's alone.
     """
     from .content import CLUSTER, is_trace, may_be_own, role_of_content
 

@@ -241,7 +241,7 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
     for rank in range(2):
         event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": rank, "dur": 5}
         (tmp_path / f"host_{rank}.pt.trace.json").write_text(json.dumps({"traceEvents": [event]}))
-    app = TpuprofApp(path=str(tmp_path))
+    app = TpuprofApp(path=str(tmp_path), options={"recordings": "*"})
     async with app.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         summary = explorer(pilot).panes.summary

@@ -18,6 +18,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
+from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
@@ -743,3 +744,32 @@ def test_the_list_of_a_folder_marks_ranks_of_names(tmp_path):
     assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1 ~"] * 2
     by_stage(tmp_path, stated=True)
     assert [each.ranks for each in sessions(sorted(tmp_path.iterdir()))] == ["0, 1"] * 2
+
+
+def test_a_comparison_pairs_sessions_by_rank_and_stage(tmp_path, capsys):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one, two = by_stage(tmp_path / "one"), by_stage(tmp_path / "two")
+    (two / "17-TP-0-EXTEND.trace.json").unlink()
+    both = Compared(*(Query(Session.build(open_profile(path))) for path in (one, two)))
+    assert [(mine.key, theirs.key if theirs else None) for mine, theirs in both.pairs] == [
+        ("Rank 0 DECODE", "Rank 0 DECODE"), ("Rank 1 EXTEND", "Rank 1 EXTEND"), ("Rank 1 DECODE", "Rank 1 DECODE"),
+        ("Rank 0 EXTEND", None),
+    ]  # fmt: skip
+    assert main(["report", str(one), "steps", "--json"]) == 0
+    assert [each["stage"] for each in json.loads(capsys.readouterr().out)["workers"]] == ["EXTEND", "DECODE"] * 2
+
+
+def test_stages_of_a_server_on_one_device_are_sessions_too(tmp_path):
+    for stage, start in (("prefill", 0), ("decode", 500)):
+        written(tmp_path / f"17-TP-0-{stage}.trace.json", step(4, start, 100, 100),
+                distributedInfo={"rank": 0, "world_size": 1})  # fmt: skip
+    assert keys(report(tmp_path, "steps")) == [("Rank 0 prefill", 0, False, 1), ("Rank 0 decode", 0, False, 2)]
+    profile = open_profile(tmp_path)
+    assert (profile.groups.numbers, profile.groups.device_count) == ((0,), 1)
+
+
+def test_the_folder_of_a_rank_names_it(tmp_path):
+    (tmp_path / "rank_3").mkdir()
+    path = written(tmp_path / "rank_3" / "host_1.1700000000000.pt.trace.json", step(4, 0, 100, 100))
+    assert keys(report(path, "steps")) == [("Rank 3", 3, True, 1)]

@@ -61,19 +61,24 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pairs(self) -> list[tuple[Worker | None, Worker | None]]:
-        """Paired workers: by rank, else by order; None: no partner."""
+        """Paired workers: by rank and stage, else by order; None: no partner."""
         ours, theirs = map(list, self.workers)
         found: list[tuple[Worker | None, Worker | None]] = []
         if len(ours) > 1 or len(theirs) > 1:
             # only ranks that are unique on a side: traces of one process at two times share a rank
             one, two = (
-                {each.rank: each for each in side if [other.rank for other in side].count(each.rank) == 1}
-                for side in (ours, theirs)
+                {
+                    key: each
+                    for each, key in zip(side, keys, strict=True)
+                    if each.rank is not None and keys.count(key) == 1
+                }
+                for side, keys in ((side, [(each.rank, each.stage) for each in side]) for side in (ours, theirs))
             )
-            one.pop(None, None)
-            found += ((one[rank], two[rank]) for rank in one if rank in two)
-            ours = [each for each in ours if one.get(each.rank) is not each or each.rank not in two]
-            theirs = [each for each in theirs if two.get(each.rank) is not each or each.rank not in one]
+            found += ((one[key], two[key]) for key in one if key in two)
+            paired = [each for pair in found for each in pair]
+            ours, theirs = (
+                [each for each in side if not any(each is other for other in paired)] for side in (ours, theirs)
+            )
         both = min(len(ours), len(theirs))
         found += zip(ours[:both], theirs[:both], strict=True)
         return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]

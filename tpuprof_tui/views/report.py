@@ -44,6 +44,7 @@ class Worker(Struct, frozen=True):
         epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
         begun_ns: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
         rank_guessed: Whether its rank is only what the name of a file or folder says.
+        stage: Word for what a server computed meanwhile (EXTEND); empty: not told.
     """
 
     key: str
@@ -58,6 +59,7 @@ class Worker(Struct, frozen=True):
     epoch_ns: int | None = None
     begun_ns: int | None = None
     rank_guessed: bool = False
+    stage: str = ""
 
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
@@ -170,6 +172,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
         "key": worker.key,
         "rank": worker.rank,
         "rank_guessed": worker.rank_guessed,
+        "stage": worker.stage or None,
         "name": worker.name or worker.key,
         "span": worker.span,
         "files": list(worker.files),

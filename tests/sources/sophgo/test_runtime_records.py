@@ -17,15 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from truth_tables import Leave, Truth, differences, read_truth
 
-from tpuprof_tui.analysis.selecting.filter_masks import filtered_session
+from tpuprof_tui.analysis.selecting.filter_masks import filtered_session, numbers_shown
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Activity, Profile, Severity
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.model import Activity, Lane, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
+from tpuprof_tui.sources.sophgo.files.perfetto.plan import planned_jobs
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
+from tpuprof_tui.views.pages import info_report
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None
@@ -104,6 +109,27 @@ def test_copies_are_filtered_like_instructions(tmp_path: Path) -> None:
     for text, count in (("engine=COPY", 3), ("name=input*", 1), ("output", 2), ("engine=COPY bytes>100KiB", 1)):
         shown = filtered_session(Session.build(profile), text).profile
         assert {lane.kind: len(lane) for lane in shown.lanes if len(lane)} == {"COPY": count}
+
+
+def test_copies_are_in_tree_table_info_and_trace(tmp_path: Path) -> None:
+    path, _ = _written("measured_cores", tmp_path)
+    profile = open_profile(path)
+    session = Session.build(profile)
+    copies = [number for number, lane in enumerate(profile.lanes) if lane.kind == "COPY"]
+    nodes = nodes_of(session)
+    shown = {node.scope.lane: nodes[node.parent].label for node in nodes if node.scope and node.scope.lane in copies}
+    assert list(shown.values()) == ["Core 0", "Core 1"]
+    assert len(numbers_shown(session, DisplayState.of(profile.start_ns, profile.end_ns))) == sum(
+        map(len, profile.lanes)
+    )
+    device = sum(len(lane) for lane in profile.lanes if lane.kind != "COPY")
+    assert f"Instructions  {device} on the device, 18 on the host" in info_report(profile).lines
+    tracks = [job.track for job in planned_jobs(profile, Selection(), dict(enumerate(map(_all, profile.lanes))))]
+    assert [track.parent.name for track in tracks if track.name == "copies" and track.parent] == ["Core 0", "Core 1"]
+
+
+def _all(lane: Lane) -> slice:
+    return slice(0, len(lane))
 
 
 def test_between_launches_without_a_pair_the_nearer_launch_has_the_copy(tmp_path: Path) -> None:
@@ -307,3 +333,14 @@ def test_many_sections_of_one_record_are_read(tmp_path: Path) -> None:
 def test_blocks_of_another_layout_are_no_copies(tmp_path: Path) -> None:
     path, _ = _written("bm1688_bmodel", tmp_path)
     assert {lane.kind for lane in open_profile(path).lanes} == {"TIU", "GDMA"}
+
+
+def test_a_model_whose_streams_are_not_in_the_file_is_told(tmp_path: Path) -> None:
+    path, truth = _written("measured", tmp_path)
+    file = path / "cdmlib0_0.profile"
+    file.write_bytes(b"".join(raw.block(*each) for each in raw.blocks_of(file.read_bytes()) if each[0] < 13))
+    profile = open_profile(path)
+    assert _said(profile) == ["The capture is of a compiled model, but the file has no commands of it."]
+    assert {lane.kind: len(lane) for lane in profile.lanes} == {
+        "TIU": len(truth.lanes["TIU", 0]["op"]), "GDMA": len(truth.lanes["GDMA", 0]["op"]), "COPY": 3
+    }  # fmt: skip

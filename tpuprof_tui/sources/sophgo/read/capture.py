@@ -18,7 +18,7 @@ from tpuprof_tui.sources.source import Progress
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from ..device import capabilities_of, recording_of, tpu_device
-from ..file_names import SETTINGS_FILE
+from ..file_names import SETTINGS_FILE, of_capture
 from ..groups import capture_groups
 from ..vocabulary import VOCABULARY
 from .arrays import I64, Bools
@@ -52,9 +52,10 @@ def read(
     """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
     directory = path if path.is_dir() else path.parent
     report = Report()
-    listed = list_files(directory, Report())
-    if not listed.cores and not listed.ports and (kept := bmprofile_text(directory)) is not None:
-        raise UnreadableError(f"{directory} is {kept}, which tpuprof does not read.")
+    if not any(name != SETTINGS_FILE and of_capture(name) for name in os.listdir(directory)):
+        kept = bmprofile_text(directory)
+        if kept is not None:
+            raise UnreadableError(f"{directory} is {kept}, which tpuprof does not read.")
     settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory)
     files = list_files(directory, report, kind)

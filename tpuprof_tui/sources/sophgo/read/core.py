@@ -109,6 +109,11 @@ def _report_unpaired(result: CoreData) -> None:
                  lost=lost, after_gap=True, records=records)  # fmt: skip
     if result.engines:
         report_unrecorded(result)
+    held = any(len(stream) for streams in result.streams.values() for stream in streams)
+    shown = sum(len(engine.bound[engine.keep]) for engine in result.engines.values())
+    if result.bmodel and result.nodes is None and shown and not held:
+        what = "The capture is of a compiled model, but the file has no commands of it."
+        result.report.warning(what, "Its records are shown as unknown.", count=1)
 
 
 def report_unrecorded(result: CoreData) -> None:

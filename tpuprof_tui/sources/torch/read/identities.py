@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.sources.ranks import NamedRank, ranks_in_names
+from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 
 from .trace import Trace
 
 _SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
+_RANK_FOLDER: Final = re.compile(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.
 _HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
@@ -95,8 +98,9 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     for (name, _), (rank, named), trace in zip(names, ranks, traces, strict=True):
         size = distributed_info(trace).get("world_size")
         place = () if stated_rank(trace) is not None else named.place
-        # a process alone, or without a rank, is known by its name
-        apart = (name, trace.part) if size == 1 or (rank is None and not place) else ()
+        # a process alone, or without a rank, is known by its name, but for the stage in it
+        alone = size == 1 or (rank is None and not place)
+        apart = (re.sub(rf"[-_.]?{named.stage}", "", name) if named.stage else name, trace.part) if alone else ()
         owners.append((rank, place, str(size), apart))
     recordings: dict[tuple[Any, ...], list[int]] = {}
     for index, owner in enumerate(owners):
@@ -128,9 +132,16 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     return [found[index] for index in range(len(traces))]
 
 
+def _naming(path: Path) -> str:
+    """The name of a file; that of a folder of one rank before it, if it says no rank itself."""
+    folder = Path(os.path.abspath(path)).parent.name
+    named = _RANK_FOLDER.fullmatch(folder) and not rank_in_name(path.name).place
+    return f"{folder}_{path.name}" if named else path.name
+
+
 def _ranks(traces: Sequence[Trace]) -> list[tuple[int | None, NamedRank]]:
     """The rank of each trace, stated or else named, and what its name says."""
-    names = [trace.part or trace.path.name for trace in traces]
+    names = [trace.part or _naming(trace.path) for trace in traces]
     named = ranks_in_names(names, [str(trace.metadata.get("host_name") or "") for trace in traces])
     stated = [stated_rank(trace) for trace in traces]
     return [(each.rank if rank is None else rank, each) for rank, each in zip(stated, named, strict=True)]

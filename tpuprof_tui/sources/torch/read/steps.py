@@ -74,12 +74,12 @@ def executions(trace: Trace) -> tuple[I64, list[Execution]]:
     The annotations of vLLM, SGLang and ATOM state stage and requests; otherwise the Python frames of the functions that
     run models are used. Of nested events only the outermost count.
     """
-    for kind, told in _EXECUTIONS:
+    for kinds, told in _EXECUTIONS:
         found = [told(name) for name in trace.names]
         matching = np.array([each is not None for each in found], np.bool_)
         if not matching.any():
             continue
-        rows = np.flatnonzero(matching[trace.name] & (trace.kind == kind))
+        rows = np.flatnonzero(matching[trace.name] & np.isin(trace.kind, kinds))
         rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
         reach = np.maximum.accumulate(trace.end[rows])
         outer = np.ones(len(rows), np.bool_)
@@ -157,10 +157,10 @@ def _of_frame(name: str) -> Execution | None:
 
 
 #: Kinds of the events by which inference servers mark executions of a model, best first, and what their names tell.
-_EXECUTIONS: Final[tuple[tuple[Kind, Callable[[str], Execution | None]], ...]] = (
-    (Kind.ANNOTATION, _annotated),
-    (Kind.ANNOTATION, lambda name: Execution() if re.match(r"execute_model\b", name) else None),
-    (Kind.FRAME, _of_frame),
+_EXECUTIONS: Final[tuple[tuple[tuple[Kind, ...], Callable[[str], Execution | None]], ...]] = (
+    (_HOST, _annotated),
+    (_HOST, lambda name: Execution() if re.match(r"execute_model\b", name) else None),
+    ((Kind.FRAME,), _of_frame),
 )
 
 

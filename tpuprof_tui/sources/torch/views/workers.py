@@ -27,7 +27,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
                                   if isinstance(device.get(key), str if key == "name" else (int, str))}
                   for device in properties_of(each.trace)),
             window=(each.shift_ns, each.shift_ns + each.trace.length_ns), epoch_ns=each.trace.zero_ns - each.shift_ns,
-            begun_ns=time_of_day(begun_ns(each.trace)), rank_guessed=each.identity.guessed,
+            begun_ns=time_of_day(begun_ns(each.trace)), rank_guessed=each.identity.guessed, stage=each.identity.stage,
         )
         for each in profile.traces
     )  # fmt: skip

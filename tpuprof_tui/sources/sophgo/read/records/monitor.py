@@ -45,7 +45,7 @@ class RecordStream(Struct):
         lapped: Whether the dump was a ring buffer that had lapped.
         left_out: Number of records of the dump that were left out as implausible.
         first: Index in the dump of the first row of ``words``.
-        opened: Whether it begins with an opening pair that its own records do not show.
+        opened: Whether it is known to begin with the opening pair, also where its own records do not show that.
         marked: Whether the records of system commands are marked as such, where the chip has a rule for it.
     """
 

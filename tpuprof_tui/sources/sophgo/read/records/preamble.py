@@ -44,7 +44,7 @@ def opens(stream: RecordStream, chip: Chip) -> bool:
 
 
 def find_unmarked_opening(streams: Mapping[str, RecordStream], chip: Chip, *, same_clock: bool) -> None:
-    """Note on the TIU stream of a core, as dumped, that it begins with an opening pair whose records have no mark.
+    """Note on the TIU stream of a core, as dumped, that it begins with an opening pair, also where that has no mark.
 
     Emulators mark the records of TIU's system commands; on hardware the word counts bank conflicts, and the pair's is
     0. It is recognised by its ids next to a pair of a DMA engine, whose counters tell.
@@ -53,9 +53,10 @@ def find_unmarked_opening(streams: Mapping[str, RecordStream], chip: Chip, *, sa
         same_clock: Whether the counters of all engines tick alike, so that raw times compare.
     """
     tiu = streams.get("TIU")
-    if tiu is None or not chip.preamble or begins_with_preamble(tiu, chip):
+    if tiu is None or not chip.preamble or not begins_with_preamble(tiu, chip, marked=False):
         return
-    if not begins_with_preamble(tiu, chip, marked=False):
+    if begins_with_preamble(tiu, chip):
+        tiu.opened = True
         return
     for name, other in streams.items():
         if name != "TIU" and begins_with_preamble(other, chip):

@@ -88,11 +88,13 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
         return
     launches = {name: _launches(result, chip, name) for name in result.engines}
     found = _core_sections(result, chip, launches)
-    if not any(launches.values()) and not all((sections.kind != _OTHER).all() for sections in found.values()):
-        return  # nothing tells the model's records
     for name, sections in found.items():
         engine, streams = result.engines[name], launches[name]
-        if engine.commands is None:
+        if result.nodes is None and not any(launches.values()):
+            # nothing but their counters tells the records of the model
+            alone = all((each.kind != _OTHER).all() for each in found.values())
+            _leave_out(engine, sections, (sections.kind != _OTHER) & (sections.sure | alone))
+        elif engine.commands is None:
             _leave_out(engine, sections, _foreign(sections, [], name))
         elif engine.static_count == len(engine.commands):
             _leave_out(engine, sections, _foreign(sections, streams, name))

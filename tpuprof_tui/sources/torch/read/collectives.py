@@ -7,7 +7,6 @@ k-th collectives belong together, if all ranks have the same in the same order.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -34,6 +33,8 @@ def collective_identity(args: WorkArgs) -> str | None:
     number = str(args.sequence)
     if args.group is None or not number.isdecimal():
         return None
+    import hashlib  # slow to import
+
     # lists of ranks may be long
     ranks = hashlib.blake2b(b"".join(bytes(args.ranks).split()), digest_size=8).hexdigest()
     return f"{args.group} {ranks} {number}"

@@ -787,4 +787,4 @@ def test_a_table_that_is_packed_without_end_is_cut_and_told(tmp_path, monkeypatc
     write(tmp_path / "kernel_details.csv.gz", bomb)
     profile = open_profile(tmp_path)
     assert 0 < profile.instructions < 100_000
-    assert "MiB of text are packed here" in told(tmp_path)
+    assert "is too long for such a file" in told(tmp_path)

@@ -30,7 +30,7 @@ from .steps import MODULE, Execution, executions, step_at
 from .trace import Trace
 from .values import I32, I64, Codes, printable, to_int64
 
-_TRACE: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
+_TRACE: Final = re.compile(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512
 _BEGIN: Final = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")
 _END: Final = re.compile(r"(?:cuda|cu|hip)StreamEndCapture")

@@ -7,7 +7,6 @@ too large.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.lazy_names import LazyPattern
 from tpuprof_tui.model import Group, Lane, Problem, Severity
 
 from .values import I64
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 #: Calls that launch with attributes.
-_ATTRIBUTES: Final = re.compile(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
+_ATTRIBUTES: Final = LazyPattern(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
 
 
 class Overlaps(Struct, frozen=True, eq=False):

@@ -85,7 +85,7 @@ class _Separation:
         trace = self._trace
         marks = np.flatnonzero(np.isin(trace.kind, _MARKS) & trace.named(lambda name: name.startswith(STEP)))
         names = trace.name[marks]
-        if len(np.unique(names)) == len(names):
+        if int(np.bincount(names).max(initial=0)) < 2:
             return False
         ids = trace.external[(trace.kind == Kind.OPERATOR) & (trace.external != INT_MISSING)]
         _, counts = np.unique(ids, return_counts=True)

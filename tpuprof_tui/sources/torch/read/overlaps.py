@@ -46,10 +46,10 @@ def overlaps_of(trace: Trace) -> Overlaps:
     rows = trace.work_rows
     start, end = trace.start[rows], trace.end[rows]
     later = start[1:] - end[:-1]
-    found = np.flatnonzero(later < 0)
-    # the last of a lane has no next one
     edges = np.searchsorted(rows, trace.first)
-    found = found[~np.isin(found + 1, edges)]
+    # the last of a lane has no next one
+    later[edges[(edges > 0) & (edges < len(rows))] - 1] = 0
+    found = np.flatnonzero(later < 0)
     if len(found):
         # times in whole us, or cut to ns, are off by one
         whole = not (start % 1000).any() and not (end % 1000).any()

@@ -97,13 +97,33 @@ def test_errors_say_what_to_do(monkeypatch, capsys):
     assert capsys.readouterr().err == "tpuprof: Nothing is there. Look elsewhere.\n"
 
 
-@pytest.mark.parametrize("words", [("instructions", SOUND), ("summary", SOUND), ("info", SOUND, "--json"), ("--help",)])
-def test_a_pipe_that_closes_early_is_no_error(words):
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("instructions", SOUND), 0),
+        (("summary", SOUND), 0),
+        (("info", SOUND, "--json"), 0),
+        (("--help",), 0),
+        (("--version",), 0),
+        (("dataset", "--help"), 0),
+        (("help", "KEYS"), 0),
+        (("info", "/none"), 2),
+        (("--none",), 2),
+    ],
+)
+def test_pipes_that_nobody_reads_are_no_error(words, status):
+    """Neither stdout nor stderr, with Python's buffers."""
+    environment = os.environ | {"PYTHONUNBUFFERED": ""}
     command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as unread:
+        done = subprocess.run(command, stdout=unread, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+        assert done.returncode == status
+        assert "Broken" not in done.stderr
+        assert "Exception" not in done.stderr
+        done = subprocess.run(command, stdout=unread, stderr=unread, env=environment, check=False)
+    assert done.returncode == status
 
 
 @pytest.mark.parametrize("form", ["--json", "--markdown"])
@@ -284,3 +304,49 @@ def test_interruption_is_quiet(monkeypatch, capsys):
     monkeypatch.setattr(tpuprof_tui.sources.catalog, "open_profile", stops)
     assert main(["info", "X"]) == 130
     assert capsys.readouterr().err == ""
+
+
+# -- named pipes ------------------------------------------------------------------
+
+TRACE = json.dumps({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 2,
+                                     "args": {"device": 0, "stream": 7}}]})  # fmt: skip
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    path = tmp_path / "trace.pt.trace.json"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize("words", [["info"], ["summary"], ["report", "--json"], ["instructions"], ["describe"]])
+def test_a_named_pipe_is_read_once(words, pipe, capsys):
+    """As standard input is, also if its writer waits for a reader first."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; open(sys.argv[1], 'w').write(sys.argv[2])", pipe, TRACE]):
+        assert main([words[0], str(pipe), *words[1:]]) == 0
+    found = capsys.readouterr().out
+    assert found
+    assert str(pipe) in found or words[0] not in ("info", "report")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["info"], ["summary"], ["diff", SOUND], ["export"], []],
+)
+def test_a_named_pipe_without_a_writer_is_one_sentence(words, pipe, capsys, monkeypatch):
+    monkeypatch.setattr("tpuprof_tui.cli.opening._WAIT", 0.0)
+    assert main([*map(str, words), str(pipe)]) == 2
+    assert "is a named pipe, and nothing writes into it" in capsys.readouterr().err
+
+
+def test_a_named_pipe_is_never_opened_by_a_source(pipe):
+    with pytest.raises(UnreadableError, match="is a named pipe"):
+        tpuprof_tui.sources.catalog.open_profile(pipe)
+
+
+def test_a_device_and_an_empty_file_are_told(tmp_path, capsys):
+    assert main(["info", "/dev/zero"]) == 2
+    assert "is a device or socket" in capsys.readouterr().err
+    (tmp_path / "some.json").touch()
+    assert main(["info", str(tmp_path / "some.json")]) == 2
+    assert "is empty" in capsys.readouterr().err

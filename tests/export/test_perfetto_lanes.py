@@ -96,3 +96,19 @@ def test_slices_within_one_another_share_a_track():
 def test_slices_that_cross_do_not():
     first, second = nested_tracks(np.array([0, 5]), np.array([10, 15]))
     assert (first[0].tolist(), second[0].tolist()) == ([0, 0], [1, 1])
+
+
+def test_deep_slices_have_tracks_of_their_own():
+    """On one track only so many are within one another; all have a begin and an end."""
+    count = 1200
+    start = np.arange(count + 1)
+    end = np.append(3 * count - start[:-1], 3 * count)
+    start[-1] = count + 7  # within the last
+    end[-1] = count + 8
+    tracks = nested_tracks(start, end)
+    assert [len(places) // 2 for places, _ in tracks] == [511, 511, 179]
+    for places, begins in tracks:
+        depth = np.cumsum(np.where(begins, 1, -1))
+        assert (depth.max() <= 511, depth.min(), depth[-1]) == (True, 0, 0)
+        moments = np.where(begins, start[places], end[places])
+        assert (np.diff(moments) >= 0).all()

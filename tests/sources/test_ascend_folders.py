@@ -479,6 +479,23 @@ def test_clocks_of_hosts_are_aligned_by_collectives(tmp_path, capsys):
     assert times == [f"{START + 1000}", f"{START + 1000 + 3_000_007}"]
 
 
+def test_other_steps_are_not_taken_for_another_clock(tmp_path):
+    for rank in range(2):
+        start = START + rank * 3_000_000
+        every = events(10, 11, start=start)
+        every[4]["name"] = f"ProfilerStep#{1 + rank}"
+        meta = {"name": "process_name", "ph": "M", "pid": 9, "tid": 0, "args": {"name": "Communication"}}
+        every += [meta, {"ph": "X", "name": "hcom_allReduce__586_0_1", "pid": 9, "tid": 0, "ts": f"{start + 90}.000",
+                         "dur": 20, "args": {}}]  # fmt: skip
+        root = rank_folder(tmp_path, rank, None, rank)
+        write(root / OUTPUT / "trace_view.json", every)
+    assert "Its clock differs" not in told(tmp_path)
+    assert "Clocks of the hosts differ" in told(tmp_path)
+    every[4]["name"] = "ProfilerStep#1"
+    write(root / OUTPUT / "trace_view.json", every)
+    assert "Its clock differs by 3.000 s" in told(tmp_path)
+
+
 def test_clocks_that_cannot_be_aligned_are_told_and_count_in_no_figure(tmp_path, capsys):
     for rank, ahead in enumerate((0, 0, 3_000_000)):
         rank_folder(tmp_path, rank, kernels(10, 11, 12, start=START + ahead), rank)
@@ -770,4 +787,4 @@ def test_a_table_that_is_packed_without_end_is_cut_and_told(tmp_path, monkeypatc
     write(tmp_path / "kernel_details.csv.gz", bomb)
     profile = open_profile(tmp_path)
     assert 0 < profile.instructions < 100_000
-    assert "MiB of text are packed here" in told(tmp_path)
+    assert "is too long for such a file" in told(tmp_path)

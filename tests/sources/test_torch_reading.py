@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import zipfile
+import zlib
 from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
@@ -16,12 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_traces import unpacked_trace
 
+from tpuprof_tui import open_profile
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate, sections
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read import reading
+from tpuprof_tui.sources.torch.read.categories import Kind
 from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
+from tpuprof_tui.sources.torch.read.profile import device_name
 from tpuprof_tui.sources.torch.read.reading import read_section, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 
@@ -119,11 +126,16 @@ def test_events_are_those_of_a_slow_reader(tmp_path_factory, events, bare, packe
         by_several(patched, count=count)
         # as it was recorded, with the times of two epochs
         patched.setattr(reading, "believable", lambda trace: (trace, None))
+        if not any(each["ph"] == "X" or (each["name"] == "[memory]" and each["ph"] == "i") for each in events):
+            with pytest.raises(UnreadableError, match="holds no events"):
+                read_trace(path)
+            return
         trace = read_trace(path)
     assert told(trace) == slow(path)
     arguments = [each.get("args", {}) for each in events if each["ph"] == "X"]
     beyond = sum(not -(1 << 63) <= (each.get("External id") or 0) < 1 << 63 for each in arguments)
-    assert [(problem.count, "int64" in problem.what) for problem in trace.problems] == [(beyond, True)] * bool(beyond)
+    problems = [each for each in trace.problems if "unknown category" not in each.what]
+    assert [(problem.count, "int64" in problem.what) for problem in problems] == [(beyond, True)] * bool(beyond)
     assert [trace.arguments.of(number) for number in range(len(trace))] == arguments
     if not bare:
         assert trace.metadata == {"before": {"traceEvents": 1}, "behind": [1, "}]"]}
@@ -364,16 +376,143 @@ def test_damaged_gzip_keeps_what_comes_before(tmp_path, sound):
     assert any("compressed" in problem.what for problem in trace.problems)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"12", b"\x1f\x8b", b'{"traceEvents": 5}', b"no JSON at all"])
-def test_what_holds_no_events_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "is empty"),
+        (gzip.compress(b"", mtime=0), "is empty"),
+        (b"\x1f\x8b", "nothing that can be unpacked. The compressed data are damaged"),
+        (b"{}", "holds no list"),
+        (b"12", "holds no list"),
+        (b'{"traceEvents": 5}', "holds no list"),
+        (b"no JSON at all", "holds no list"),
+        (b"[]", "holds no events: its list of events is empty"),
+        (b'{"traceEvents": [], "x": [{"a": 1}]}', "holds no events: its list of events is empty"),
+        (
+            b'{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "a"}}]}',
+            "none with a duration",
+        ),
+        (b'{"traceEvents": [{"ph": "X", "name" 5}, {"ph": "X", "name" 5}]}', "2 cannot, the first at byte 17"),
+        (b'{"traceEvents": [{"ph": "X", "na', "ends within the first"),
+    ],
+)
+def test_what_holds_no_events_is_refused(tmp_path, content, what):
     path = tmp_path / "odd.json"
     path.write_bytes(content)
-    with pytest.raises(UnreadableError, match="holds no list"):
+    with pytest.raises(UnreadableError, match=what):
         read_trace(path)
 
 
+PACKERS = {
+    "gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress,
+    "two members": lambda data: gzip.compress(data[:5000]) + gzip.compress(data[5000:]) + bytes(100),
+    "two streams": lambda data: lzma.compress(data[:5000]) + lzma.compress(data[5000:]),
+    "names": lambda data: _with_header(data, b"name\0comment\0"),
+}  # fmt: skip
+
+
+def _with_header(data: bytes, texts: bytes) -> bytes:
+    """A gzip file whose header has further fields, name, comment and checksum."""
+    deflate = zlib.compressobj(wbits=-15)
+    body = deflate.compress(data) + deflate.flush()
+    header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\0abc" + texts + b"\0\0"
+    return header + body + zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_packed_traces_are_read(tmp_path, sound, packer):
+    """Whatever the name; arguments are found in them again."""
+    text = gzip.decompress(sound.read_bytes())
+    path = tmp_path / "packed.json"
+    path.write_bytes(PACKERS[packer](text))
+    trace, plain = read_trace(path), read_trace(sound)
+    assert told(trace) == told(plain)
+    assert not trace.problems
+    row = len(trace) // 2
+    assert trace.arguments.of(row) == plain.arguments.of(row) != {}
+
+
+@pytest.mark.parametrize("cut", [0, 3, 8])
+@pytest.mark.parametrize("member", [0, 1])
+def test_a_wrong_checksum_loses_no_text(tmp_path, sound, cut, member):
+    text = gzip.decompress(sound.read_bytes())
+    members = [bytearray(gzip.compress(text[:9000])), bytearray(gzip.compress(text[9000:]))]
+    if cut and member:
+        del members[1][-cut:]
+    else:
+        members[member][-6] ^= 1
+    path = tmp_path / "wrong.json.gz"
+    path.write_bytes(b"".join(members))
+    trace = read_trace(path)
+    assert told(trace) == slow(sound)
+    (problem,) = trace.problems
+    assert "checksum is wrong" in problem.what
+    assert problem.severity.word == "error"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_packed_text_without_end_is_cut(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(inflate, "ALWAYS_UNPACKED", 1 << 20)
+    monkeypatch.setattr(inflate, "MOST_UNPACKED", 1)
+    path = tmp_path / "bomb.json"
+    path.write_bytes(pack(b'{"traceEvents": [' + EVENT % (b"a", b"") + b" " * (4 << 20) + b"]}"))
+    trace = read_trace(path)
+    assert len(trace) == 1
+    (problem,) = trace.problems
+    assert "too long for such a file" in problem.what
+
+
+def test_objects_of_further_streams_are_one_trace(tmp_path, monkeypatch):
+    """As Proton writes them: one for each stream, on lines."""
+    path = tmp_path / "proton.json"
+    kernels = [[{"cat": "kernel", "dur": 5.0, "name": f"k{number}", "ph": "X", "tid": stream, "ts": 10.0 * number}
+                for number in range(30)] for stream in (7, 13, 20)]  # fmt: skip
+    path.write_text("".join(json.dumps({"displayTimeUnit": "us", "traceEvents": each}) + "\n" for each in kernels))
+    alone = read_trace(path, alone=True)
+    assert len(alone) == 90
+    assert [tid for _, tid in alone.threads] == ["7", "13", "20"]
+    (problem,) = alone.problems
+    assert (problem.severity.word, problem.count) == ("note", 2)
+    assert all(alone.arguments.of(number) == {} for number in range(90))
+    by_several(monkeypatch, count=3)
+    assert same(read_trace(path), alone)
+
+
+LEGACY = (
+    '{"name": "aten::mul", "ph": "X", "ts": 10, "dur": 30, "tid": 1, "pid": "CPU functions", "args": {}}, '
+    '{"name": "aten::mul", "ph": "s", "ts": 10, "tid": 1, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda", '
+    '"args": {}}, '
+    '{"name": "say "hi"", "ph": "f", "ts": 50, "tid": 2, "pid": "CUDA functions", "id": 0, "cat": "cpu_to_cuda", '
+    '"args": {}}, '
+    '{"name": "say "hi"", "ph": "X", "ts": 50, "dur": 25, "tid": 2, "pid": "CUDA functions", "args": {}}'
+)
+
+
+def test_legacy_traces_have_kinds_by_their_processes(tmp_path):
+    path = tmp_path / "legacy.json"
+    path.write_text(f"[{LEGACY}]")
+    trace = read_trace(path)
+    kinds = {trace.names[name]: kind for name, kind in zip(trace.name.tolist(), trace.kind.tolist(), strict=True)}
+    assert kinds == {"aten::mul": Kind.OPERATOR, 'say "hi"': Kind.KERNEL}
+    assert [trace.texts[code] for code in trace.work["device"].tolist()] == ["2"]
+    told_of = [problem.what for problem in trace.problems]
+    assert any("legacy trace" in what for what in told_of)
+    assert [problem.count for problem in trace.problems if "quotation" in problem.what] == [2]
+
+
+@pytest.mark.parametrize(("category", "named"), [("FEE", " (FEE)"), ("", "")])
+def test_events_of_other_programs_are_kept_and_told(tmp_path, category, named):
+    path = tmp_path / "viz.json"
+    more = {"cat": category} if category else {}
+    events = [{"ph": "X", "name": "f", "pid": 1, "tid": 1, "ts": number, "dur": 1, **more} for number in range(5)]
+    path.write_text(json.dumps({"traceEvents": events, "viztracer_metadata": {}}))
+    trace = read_trace(path)
+    (problem,) = trace.problems
+    assert len(trace) == problem.count == 5
+    assert f"unknown category{named}:" in problem.what
+
+
 def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
-    from tpuprof_tui import open_profile
     from tpuprof_tui.sources.torch.read import several
 
     monkeypatch.setattr(several, "_WORTH_IT", 1)
@@ -450,3 +589,37 @@ def test_what_identifies_collectives_is_told_across_sections(tmp_path, monkeypat
     assert trace.identities_at(rows) == alone.identities_at(rows)
     assert len(set(trace.identities_at(rows))) == 12
     assert trace.flow_processes == alone.flow_processes == {"0", "1"}
+
+
+@pytest.mark.parametrize("name", ["run.zip", "trace.json", "trace.pt.trace.json"])
+def test_zip_archives_are_opened_by_their_content(tmp_path, sound, name):
+    """One trace is that trace, several are those of a run."""
+    text = gzip.decompress(sound.read_bytes())
+    for count in (1, 2):
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for rank in range(count):
+                archive.writestr(f"folder/rank{rank}.pt.trace.json", text)
+            archive.writestr("readme.txt", "none")
+        profile = open_profile(path)
+        assert len(profile.traces) == count
+        assert told(profile.traces[0].trace) == slow(sound)
+
+
+def test_archives_of_too_long_files_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(inflate, "ALWAYS_UNPACKED", 1 << 20)
+    monkeypatch.setattr(inflate, "MOST_UNPACKED", 1)
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("trace.json", b'{"traceEvents": [' + b" " * (4 << 20))
+    with pytest.raises(UnreadableError, match="too long for it"):
+        open_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "name"),
+    [(0, -1, "CPU"), (1, 0, "GPU0"), (12, 1, "XPU1"), (13, 0, "type13:0"), (INT_MISSING, 0, "unknown device 0"),
+     (INT_MISSING, INT_MISSING, "unknown device"), (1, INT_MISSING, "GPU")],
+)  # fmt: skip
+def test_a_device_whose_type_or_number_is_missing_has_a_name(kind, number, name):
+    assert device_name(kind, number) == name

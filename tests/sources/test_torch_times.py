@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,14 @@ def test_two_recordings_in_one_file_are_told(tmp_path: Path) -> None:
     assert profile.end_ns <= 3_960_000
 
 
+@pytest.mark.parametrize(
+    "events", [[kernel(0, 1, length=1e13)], [kernel(0, 1), kernel(-BEGIN, 2), kernel(BEGIN, 3)]], ids=["one", "three"]
+)
+def test_where_nothing_tells_which_time_is_right_the_length_is_told(tmp_path: Path, events: list[Event]) -> None:
+    (problem,) = open_profile(written(tmp_path, events)).problems
+    assert problem.what.startswith("Its times span 1")
+
+
 def test_out_of_range_is_called_out_of_range(tmp_path: Path) -> None:
     text = json.dumps({"traceEvents": [*steps(), kernel(400, 1), kernel(0, 2)]})
     head, _, last = text.rpartition(f'"ts": {BEGIN}')
@@ -231,3 +240,43 @@ def test_of_a_file_larger_than_memory_the_same_is_set_aside(
     assert "does not fit into memory" in part["problems"][0]["what"]
     assert part["views"] == whole["views"]
     assert part["workers"][0]["start"] == whole["workers"][0]["start"] == str(BEGIN)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_figures_are_those_of_the_file_without_what_is_set_aside(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    epochs = random.choices(
+        (0, BEGIN, BEGIN + DAY, BEGIN - 30 * HOUR, -BEGIN // 3, BEGIN + 2e6), k=random.randint(1, 4)
+    )
+    weights = [random.random() ** 3 for _ in epochs]
+    # calls that launch nothing: of launches it is told whether their work was recorded
+    kinds = (("cpu_op", "aten::mm", 9), ("user_annotation", "ProfilerStep#", 9), ("new", "x", 9),
+             ("cuda_runtime", "cudaMemsetAsync", 9), ("kernel", "ampere_sgemm", 0), ("kernel", "ncclKernel", 1),
+             ("gpu_memcpy", "Memcpy", 0), ("cuda_sync", "Stream Sync", 1), ("python_function", "step", 9))  # fmt: skip
+    events = []
+    for number in range(random.randint(1, 60)):
+        cat, name, pid = random.choice(kinds)
+        start = random.choices(epochs, weights)[0] + random.choice((0, random.random() * 1e3, random.random() * 1e6))
+        length = random.choice((0, 10, 300, 1e6, DAY, 1e15, random.random() * 100))
+        name = f"{name}{number}" if name.endswith("#") else name
+        found = event(cat, name, 0, length, pid=pid, tid=1 if pid == 9 else 7, correlation=random.randint(1, 8),
+                      stream=7)  # fmt: skip
+        events.append({**found, "ts": round(start, 3)})
+    profile = open_profile(written(tmp_path / "all", events))
+    record = told(profile)
+    assert record["workers"][0]["events"] == len(events)
+    aside = profile.traces[0].trace.aside  # type: ignore[attr-defined]
+    left_out = set() if aside is None else set(aside.file_order.tolist())
+    kept = [each for number, each in enumerate(events) if number not in left_out]
+    other = told(open_profile(written(tmp_path / "kept", kept)))
+    fragmentary = profile.is_fragmentary
+    if any("clock of" in problem.what for problem in profile.problems):
+        # what is wrong counts among what tells by how much to move
+        return
+    for each in (record, other):
+        del each["problems"], each["path"], each["views"]["problems"], each["views"]["findings"]
+        for key in ("events", "lanes"):
+            del each["workers"][0][key]
+        if fragmentary:
+            del each["views"]["overview"]
+    assert record == other

@@ -24,7 +24,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Output, import_entry
 from tpuprof_tui.sources.catalog import Catalog
 
-from .opening import combined_filter, open_capture, status_of
+from .opening import combined_filter, open_capture, status_of, tell
 
 DEFAULT_FOLDER: Final = "profile_out"
 #: Minimum interval between progress reports, seconds.
@@ -159,14 +159,14 @@ class _Lines:
         del done
         if kind not in self._announced:
             self._announced.add(kind)
-            print(f"Writing {self._titles[kind]} ...", file=sys.stderr)
+            tell(f"Writing {self._titles[kind]} ...")
 
     def written(self, files: list[Written], notes: list[str]) -> None:
         """Prints a line per file, then one per note."""
         for file in files:
             print(f"{file.path}  {bytes_text(file.size)}")
         for note in notes:
-            print(f"tpuprof: {note}", file=sys.stderr)
+            tell(f"tpuprof: {note}")
 
 
 class _Bar(_Lines):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,6 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
-from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.views.gating import (
     Side,
@@ -35,7 +33,7 @@ from tpuprof_tui.views.gating import (
 )
 from tpuprof_tui.views.query import Query
 
-from .opening import open_capture
+from .opening import open_capture, tell
 from .pages import Pages
 
 _STATUS: Final = {"PASS": OK, "FAIL": GATE_FAILED, "INCONCLUSIVE": GATE_INCONCLUSIVE}
@@ -90,7 +88,7 @@ def save_baseline(options: argparse.Namespace) -> int:
     runs = f"{len(side.runs)} run{'' if len(side.runs) == 1 else 's'}"
     print(f"{path}: {runs}, {path.stat().st_size:,} bytes. Use it: tpuprof gate OTHER --against {path}")
     for unread, why in side.unread:
-        print(f"tpuprof: {line_text(unread)} is left out: {line_text(why)}", file=sys.stderr)
+        tell(f"tpuprof: {unread} is left out: {why}")
     return _unread_status(side)
 
 

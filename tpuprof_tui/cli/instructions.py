@@ -16,14 +16,13 @@ from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.selection import RowPage, Selection
 from tpuprof_tui.export.table import TableRows, known_columns, parse_columns, parse_sort, table_rows, write_table
-from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 
 from .export import check_expected, stop_as_interrupted
-from .opening import combined_filter, open_capture, status_of
+from .opening import combined_filter, open_capture, status_of, tell
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,7 +85,7 @@ def _tell_cut(page: RowPage, profile: Profile, more: str = "--limit, --offset") 
     """Reports on stderr that only some of the rows were written."""
     if page.taken < page.total:
         message = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
-        print(f"tpuprof: {line_text(message)}", file=sys.stderr)
+        tell(f"tpuprof: {message}")
 
 
 def _engine(options: argparse.Namespace, profile: Profile) -> str:

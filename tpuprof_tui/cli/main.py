@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from msgspec import Struct
 
@@ -108,17 +108,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         name, rest = split_command(words)
-        with requires_package("tpuprof"):
-            # parse first: --help and usage errors need none of the command's imports
-            options = parsed(name, rest)
-            status = entry(COMMANDS[name].run)(options)
+        try:
+            with requires_package("tpuprof"):
+                # parse first: --help and usage errors need none of the command's imports
+                options = parsed(name, rest)
+                status = entry(COMMANDS[name].run)(options)
+        except SystemExit as ended:
+            # argparse leaves so after --help and --version
+            status = ended.code if isinstance(ended.code, int) else OK
         sys.stdout.flush()
         return status
     except TpuprofError as error:
         return report_error(str(error), error.exit_code)
     except BrokenPipeError:
         # the reader closed the pipe, such as head: no error, but a known status stays
-        _drop_output()
+        _drop_output(sys.stdout)
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -126,13 +130,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report_error(NO_MEMORY)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
-            _drop_output()
+            _drop_output(sys.stdout)
             return report_error(f"The output could not be written: {os.strerror(error.errno or 0)}.")
         if "--debug" in words:
             raise
         from tpuprof_tui.crash_log import reported
 
         return report_error(reported(error, words))
+    finally:
+        # what is left in a buffer is flushed again at exit, where a failure has its own message and status
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            try:
+                stream.flush()
+            except OSError:
+                _drop_output(stream)
 
 
 def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -326,9 +337,9 @@ def dataset_command(options: argparse.Namespace) -> int:
     return dataset.run(options, pages_of(options).show)
 
 
-def _drop_output() -> None:
-    """Redirects stdout to /dev/null, so that the flush of its buffer at exit cannot fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _drop_output(stream: TextIO) -> None:
+    """Redirects a stream to /dev/null, so that the flush of its buffer at exit cannot fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _is_terminal() -> bool:

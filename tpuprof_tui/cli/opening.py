@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,15 +24,23 @@ if TYPE_CHECKING:
 
 #: Maximum number of steps that the error for an unknown step lists.
 _NAMED: Final = 8
+#: Seconds in which a named pipe must have a writer.
+_WAIT: Final = 2.0
 NO_CAPTURE: Final = "No capture given.", "See tpuprof --help; a capture named like a command is ./NAME."
 
 
 def report_error(message: str, status: int = NO_RESULT) -> int:
     """Prints a sentence to stderr; returns the exit status."""
+    tell(f"tpuprof: {message}")
+    return status
+
+
+def tell(message: str) -> None:
+    """Prints a line to stderr; that nobody reads it, such as a closed pipe, is no error."""
     from tpuprof_tui.formats.escape import line_text
 
-    print(f"tpuprof: {line_text(message)}", file=sys.stderr)
-    return status
+    with suppress(OSError):
+        print(line_text(message), file=sys.stderr, flush=True)
 
 
 def capture_arguments(options: argparse.Namespace) -> list[str]:
@@ -91,8 +102,8 @@ def open_capture(capture: str | None, options: argparse.Namespace) -> Profile:
 
     from tpuprof_tui import open_profile
 
-    if capture == "-":
-        return _piped(options)
+    if capture == "-" or _is_pipe(capture):
+        return _piped(capture, options)
     try:
         profile = open_profile(capture, part=_part(options), **options.source)
     except UnreadableError as error:
@@ -119,8 +130,15 @@ def _part(options: argparse.Namespace) -> Part | None:
     return part if part != Part("", None) else None
 
 
-def _piped(options: argparse.Namespace) -> Profile:
-    """Opens a profile of one file or archive from standard input."""
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _piped(path: str, options: argparse.Namespace) -> Profile:
+    """Opens a profile of one file or archive from standard input (``-``) or a named pipe."""
     import atexit
     import shutil
     import tempfile
@@ -130,21 +148,51 @@ def _piped(options: argparse.Namespace) -> Profile:
     from tpuprof_tui import open_profile
     from tpuprof_tui.sources.source import first_bytes
 
-    if sys.stdin.isatty():
+    if path == "-" and sys.stdin.isatty():
         raise UsageError("Nothing is piped to stdin.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
     folder = tempfile.mkdtemp(prefix="tpuprof")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder, "stdin.json")
-    with file.open("wb") as target:
-        shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
-    # zstd files and tar archives are recognized by name
+    stream = sys.stdin.buffer if path == "-" else open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    with file.open("wb") as target, stream:
+        if path != "-":
+            target.write(_first_of_pipe(path, stream.fileno()))
+        shutil.copyfileobj(stream, target, 1 << 20)
+    # some packed files and archives are recognized by name
     head = first_bytes(file, 512)
-    if head.startswith(b"\x28\xb5\x2f\xfd") or head[257:262] == b"ustar":
-        file = file.rename(file.with_name("stdin.tar" if head[257:262] == b"ustar" else "stdin.json.zst"))
+    for mark, name in ((b"\x28\xb5\x2f\xfd", "stdin.json.zst"), (b"PK\x03\x04", "stdin.zip")):
+        if head.startswith(mark):
+            file = file.rename(file.with_name(name))
+    if head[257:262] == b"ustar":
+        file = file.rename(file.with_name("stdin.tar"))
     try:
-        return replace(open_profile(file, part=_part(options), **options.source), path="-")
+        return replace(open_profile(file, part=_part(options), **options.source), path=path)
     except UnreadableError as error:
-        raise UnreadableError(str(error).replace(str(file), "Standard input")) from None
+        named = "Standard input" if path == "-" else path
+        raise UnreadableError(str(error).replace(str(file), named)) from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _first_of_pipe(path: str, pipe: int) -> bytes:
+    """The first bytes of a named pipe, which waits for more afterwards; opening one that waits needs a writer.
+
+    Raises:
+        UnreadableError: Nothing writes into it.
+    """
+    end = time.monotonic() + _WAIT
+    first = b""
+    # without a writer the pipe is at its end, with one that has not written yet reading would wait
+    with suppress(BlockingIOError):
+        while not (first := os.read(pipe, 1 << 16)):
+            if time.monotonic() > end:
+                raise UnreadableError(f"{path} is a named pipe, and nothing writes into it.",
+                                      "Write a trace into it: zcat trace.json.gz > PIPE.")  # fmt: skip
+            time.sleep(0.02)
+    os.set_blocking(pipe, True)
+    return first
 
 
 def must_exist(path: str, hint: str) -> None:

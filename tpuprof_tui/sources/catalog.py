@@ -8,6 +8,7 @@ way. ``tpuprof info PATH --why`` prints every decision.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -179,12 +180,21 @@ class Catalog:
         given = Path(path)
         folder = os.path.isdir(given)
         try:
-            os.listdir(given) if folder else given.stat()
+            state = given.stat()
+            if folder:
+                os.listdir(given)
         except OSError as error:
             raise UnreadableError(f"{path}: {(error.strerror or 'cannot be opened').lower()}.") from None
+        if stat.S_ISFIFO(state.st_mode):
+            raise UnreadableError(f"{path} is a named pipe, which is read only once.",
+                                  "Pipe it into a command: tpuprof ... - < PIPE.")  # fmt: skip
+        if not folder and not stat.S_ISREG(state.st_mode):
+            raise UnreadableError(f"{path} is a device or socket, not a file.")
         source = self.source_of(given)
         if source is not None:
             return source
+        if not folder and not state.st_size:
+            raise UnreadableError(f"{path} is empty: it has 0 bytes.", "It is not written yet, or the disk was full.")
         found = known_format(given)
         if found is not None:
             kind, file = found

@@ -14,27 +14,31 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import LazyPattern
+
 #: Words for what a server computes, as SGLang appends them to the names of files by stage; some are common words.
 _STAGES: Final = "TARGET_VERIFY|DRAFT_EXTEND|SPLIT_PREFILL|EXTEND|PREFILL|DECODE|MIXED|VERIFY|DRAFT"
-_STAGE: Final = re.compile(
+_STAGE: Final = LazyPattern(
     rf"(?<![a-z])(?:({_STAGES})(?=\.|$)|(?:SPLIT_)?PREFILL|(?:DRAFT_)?EXTEND|DECODE)(?![a-z])", re.IGNORECASE
 )
 _NUMBER: Final = r"[ _=-]?(\d{1,7})(?=of\d|[^\da-z]|$)"
-_RANK: Final = re.compile(rf"(?:(?<![a-z])([a-z]+)[ _-]?)?(?<![a-z])rank{_NUMBER}", re.IGNORECASE)
+_RANK: Final = LazyPattern(rf"(?:(?<![a-z])([a-z]+)[ _-]?)?(?<![a-z])rank{_NUMBER}", re.IGNORECASE)
 #: What stands before ``rank`` where its number is no rank of a process.
 _NO_RANK: Final = frozenset(("lora", "dora", "node", "low", "page"))
 _LOCAL: Final = "local"
 #: Place of a rank in a grid of ranks, as SGLang writes it: -TP-0-DP-1-PP-0-EP-0.
-_SGLANG: Final = re.compile(
+_SGLANG: Final = LazyPattern(
     rf"(?:^|[-_])TP-(\d{{1,7}})((?:-[A-Z]{{1,4}}-\d{{1,7}})*)(?:-(?:{_STAGES}))?(?=\.|$)", re.IGNORECASE
 )
 #: The same as a label of processes in merged files: TP00-DP01-PP00-EP00.
 _LABEL: Final = re.compile(r"[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*")
-_VLLM: Final = re.compile(r"(?<![a-z\d])dp(\d{1,7})_pp\d+_(?:[a-z]+\d+_)*rank(\d{1,7})(?!\d)", re.IGNORECASE)
-_DIMENSION: Final = re.compile(r"-([A-Z]+)-(\d+)", re.IGNORECASE)
+_VLLM: Final = LazyPattern(r"(?<![a-z\d])dp(\d{1,7})_pp\d+_(?:[a-z]+\d+_)*rank(\d{1,7})(?!\d)", re.IGNORECASE)
+_DIMENSION: Final = LazyPattern(r"-([A-Z]+)-(\d+)", re.IGNORECASE)
 #: Default names: host, process id, time.
 _DEFAULT: Final = re.compile(r"([^_]+)_\d+(?:\.\d{10,}\.pt\.trace\.json|_\d{14,}_ascend_)")
 _DOMAIN: Final = re.compile(r"\.[A-Za-z]")
+#: Names without any of these, which are no labels either, say nothing.
+_WORDS: Final = ("rank", "tp-", "extend", "prefill", "decode", "mixed", "verify", "draft")
 #: Characters at the end of a longer name that are looked at.
 _LONGEST: Final = 1024
 
@@ -61,6 +65,9 @@ def rank_in_name(name: str, host: str = "") -> NamedRank:
         host: Name of the machine, if known: a rank in it is none.
     """
     name = name[-_LONGEST:]
+    words = name.lower()
+    if not any(word in words for word in _WORDS) and not name[:2].isupper():
+        return NamedRank()
     if _LABEL.fullmatch(name):
         name = re.sub(r"([A-Z]+)", r"-\1-", name).replace("--", "-")
     if host:

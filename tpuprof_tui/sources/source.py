@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import stat
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -21,8 +20,8 @@ from tpuprof_tui.errors import UsageError
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-#: First two bytes of a gzip file.
-_GZIP: Final = b"\x1f\x8b"
+#: First bytes of files that are decompressed.
+_PACKED: Final = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 
 
 class Progress(Struct, frozen=True):
@@ -249,12 +248,17 @@ class Source(ABC):
 
 
 def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
-    """First bytes of a regular file, decompressed if it is gzip; empty if the file cannot be read."""
+    """First bytes of a regular file, decompressed if it is gzip, bzip2 or xz; empty if the file cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             return b""
         with path.open("rb") as file:
             head = file.read(most)
-        return zlib.decompressobj(31).decompress(head, most) if head.startswith(_GZIP) else head
-    except (OSError, zlib.error):
+            if not head.startswith(_PACKED):
+                return head
+            from .chrome.inflate import text_of
+
+            file.seek(0)
+            return text_of(path, file).read(most)
+    except OSError:
         return b""

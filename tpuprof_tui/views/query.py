@@ -159,7 +159,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         """Indexes in ``Profile.lanes`` of the scope's device lanes, or of its host lanes if it has no others."""
         lanes = self.session.lanes_in(self.scope)
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
-        return device or lanes
+        return device or tuple(number for number in lanes if not self.profile.lanes[number].is_aside)
 
     @cached_property
     def lane_indexes(self) -> dict[int, LaneIndex]:

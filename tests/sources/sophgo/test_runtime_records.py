@@ -71,7 +71,7 @@ _CHANGES: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["measured", "measured_cores", "measured_announced"])
+@pytest.mark.parametrize("kind", ["measured", "measured_cores", "measured_announced", "measured_dynamic"])
 @pytest.mark.parametrize("changes", _CHANGES, ids=str)
 def test_the_model_s_instructions_are_shown_and_no_others(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
     path, truth = _written(kind, tmp_path, **changes)
@@ -344,3 +344,12 @@ def test_a_model_whose_streams_are_not_in_the_file_is_told(tmp_path: Path) -> No
     assert {lane.kind: len(lane) for lane in profile.lanes} == {
         "TIU": len(truth.lanes["TIU", 0]["op"]), "GDMA": len(truth.lanes["GDMA", 0]["op"]), "COPY": 3
     }  # fmt: skip
+
+
+def test_three_losses_do_not_pass_for_a_lapped_ring(tmp_path: Path) -> None:
+    """The dump then begins with id 1, ends with id 0, and ids skip once in between."""
+    path, truth = _written("measured", tmp_path)
+    profile = open_profile(_edited(path, _without(_GDMA, 0, 6, -1)))
+    assert _said(profile) == ["GDMA commands without a record: the hardware did not keep it."]
+    (lane,) = (lane for lane in profile.lanes if lane.kind == "GDMA")
+    assert lane["cycles"].tolist() == np.delete(truth.lanes["GDMA", 0]["cycles"], 1).tolist()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model.sublanes import nested, packed
+
+#: Most slices within one another on a track: Perfetto shows deeper ones without their durations.
+MOST_DEPTH: Final = 511
 
 I64 = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
@@ -36,7 +39,7 @@ def by_time(start: I64, end: I64) -> Places | None:
 def nested_tracks(
     start: I64, end: I64, thread: npt.NDArray[Any] | None = None
 ) -> list[tuple[Places, npt.NDArray[np.bool_]]]:
-    """Assigns nested slices to tracks: one per thread, and more where slices of a thread partially overlap.
+    """Assigns nested slices to tracks: one per thread, more where slices of a thread partially overlap or are deep.
 
     Args:
         start, end: ns.
@@ -50,6 +53,9 @@ def nested_tracks(
     order = np.lexsort((-end, start))
     start, end = start[order], end[order]
     depths, tracks = nested(start, end, threads[order])
+    levels, depths = np.divmod(depths, MOST_DEPTH)
+    if levels.any():
+        _, tracks = np.unique(levels * (int(tracks.max()) + 1) + tracks, return_inverse=True)
     return [_steps(order[rows], start[rows], end[rows], depths[rows]) for rows in _by_number(tracks)]
 
 

@@ -1,20 +1,25 @@
 """Decodes the events of a Chrome trace in chunks of text cut between events, by msgspec.
 
 A cut at a brace may fall inside a list or a string of an event. The strict decoder decides: text that begins at an
-event and decodes as whole events was cut between events. Chunks that cannot be decoded are decoded event by event.
+event and decodes as whole events was cut between events. Chunks that cannot be decoded are decoded in small parts, and
+of these the ones that cannot be decoded event by event, with repairs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tpuprof_tui.model import Problem, Severity
+
+from .repair import Escaped, Repair, Repairer, first_error, has_unescaped, with_escapes
 
 #: Size of a chunk, in bytes.
 CHUNK: Final = 512 << 10
@@ -24,24 +29,38 @@ LONGEST_EVENT: Final = 1 << 22
 MOST_METADATA: Final = 256 << 20
 #: Cuts tried before a chunk is decoded event by event.
 _TRIES: Final = 6
-#: An error this close to the end of the buffer may be due to the event being incomplete there.
+#: Size of a part of a chunk that cannot be decoded as a whole, in bytes.
+_PART: Final = 8 << 10
+#: Text looked at for an event that does not end before the next likely one, in bytes: as long as it seems cut off.
+_NEAR: Final = (2 << 10, 64 << 10)
+#: Bytes of an event in which its phase stands.
+_NEAR_PHASE: Final = 1 << 10
+#: An error this close to the end of a text may be due to the event being incomplete there.
 _NEAR_END: Final = 16
+#: Brackets tried as the end of the list behind a last event that cannot be decoded.
+_MOST_ENDS: Final = 64
+#: Characters that may be looked at for repairs, for each byte that is read.
+_EFFORT: Final = 8
 
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_FURTHER_LIST: Final = re.compile(
+    rb'\s*\}[ \t\r]*\n\s*\{\s*(?:"displayTimeUnit"\s*:\s*"[^"\\]*"\s*,\s*)?"traceEvents"\s*:\s*\['
+)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_POSITION: Final = re.compile(r"\(byte (\d+)\)")
 _SPACE: Final = re.compile(r"[\s,]*")
-_NEXT: Final = re.compile(r'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
-#: A bare word in place of a value, or the rest of an invalid number; a quotation mark that ends a key.
-_WORD: Final = re.compile(r'[^\s,:{}\[\]"]+')
-_ENDS_KEY: Final = re.compile(r'"\s*:(?!:)')
+_BETWEEN: Final = re.compile(rb"[ \t\r\n,]*")
+_BORDER: Final = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
+_NEXT: Final = re.compile(rb'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
+#: An entry of the list that is neither object nor list.
+_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
+_LIST_END: Final = re.compile(rb"[}\]]\s*\]")
 #: Bytes that are not UTF-8, as decoded by ``surrogateescape``.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
 _KEY: Final = re.compile(r'[\s,]*(")')
 _COLON: Final = re.compile(r"\s*:\s*")
 #: Numbers of a larger magnitude are taken as missing.
 _MOST_NUMBER: Final = 1e300
-#: Most repairs made in one event.
-_MOST_REPAIRS: Final = 64
 
 Event = TypeVar("Event")
 
@@ -52,6 +71,8 @@ class Number(str):
     __slots__ = ()
 
 
+_scan: Final = json.JSONDecoder(parse_float=Number, parse_int=Number, strict=False).raw_decode
+_decode_raw: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 #: Value of a field that an event does not have.
 NOTHING: Final = msgspec.Raw()
 
@@ -109,12 +130,13 @@ class EventChunks(Generic[Event]):
     Attributes:
         found: Whether there is a list of events.
         truncated: Whether the text ends within the list.
-        malformed, values, quotes, controls, no_utf8: Defects of the text; see ``problems``.
+        malformed, values, backslashes, quotes, controls, no_utf8: Defects of the text; see ``problems``.
         metadata: Members of the object next to the list, by key, without those that cannot be decoded.
         metadata_lost: Where members next to the list cannot be decoded.
         trailing_text: Where there is a second list of events, or text behind the trace.
+        further_lists: Where further objects with lists of events begin, whose events are read too.
         offset: Offset of the text of the last chunk.
-        chunk_text: JSON text (a list) of the last chunk; None if it was decoded event by event.
+        ended_sound: Whether the list ended behind an event that could be decoded.
         list_end: Offset of the end of the list.
     """
 
@@ -126,34 +148,49 @@ class EventChunks(Generic[Event]):
         self._read_rest = read_rest
         self._read = read
         self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
+        self._decode_one = msgspec.json.Decoder(kind).decode
+        self._repairer = Repairer()
         self._from_dict = from_dict
-        self._constants = 0
         self._event_starts: list[int] = []
-        self._scan, self._scan_any = (
-            json.JSONDecoder(
-                parse_float=Number, parse_int=Number, parse_constant=self._constant, strict=strict
-            ).raw_decode
-            for strict in (True, False)
-        )
+        #: Whether the last event could not be decoded, and whether one seemed to be cut off at the end of the text.
+        self._bad = self._cut = False
+        #: Whether the list is a member of an object.
+        self._is_member = in_object
         self._buffer = b""
         self._offset = begin
         self._ended = False
         self.found = False
         self.truncated = False
-        self.malformed, self.values, self.quotes, self.controls, self.no_utf8 = (Tally() for _ in range(5))
+        self.malformed, self.values, self.backslashes, self.quotes, self.controls, self.no_utf8 = (
+            Tally() for _ in range(6)
+        )
         self.metadata: dict[str, Any] = {}
-        self.metadata_lost, self.trailing_text = Tally(), Tally()
+        self.metadata_lost, self.trailing_text, self.further_lists = Tally(), Tally(), Tally()
         self.offset = self.list_end = 0
-        self.chunk_text: bytes | None = None
+        self.ended_sound = False
 
     def __iter__(self) -> Iterator[list[Event]]:
         in_object = self._find_list() if self._in_object is None else self._in_object
         if in_object is None:
             return
+        self._is_member = in_object
         yield from self.event_chunks()
+        while in_object and self._begin_further_list():
+            yield from self.event_chunks()
         self.list_end = self._offset
         if self._read_rest and not self.truncated:
             self._read_trailing_text(in_object=in_object)
+
+    def _begin_further_list(self) -> bool:
+        """Skips to the list of an object that follows, as of recorders that write one for each stream; or False."""
+        if self.truncated or self.metadata.keys() - {"displayTimeUnit"}:
+            return False
+        self._fill(CHUNK)
+        match = _FURTHER_LIST.match(self._buffer)
+        if match:
+            self.further_lists.add(self._offset)
+            self._advance(match.end())
+        return match is not None
 
     def event_chunks(self) -> Iterator[list[Event]]:
         """Chunks of events of a text that begins inside the list, at an event."""
@@ -171,16 +208,15 @@ class EventChunks(Generic[Event]):
         """Events of a text that begins inside the list, each decoded alone, with their offsets in bytes."""
         closed = False
         while not closed and (self._fill(CHUNK) or self._buffer):
-            text, begin, done = self._buffer.decode("utf-8", "surrogateescape"), self._offset, 0
-            events, closed = self._decode_one_by_one()
-            for event, position in zip(events, self._event_starts, strict=True):
-                begin, done = begin + _length(text[done:position]), position
-                yield begin, event
+            begin = self._offset
+            events, closed = self._decode_in_parts(alone=True)
+            yield from zip((begin + position for position in self._event_starts), events, strict=True)
 
     @property
     def tallies(self) -> dict[str, Tally]:
         """Defects of the text, by name of the attribute."""
-        names = ("malformed", "values", "quotes", "controls", "no_utf8", "metadata_lost", "trailing_text")
+        names = ("malformed", "values", "backslashes", "quotes", "controls", "no_utf8", "metadata_lost",
+                 "trailing_text", "further_lists")  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def add_results(self, tallies: dict[str, Tally], metadata: dict[str, Any], *, truncated: bool) -> None:
@@ -204,10 +240,14 @@ class EventChunks(Generic[Event]):
             (self.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
             (self.trailing_text, Severity.ERROR, "There is a second list of events, or text after the trace.",
              "It was not read."),
+            (self.further_lists, Severity.NOTE, "Further objects with events, as Proton writes one for each stream.",
+             "They are read as one trace."),
             (self.values, Severity.WARNING, "Values that are not JSON, such as NaN or N/A.",
              "They are treated as not known."),
-            (self.quotes, Severity.WARNING, "Unescaped quotation marks in texts.",
-             "They are treated as part of the text."),
+            (self.backslashes, Severity.WARNING, "Events with unescaped backslashes in texts.",
+             "They were repaired: the backslashes are kept."),
+            (self.quotes, Severity.WARNING, "Events with unescaped quotation marks in texts.",
+             "They were repaired: each text ends where the next key follows."),
             (self.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
             (self.no_utf8, Severity.WARNING, "Bytes that are not UTF-8.", "They are shown as ?."),
         ):  # fmt: skip
@@ -239,6 +279,7 @@ class EventChunks(Generic[Event]):
                 self.no_utf8.add(self._offset + error.start, len(runs))
         self._buffer = self._buffer[count:]
         self._offset += count
+        self._repairer.credit += _EFFORT * count
 
     # -- where the list is
 
@@ -262,16 +303,15 @@ class EventChunks(Generic[Event]):
                     return None
                 self._fill(2 * len(self._buffer) + CHUNK)
                 continue
-            before = _metadata(self._buffer[: match.start()].rstrip().removesuffix(b",") + b"}")
-            if before is not None:
-                self.metadata |= before
-                self._advance(match.end())
-                return True
-            # the match is inside a string, or the text before it is damaged
-            if _brace_depth(self._buffer[: match.start()]) == 1:
-                found, position, _ = _members(self._buffer[: match.start()])
+            escaped = with_escapes(self._buffer[: match.start()])
+            found = _metadata(escaped.text.rstrip().removesuffix(b",") + b"}")
+            # else the match is inside a string, or the text before it is damaged
+            if found is None and _brace_depth(escaped.text) == 1:
+                found, end, _ = _members(escaped.text)
+                self.metadata_lost.add(self._offset + escaped.original(end))
+            if found is not None:
                 self.metadata |= found
-                self.metadata_lost.add(self._offset + position)
+                self._count(0, escaped)
                 self._advance(match.end())
                 return True
             position = match.end()
@@ -280,7 +320,8 @@ class EventChunks(Generic[Event]):
         """Decodes the metadata behind the list, and checks for text behind the trace."""
         while self._fill(min(2 * len(self._buffer) + CHUNK, MOST_METADATA)) and len(self._buffer) < MOST_METADATA:
             pass
-        rest, position, closed = self._buffer, 0, True
+        escaped, position, closed = with_escapes(self._buffer), 0, True
+        rest = escaped.text
         if in_object:
             # replaces the comma behind the list by an opening brace
             comma = rest.find(b",") if rest.lstrip().startswith(b",") else -1
@@ -288,12 +329,13 @@ class EventChunks(Generic[Event]):
             position += comma
             self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
             if "traceEvents" in found:
-                self.trailing_text.add(self._offset + rest.find(b'"traceEvents"'))
+                self.trailing_text.add(self._offset + escaped.original(rest.find(b'"traceEvents"')))
         if not closed:
-            self.metadata_lost.add(self._offset + position)
+            self.metadata_lost.add(self._offset + escaped.original(position))
         elif rest[position:].strip(b" \t\r\n\0"):
-            self.trailing_text.add(self._offset + position)
-        self._advance(len(rest))
+            self.trailing_text.add(self._offset + escaped.original(position))
+        self._count(0, escaped)
+        self._advance(len(self._buffer))
 
     # -- events
 
@@ -302,16 +344,17 @@ class EventChunks(Generic[Event]):
         self._fill(CHUNK)
         self.offset = self._offset
         cut = len(self._buffer)
-        for _ in range(_TRIES):
+        for _ in range(0 if has_unescaped(self._buffer) else _TRIES):
             if self._ended:
                 end = cut
             else:
-                found = self._cut_before(cut)
-                if found is None:
+                cut, end = _cut_before(self._buffer, cut)
+                if end < 0:
                     break
-                cut, end = found
             try:
                 events = self._decoded(cut, closed=self._ended)
+            except msgspec.ValidationError:
+                break
             except msgspec.DecodeError as error:
                 match = _TRAILING.search(str(error))
                 if match:
@@ -322,153 +365,290 @@ class EventChunks(Generic[Event]):
                     except msgspec.DecodeError:
                         break
                     self._advance(end)
+                    self.ended_sound, self._bad = True, False
                     return events, True
-                if self._ended:
+                place = _POSITION.search(str(error))
+                # within a text or list that a wrong cut ends, nothing is wrong before the end
+                if self._ended or (place and int(place[1]) < cut):
                     break
                 continue
             except (RecursionError, UnicodeDecodeError):
                 break
             self._advance(end)
+            self.ended_sound, self._bad = self._ended, False
             return events, self._ended
-        return self._decode_one_by_one()
+        return self._decode_in_parts()
 
     def _decoded(self, cut: int, *, closed: bool) -> list[Event]:
         """Decodes the buffer up to a cut; ``closed``: it contains the closing bracket of the list."""
-        self.chunk_text = b"".join((b"[", memoryview(self._buffer)[:cut], b"" if closed else b"]"))
-        return self._decode(self.chunk_text)
+        return self._decode(b"".join((b"[", memoryview(self._buffer)[:cut], b"" if closed else b"]")))
 
-    def _cut_before(self, end: int) -> tuple[int, int] | None:
-        """The last likely border between two events before ``end``: end of the one, begin of the next; or None."""
-        while True:
-            brace = self._buffer.rfind(b"{", 0, end)
-            if brace <= 0:
-                return None
-            position = brace
-            while position > 0 and self._buffer[position - 1] in b" \t\r\n":
-                position -= 1
-            if position > 0 and self._buffer[position - 1] == 0x2C:
-                comma = position - 1
-                while comma > 0 and self._buffer[comma - 1] in b" \t\r\n":
-                    comma -= 1
-                if comma > 0 and self._buffer[comma - 1] == 0x7D:
-                    return comma, brace
-            end = brace
+    def _decode_in_parts(self, *, alone: bool = False) -> tuple[list[Event], bool]:
+        """Decodes the events of the buffer in parts, or one at a time; and whether the list ends behind them.
 
-    def _decode_one_by_one(self) -> tuple[list[Event], bool]:
-        """Decodes the events of the buffer one at a time; and whether the list ends behind them."""
-        self.chunk_text = None
+        Args:
+            alone: Whether to decode all of them one at a time, with their positions in ``_event_starts``.
+        """
         self._event_starts = []
-        text = self._buffer.decode("utf-8", "surrogateescape")
-        position, closed = 0, False
+        self._borders = _Next(self._buffer, _border)
+        self._likely = _Next(self._buffer, _next_event)
         events: list[Event] = []
+        position, until, closed = 0, 0, False
         while True:
-            match = _SPACE.match(text, position)
+            match = _BETWEEN.match(self._buffer, position)
             position = match.end() if match else position
-            if position >= len(text):
+            if position >= len(self._buffer):
                 break
-            if text[position] == "]":
-                position, closed = position + 1, True
+            if self._buffer[position] == 0x5D:
+                follows = self._further(position) if self._bad else -1
+                if follows >= 0:
+                    position = follows
+                    continue
+                if self._bad and self._ended:
+                    position = self._list_end(self._buffer.rfind(b"}", 0, position))
+                closed = position < len(self._buffer)
+                position += closed
                 break
-            scanned = self._event_at(text, position)
-            if isinstance(scanned, Exception):
-                follows = _next_event(text, position + 1)
-                unfinished = follows < 0 or _cut_off(scanned, len(text))
-                if not self._ended and unfinished and len(text) - position < LONGEST_EVENT:
-                    break
-                if follows < 0 and self._ended:
-                    # the rest is an incomplete event, or a damaged last event and the end of the list
-                    closing = text.find("}]", position)
-                    closed = closing >= 0
-                    self.truncated = self.truncated or not closed
-                    if closed:
-                        self._count(self.malformed, text, position)
-                    position = closing + 2 if closed else len(text)
-                    break
-                self._count(self.malformed, text, position)
-                position = len(text) if follows < 0 else follows
-                continue
-            value, end = scanned
-            event = self._from_dict(value) if isinstance(value, dict) else None
-            if event is None:
-                self._count(self.malformed, text, position)
-            else:
+            if position >= until and not alone:
+                border = _BORDER.search(self._buffer, position + _PART)
+                until = border.start() + 1 if border else len(self._buffer)
+                part = self._part(position, until) if border and not self._bad else None
+                if part is not None:
+                    events += part
+                    position = until
+                    continue
+            found = self._event_at(position)
+            if found is None:
+                break
+            event, end = found
+            if event is not None:
                 events.append(event)
                 self._event_starts.append(position)
             position = end
-        used = len(text[:position].encode("utf-8", "surrogateescape"))
-        self._advance(used)
-        if not closed and not used and not self._ended:
+        self.ended_sound = closed and not (self._bad or self._cut)
+        self._advance(position)
+        if not closed and not position and not self._ended:
             self._fill(len(self._buffer) + CHUNK)
         if not closed and self._ended and not self._buffer:
             self.truncated = True
-            return events, False
         return events, closed
 
-    def _event_at(self, text: str, position: int) -> tuple[Any, int] | Exception:
-        """Decodes the value at a position, with simple repairs; the value and its end, or the decoder's error."""
-        self._constants = 0
-        try:
-            try:
-                found = self._scan(text, position)
-            except json.JSONDecodeError as error:
-                if not error.msg.startswith("Invalid control"):
-                    raise
-                self._constants = 0
-                found = self._scan_any(text, position)
-                self._count(self.controls, text, position)
-        except json.JSONDecodeError as error:
-            # an event that is incomplete in the buffer is retried with more text
-            cut = not self._ended and _cut_off(error, len(text)) and len(text) - position < LONGEST_EVENT
-            return error if cut else self._repaired(text, position) or error
-        except RecursionError as error:
-            return error
-        if self._constants:
-            self._count(self.values, text, position, self._constants)
-        return found
-
-    def _repaired(self, text: str, position: int) -> tuple[Any, int] | None:
-        """Decodes an event after repairing bare words and unescaped quotation marks; None if that fails."""
-        end = _next_event(text, position + 1)
-        event = text[position : min(end if end >= 0 else len(text), position + LONGEST_EVENT)]
-        words = quotes = longer = 0
-        for _ in range(_MOST_REPAIRS):
-            self._constants = 0
-            try:
-                found, used = self._scan_any(event, 0)
-            except json.JSONDecodeError as error:
-                begin, word, before = error.pos, "null", event[: error.pos].rstrip()
-                if error.msg.startswith("Expecting ',' delimiter") and before.endswith('"'):
-                    begin = finish = len(before) - 1
-                    word = "\\"
-                    if _ENDS_KEY.match(event, begin):
-                        return None
-                    quotes += 1
-                else:
-                    while _WORD.match(event, begin - 1, begin) and error.msg.startswith("Expecting ',' delimiter"):
-                        begin -= 1
-                    match = _WORD.match(event, begin)
-                    if match is None or not event[:begin].rstrip().endswith((":", ",", "[")):
-                        return None
-                    finish = match.end()
-                    words += 1
-                event = event[:begin] + word + event[finish:]
-                longer += len(word) - (finish - begin)
-            except RecursionError:
+    def _part(self, begin: int, end: int) -> list[Event] | None:
+        """The events of a part of the buffer, after repairs; None if one of them cannot be decoded."""
+        escaped = with_escapes(self._buffer[begin:end])
+        text, position = escaped.text, 0
+        pieces: list[bytes] = []
+        repairs: list[tuple[int, Repair]] = []
+        lost: list[int] = []
+        known, known_count = self._repairer.with_known(text)
+        if known_count and _syntax_error(known) < 0:
+            text = known
+        else:
+            known_count = 0
+        while not known_count and (error := _syntax_error(text[position:])) >= 0:
+            start = max(_cut_before(text, position + error, position)[1], position)
+            border = _BORDER.search(text, start)
+            follows = border.end() if border else len(text)
+            repair = self._repaired(text[start:follows])
+            if repair is not None and text[start + repair.length : follows].strip(b", \t\r\n"):
+                return None
+            if repair is None and not self._is_hopeless(text[start:follows]):
+                return None
+            pieces.append(text[position:start])
+            if repair is not None:
+                pieces += repair.text, b"," if border else b""
+                repairs.append((start, repair))
+            elif not border:
                 return None
             else:
-                if words + self._constants:
-                    self._count(self.values, text, position, words + self._constants)
-                if quotes:
-                    self._count(self.quotes, text, position, quotes)
-                return found, position + used - longer
+                lost.append(begin + escaped.original(start))
+            position = follows
+        text = _utf8(b"".join((b"[", *pieces, text[position:], b"]")))
+        try:
+            events = self._decode(text)
+        except msgspec.ValidationError:
+            converted = [self._converted(bytes(raw)) for raw in _decode_raw(text)]
+            events = [event for event in converted if event is not None]
+            if len(events) < len(converted):
+                return None
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        self._count(begin, escaped, repairs)
+        if known_count:
+            self.quotes.add(self._offset + begin, known_count)
+        for position in lost:
+            self._leave_out(position, position + _NEAR[0])
+        self._bad = False
+        return events
+
+    def _event_at(self, position: int) -> tuple[Event | None, int] | None:
+        """The event at a position of the buffer, and the position behind it.
+
+        Returns:
+            None for the event if it cannot be decoded; None if it may be incomplete in the buffer.
+        """
+        size = len(self._buffer)
+        scalar = _SCALAR.match(self._buffer, position)
+        if scalar and (scalar.end() < size or self._ended):
+            self._leave_out(position, position)
+            return None, scalar.end()
+        border = self._borders.at(position)
+        found = self._single(position, border) if border - position <= _NEAR[-1] else None
+        # a likely border may be within this event
+        found = found or self._long_event(position)
+        if found is not None:
+            return found if found[1] >= 0 else None
+        follows = self._likely.at(position + 1)
+        if follows == size and not self._ended and size - position < LONGEST_EVENT:
+            return None
+        # first up to the next event, then what seems to be one may be within this one
+        for end in (follows, min(position + _NEAR[0], size)):
+            self._repairer.credit -= end - position
+            found = self._single(position, end, repair=True) if self._repairer.credit >= 0 else None
+            if found is not None:
+                return found
+        end = follows if follows < size else self._list_end(position)
+        # a last event without an end of the list was cut off
+        if end < size or not self._ended:
+            self._leave_out(position, end)
+        self._bad = True
+        return None, end
+
+    def _long_event(self, position: int) -> tuple[Event | None, int] | None:
+        """The event at a position of the buffer, with no repairs, and the position behind it; None if there is none.
+
+        The position is -1 if the event may be incomplete in the buffer.
+        """
+        for size in (*_NEAR, LONGEST_EVENT):
+            escaped = with_escapes(self._buffer[position : position + size])
+            window = escaped.text.decode("utf-8", "surrogateescape")
+            self._repairer.credit -= len(window)
+            if self._repairer.credit < 0:
+                break
+            try:
+                place, error = first_error(window)
+            except RecursionError:
+                break
+            if not error:
+                return self._single(position, position + escaped.original(_length(window[:place])))
+            if not error.startswith("Unterminated") and place < len(window) - _NEAR_END:
+                break
+            if len(self._buffer) - position <= size:
+                if not self._ended and len(self._buffer) - position < LONGEST_EVENT:
+                    return None, -1
+                self._cut = self._cut or self._ended
+                break
         return None
 
-    def _constant(self, _: str) -> None:
-        self._constants += 1
+    def _single(self, position: int, end: int, *, repair: bool = False) -> tuple[Event | None, int] | None:
+        """The event at a position of the buffer, in the text up to ``end``, and the position behind it.
 
-    def _count(self, tally: Tally, text: str, position: int, count: int = 1) -> None:
-        """Counts a defect at a position of the decoded buffer."""
-        tally.add(tally.first if tally else self._offset + _length(text[:position]), count)
+        Args:
+            position, end: The text, which may have more behind the event if it is to be repaired.
+            repair: Whether to repair more than backslashes.
+
+        Returns:
+            None for the event if it is none, or the rest of one that was left out; None if it cannot be decoded.
+        """
+        escaped = with_escapes(self._buffer[position:end].rstrip(b", \t\r\n"))
+        repairs: list[tuple[int, Repair]] = []
+        try:
+            event: Event | None = self._decode_one(escaped.text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            text = escaped.text
+            if not repair and _syntax_error(text) >= 0:
+                return None
+            if repair:
+                repaired = self._repaired(text)
+                if repaired is None:
+                    return None
+                repairs.append((0, repaired))
+                text, end = repaired.text, position + escaped.original(repaired.length)
+            event = self._converted(_utf8(text))
+            if event is None:
+                self._leave_out(position, end)
+                return None, end
+        if self._bad and b'"ph"' not in escaped.text:
+            return None, end
+        self._count(position, escaped, repairs)
+        self._bad = False
+        return event, end
+
+    def _repaired(self, text: bytes) -> Repair | None:
+        """The event at the beginning of a text after repairs; None if it cannot be repaired."""
+        try:
+            return self._repairer.repaired(text.decode("utf-8", "surrogateescape"))
+        except RecursionError:
+            return None
+
+    def _is_hopeless(self, text: bytes) -> bool:
+        """Whether an event is wrong before its likely end, so that more text does not help."""
+        try:
+            place, error = first_error(text.decode("utf-8", "surrogateescape"))
+        except RecursionError:
+            return False
+        return bool(error) and not error.startswith("Unterminated") and place < len(text) - _NEAR_END
+
+    def _converted(self, text: bytes) -> Event | None:
+        """The struct of an event, with values converted that do not fit their fields; None if it is none."""
+        with suppress(msgspec.DecodeError, RecursionError):
+            return self._decode_one(text)
+        try:
+            value, _ = _scan(text.decode(), 0)
+        except (json.JSONDecodeError, RecursionError):
+            return None
+        return self._from_dict(value) if isinstance(value, dict) else None
+
+    def _count(self, position: int, escaped: Escaped, repairs: Sequence[tuple[int, Repair]] = ()) -> None:
+        """Counts repairs in a text at a position of the buffer, each event under one kind.
+
+        Args:
+            position: Begin of the text.
+            escaped: The text with backslashes doubled.
+            repairs: Further repairs, and where in this text they were made.
+        """
+        begin = self._offset + position
+        events = list(escaped.events)
+        for start, repair in repairs:
+            first = escaped.original(start) if events else start
+            if repair.words:
+                self.values.add(begin + first, repair.words)
+            if repair.quotes:
+                self.quotes.add(begin + first)
+                if events:
+                    last = escaped.original(start + repair.length)
+                    events = [event for event in events if not first <= event < last]
+            elif repair.backslashes:
+                self.backslashes.add(begin + first)
+            if repair.controls:
+                self.controls.add(begin + first)
+        if events:
+            text = self._buffer[position : position + events[0]]
+            start = 0 if self.backslashes else max((match.end() for match in _BORDER.finditer(text)), default=0)
+            self.backslashes.add(begin + start, len(events))
+
+    def _leave_out(self, position: int, end: int) -> None:
+        """Counts an event that cannot be decoded; what follows one and has no phase is taken as its rest."""
+        if not self._bad or b'"ph"' in self._buffer[position:end]:
+            self.malformed.add(self._offset + position)
+        self._bad = True
+
+    def _further(self, position: int) -> int:
+        """Position of a further event behind a bracket that may belong to an event that was left out; -1 if none."""
+        while (position := self._likely.at(position)) < len(self._buffer):
+            if b'"ph"' in self._buffer[position : position + _NEAR_PHASE]:
+                return position
+            position += 1
+        return -1
+
+    def _list_end(self, position: int) -> int:
+        """Position of the bracket that ends the list, behind a last event that cannot be decoded; the end without."""
+        for match in islice(_LIST_END.finditer(self._buffer, position), _MOST_ENDS):
+            rest = self._buffer[match.end() :].strip(b" \t\r\n\0")
+            _, end, closed = _members(b"{" + rest.removeprefix(b",")) if self._is_member else ({}, 0, not rest)
+            if closed and (not self._is_member or not rest.removeprefix(b",")[end - 1 :].strip()):
+                return match.end() - 1
+        return len(self._buffer)
 
 
 def events_with_offsets(text: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -484,19 +664,72 @@ def _length(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _next_event(text: str, position: int) -> int:
+class _Next:
+    """Finds positions in a text, each once although it is asked for from many positions before it.
+
+    Args:
+        text: The text.
+        find: Finds the next position from one on; -1 if there is none.
+    """
+
+    def __init__(self, text: bytes, find: Callable[[bytes, int], int]) -> None:
+        self._text, self._find, self._found = text, find, -1
+
+    def at(self, position: int) -> int:
+        """The next position; the end of the text if there is none. Calls come in ascending order."""
+        if self._found < position:
+            found = self._find(self._text, position)
+            self._found = len(self._text) if found < 0 else found
+        return self._found
+
+
+def _border(text: bytes, position: int) -> int:
+    """End of the next object that another one follows; -1 if none."""
+    match = _BORDER.search(text, position)
+    return match.start() + 1 if match else -1
+
+
+def _next_event(text: bytes, position: int) -> int:
     """Position of the next likely event: an object that is no value of a key and not first in a list; -1 if none."""
     for match in _NEXT.finditer(text, position):
-        if not text[max(match.start() - _NEAR_END, 0) : match.start()].rstrip().endswith((":", "[")):
+        if not text[max(match.start() - _NEAR_END, 0) : match.start()].rstrip().endswith((b":", b"[")):
             return match.start()
     return -1
 
 
-def _cut_off(error: Exception, length: int) -> bool:
-    """Whether an error may be due to the buffer ending within the event."""
-    if not isinstance(error, json.JSONDecodeError):
-        return False
-    return error.msg.startswith("Unterminated string") or error.pos >= length - _NEAR_END
+def _cut_before(text: bytes, end: int, begin: int = 0) -> tuple[int, int]:
+    """The last likely border between two events before ``end``: end of the one, begin of the next; -1 if none."""
+    while True:
+        brace = text.rfind(b"{", begin, end)
+        if brace <= begin:
+            return -1, -1
+        position = brace
+        while position > begin and text[position - 1] in b" \t\r\n":
+            position -= 1
+        if position > begin and text[position - 1] == 0x2C:
+            comma = position - 1
+            while comma > begin and text[comma - 1] in b" \t\r\n":
+                comma -= 1
+            if comma > begin and text[comma - 1] == 0x7D:
+                return comma, brace
+        end = brace
+
+
+def _syntax_error(events: bytes) -> int:
+    """Position of the first error in a text of events; below 0 if there is none."""
+    try:
+        _decode_raw(b"[%b]" % events)
+    except msgspec.DecodeError as error:
+        place = _POSITION.search(str(error))
+        return int(place[1]) - 1 if place else len(events)
+    except RecursionError:
+        return len(events)
+    return -1
+
+
+def _utf8(text: bytes) -> bytes:
+    """A text with ? in place of bytes that are not UTF-8."""
+    return text if text.isascii() else text.decode("utf-8", "surrogateescape").encode("utf-8", "replace")
 
 
 def _metadata(text: bytes) -> dict[str, Any] | None:

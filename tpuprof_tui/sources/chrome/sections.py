@@ -1,7 +1,8 @@
 """Reads large traces in sections, all but the first in other processes: decoding holds the GIL, so threads do not help.
 
 The text is cut at likely borders between two events. Each section but the last is read as if the list of events ended
-there: only if it does, as strict JSON, is the border real; if one is not, a single process reads the whole file.
+there: only if it does, behind an event that can be decoded, is the border real; if one is not, a single process reads
+the whole file.
 """
 
 from __future__ import annotations
@@ -106,10 +107,10 @@ class SectionText:
 
 
 def ended_at_border(section: Section, chunks: EventChunks[Any]) -> bool:
-    """Whether a section was read as strict JSON whose list of events ends exactly at its end."""
+    """Whether the list of events of a section ends exactly at its end, behind an event that could be decoded."""
     # + 1: the added bracket
     return section.end < 0 or (
-        chunks.found and not chunks.truncated and chunks.chunk_text is not None and chunks.list_end == section.end + 1
+        chunks.found and not chunks.truncated and chunks.ended_sound and chunks.list_end == section.end + 1
     )
 
 

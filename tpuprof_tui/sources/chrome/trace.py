@@ -22,15 +22,13 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import Problem, Severity
 
 from .chunks import NOTHING, EventChunks, raw_text
-from .inflate import GZIP, GzipText, first_two
+from .inflate import ALWAYS_UNPACKED, MOST_UNPACKED, PackedText, text_of
 from .times import MOST_NS
 
 I64 = npt.NDArray[np.int64]
 
 #: Limit of a trace's text, in bytes; the rest is not read.
 MOST_BYTES: Final = 4 << 30
-#: A compressed file is read up to this many bytes of text, plus this many times its own size.
-ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _LONGEST_NAME: Final = 4096
 #: Times are added up in femtoseconds.
 _PER_NANOSECOND: Final = 10**6
@@ -160,12 +158,12 @@ class _Collector:
     ) -> None:  # fmt: skip
         self._path = path
         self._marks = marks
-        self._stream = GzipText(raw) if first_two(raw) == GZIP else raw
+        self._stream = text_of(path, raw)
         self._raw = raw
         self._progress = progress
         self._size = os.fstat(raw.fileno()).st_size
         unpacked = ALWAYS_UNPACKED + MOST_UNPACKED * self._size
-        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, GzipText) else MOST_BYTES
+        self._most = min(MOST_BYTES, unpacked) if isinstance(self._stream, PackedText) else MOST_BYTES
         self._text_read = 0
         self._damage = ""
         self._codes: dict[str, int] = {}
@@ -203,7 +201,7 @@ class _Collector:
             return b""
         data = self._stream.read(count)
         self._text_read += len(data)
-        if isinstance(self._stream, GzipText) and self._stream.damaged:
+        if isinstance(self._stream, PackedText) and self._stream.damaged:
             self._damage = "The compressed data are damaged"
         if self._progress is not None:
             self._progress(min(self._raw.tell(), self._size), self._size)
@@ -239,6 +237,8 @@ class _Collector:
         kept = "The slices before are shown."
         if self._damage:
             yield Problem(Severity.ERROR, f"{self._damage}.", kept, file=name, offset=self._text_read)
+        elif isinstance(self._stream, PackedText) and self._stream.fault:
+            yield Problem(Severity.ERROR, *self._stream.fault, file=name, offset=self._text_read)
         elif events.truncated:
             yield Problem(Severity.ERROR, "The host trace ends within its list of events.", kept, file=name)
         elif events.metadata_lost:

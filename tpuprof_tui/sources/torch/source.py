@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.sources.source import (
     RECORDINGS,
@@ -24,15 +25,18 @@ from tpuprof_tui.sources.source import (
 )
 
 if TYPE_CHECKING:
+    from tarfile import TarFile, TarInfo
+    from zipfile import ZipFile
+
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Profile
     from tpuprof_tui.model.mapped_arrays import MappedArrays
 
     from .read.trace import Trace
 
-_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst)?")
-_JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
-_ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.gz|tgz)")
+_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
 #: File that SGLang merges the traces of a run's ranks into, and the run's id.
 _MERGED: Final = re.compile(r"merged-(.+)\.trace\.json(?:\.gz)?")
 #: Folder of the traces of graphs' captures, beside those of a run.
@@ -60,7 +64,7 @@ class TorchSource(Source):
             return self._folder(path)
         if _NAMED.fullmatch(path.name):
             return Verdict("name", f"it is named like a trace ({path.name})")
-        if _ARCHIVE.fullmatch(path.name):
+        if _ARCHIVE.fullmatch(path.name) or _is_zip(path):
             name = _first_in_archive(path)
             return Verdict("content", f"it holds {name}") if name else Verdict("", "first file is not a trace")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
@@ -89,7 +93,7 @@ class TorchSource(Source):
 
         from .read.several import read_traces
 
-        is_archive = _ARCHIVE.fullmatch(path.name) and not os.path.isdir(path)
+        is_archive = not os.path.isdir(path) and (_ARCHIVE.fullmatch(path.name) or _is_zip(path))
         files, arrays = _chosen(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
@@ -103,7 +107,7 @@ class TorchSource(Source):
 
     def open_several(self, paths: Sequence[Path], options: Mapping[str, Any], part: Part | None) -> list[Profile]:
         """Reads all paths in as many processes as there are cores."""
-        if any(_ARCHIVE.fullmatch(path.name) for path in paths):
+        if any(_ARCHIVE.fullmatch(path.name) or _is_zip(path) for path in paths):
             return super().open_several(paths, options, part)
         from tpuprof_tui.model.mapped_arrays import MappedArrays
 
@@ -174,6 +178,11 @@ def _profile(
     return profile_of(path, traces, problems, arrays, more_follows=bool(more))
 
 
+def _is_zip(path: Path) -> bool:
+    """Whether a file is a zip archive, whatever its name."""
+    return first_bytes(path, 4) == b"PK\x03\x04"
+
+
 def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
     """The files of the recordings that the options choose; the only file, whatever they say."""
     patterns = options.get(RECORDINGS.name)
@@ -184,62 +193,94 @@ def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]
 
 
 def _first_in_archive(path: Path) -> str:
-    """File name of the first trace in an archive, from the archive's beginning; empty if none is found."""
+    """File name of the first trace in an archive, of tar from its beginning; empty if none is found."""
     import tarfile
+    import zipfile
 
+    names: Iterable[str]
     try:
-        with tarfile.open(fileobj=io.BytesIO(first_bytes(path)), mode="r:") as archive:
-            for member in archive:
-                name = Path(member.name).name
-                if member.isfile() and _JSON.fullmatch(name):
-                    return name
-    except (tarfile.TarError, OSError, EOFError):
-        pass
-    return ""
+        if _is_zip(path):
+            with zipfile.ZipFile(path) as packed:
+                names = packed.namelist()
+        else:
+            with tarfile.open(fileobj=io.BytesIO(first_bytes(path)), mode="r:") as archive:
+                names = [member.name for member in archive if member.isfile()]
+    except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, ValueError):
+        return ""
+    return next((name for name in (Path(each).name for each in names) if _JSON.fullmatch(name)), "")
 
 
 def _unpack(path: Path) -> list[Path]:
     """Unpacks the traces of an archive into a temporary folder, flat; it is deleted when the process ends.
 
-    Files of one name are named by their folders too: ``rank0_trace.json``.
+    Files of one name are named by their folders too: ``rank0_trace.json``. No more is unpacked than of a packed trace
+    of the same size.
+
+    Raises:
+        UnreadableError: The archive is damaged, or its files are too long for it.
     """
     # archives are rare, and these modules are slow to import
     import atexit
     import shutil
     import tarfile
     import tempfile
+    import zipfile
     import zlib
 
     from tpuprof_tui.errors import UnreadableError
+    from tpuprof_tui.sources.chrome.inflate import ALWAYS_UNPACKED, MOST_UNPACKED
 
     folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     found: dict[str, Path] = {}
+    left = ALWAYS_UNPACKED + MOST_UNPACKED * path.stat().st_size
     try:
-        with tarfile.open(path) as archive:
-            for number, member in enumerate(archive):
-                content = archive.extractfile(member) if member.isfile() else None
-                place = Path(member.name)
-                if content is None or not _JSON.fullmatch(place.name) or member.name in found:
+        with zipfile.ZipFile(path) if _is_zip(path) else tarfile.open(path) as archive:
+            for number, (name, content) in enumerate(_contents(archive)):
+                place = Path(name)
+                if name in found or not _JSON.fullmatch(place.name):
                     continue
                 file = folder / f"{number}_{place.name}"
                 of_capture = place.parent.name == CAPTURES
                 if of_capture:
                     (folder / CAPTURES).mkdir(exist_ok=True)
                     file = folder / CAPTURES / file.name
-                with file.open("wb") as target:
-                    shutil.copyfileobj(content, target, 1 << 20)
+                with file.open("wb") as target, content() as stream:
+                    while left > 0 and (data := stream.read(1 << 20)):
+                        left -= len(data)
+                        target.write(data)
+                if left <= 0:
+                    raise UnreadableError(f"{path} holds files that are too long for it.", "Unpack it first.")
                 if of_capture:
                     continue
                 if _NAMED.fullmatch(place.name) or _begins_as_trace(file):
-                    found[member.name] = file
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+                    found[name] = file
+    # RuntimeError: encrypted, NotImplementedError (one of them): packed in an unknown way
+    except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, zlib.error) as error:
         if not found:
             raise UnreadableError(f"{path} cannot be unpacked ({error}).") from None
     names = [Path(each).name for each in found]
     unpacked = (_renamed(file, Path(member), alone=names.count(Path(member).name) == 1)
                 for member, file in found.items())  # fmt: skip
     return sorted(unpacked, key=lambda file: natural_order(file.name))
+
+
+def _contents(archive: TarFile | ZipFile) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """Name of each file of an archive, and what opens it."""
+    from zipfile import ZipFile
+
+    if isinstance(archive, ZipFile):
+        yield from ((each.filename, partial(archive.open, each)) for each in archive.infolist() if not each.is_dir())
+        return
+    for member in archive:
+        if member.isfile():
+            yield member.name, partial(_tar_file, archive, member)
+
+
+def _tar_file(archive: TarFile, member: TarInfo) -> IO[bytes]:
+    stream = archive.extractfile(member)
+    assert stream is not None, "it is a file"
+    return stream
 
 
 def _renamed(file: Path, member: Path, *, alone: bool) -> Path:

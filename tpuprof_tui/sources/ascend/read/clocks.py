@@ -28,19 +28,26 @@ def align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
         spans: Number of each among those of its rank: only those of one number are compared.
     """
     found = [0] * len(ranks)
-    known: dict[int, list[tuple[_Operators, int]]] = {}
+    known: dict[int, list[tuple[_Operators, set[str], int]]] = {}
     for number, (rank, span) in enumerate(zip(ranks, spans, strict=True)):
         if rank.rank is None:
             continue
-        own = _operators(rank)
-        for other, shift in known.get(span, ()):
-            apart = _apart(other, own)
+        own, steps = _operators(rank), _steps(rank)
+        for other, other_steps, shift in known.get(span, ()):
+            # what was recorded in other steps ran at another time
+            apart = _apart(other, own) if steps & other_steps or not (steps and other_steps) else None
             if apart is not None:
                 found[number] = shift - apart
                 break
         if own:
-            known.setdefault(span, []).append((own, found[number]))
+            known.setdefault(span, []).append((own, steps, found[number]))
     return found
+
+
+def _steps(rank: Rank) -> set[str]:
+    """Labels of the steps of a rank; empty if none was marked."""
+    timeline = rank.timeline
+    return set() if timeline is None else {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
 
 
 def _operators(rank: Rank) -> _Operators:

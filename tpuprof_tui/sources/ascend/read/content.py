@@ -27,8 +27,8 @@ _MARKS: Final = (
 #: Operators whose times are texts: torch_npu and MindSpore, before any event of the device.
 _TEXT_TIMES: Final = (b'"ts": "1', b'"ts":"1')
 _OPERATOR: Final = (b'"cat": "cpu_op"', b'"cat":"cpu_op"')
-#: Members that PyTorch writes before the events.
-_PYTORCH: Final = (b'"schemaVersion"', b'"deviceProperties"', b'"distributedInfo"')
+#: Members that PyTorch writes before the events, and arguments that it gives to each.
+_PYTORCH: Final = (b'"schemaVersion"', b'"deviceProperties"', b'"External id"', b'"Ev Idx"', b'"Record function id"')
 _SQLITE: Final = b"SQLite format 3\x00"
 #: Tables by which a database is known, and its role.
 _OF_DATABASES: Final = (

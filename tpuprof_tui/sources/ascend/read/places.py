@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -48,11 +49,11 @@ _ANALYSED: Final = {
     "communication.json": "communication.json", "communication_matrix.json": "communication_matrix.json",
     "communication_analyzer.db": "analysis.db",
 }  # fmt: skip
-#: Most entries of a folder that are listed, most folders that are, and most files of a folder and named as PyTorch's
-#: that are looked into before one of Ascend is found.
+#: Most entries of a folder that are listed, and most folders; most files that are looked into before one of Ascend is
+#: found, of the opened folder and of those below it; most files of a folder that may be archives.
 _MOST_ENTRIES: Final = 20_000
 _MOST_FOLDERS: Final = 2_000
-_MOST_LOOKED_INTO, _MOST_OF_PYTORCH, _MOST_ARCHIVES = 64, 4, 1000
+_MOST_LOOKED_INTO, _MOST_BELOW, _MOST_ARCHIVES = 64, 4, 1000
 #: Endings of names that PyTorch's profiler gives to its traces.
 _PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
 #: Ends of the names of files of other profiles.
@@ -321,44 +322,51 @@ def _of_content(path: Path, known: str) -> WorkerFiles:
 
 
 def _of_run(path: Path) -> Found:
-    """Profiles in a folder or up to two levels below."""
-    return _Search().of_folder(path, 2)
+    """Profiles in a folder or up to two levels below by names; else files in it or right below it by content."""
+    search = _Search()
+    return search.of_folder(path, 2) or search.of_folder(path, 1, most_below=_MOST_BELOW)
 
 
 class _Search:
-    """One search below a folder; the number of folders that it lists is bounded."""
+    """One search below a folder; the number of folders that it lists is bounded, and each is listed once."""
 
     def __init__(self) -> None:
         self._left = _MOST_FOLDERS
+        self._listed = lru_cache(maxsize=None)(_listed)
 
-    def of_folder(self, path: Path, depth: int, *, opened: bool = True) -> Found:
+    def of_folder(self, path: Path, depth: int, level: int = 0, most_below: int = 0) -> Found:
         """Profiles in a folder, or up to ``depth`` levels below it.
 
         Args:
             path: The folder.
             depth: Levels below it that are searched.
-            opened: Whether it is the opened folder itself, or right below it.
+            level: Level of the folder below the opened one.
+            most_below: Most files of a folder below the opened one that are looked into, and of such folders.
         """
         self._left -= 1
-        names, folders = _listed(path)
+        names, folders = self._listed(path)
         cluster: dict[str, Path] = {name: path / name for name in _CLUSTER_FILES if name in names}
         found = _exported(path, names, folders)
         if found:
             return Found(tuple(found))
         own = [name for name in names if is_own(name) and name not in _CLUSTER_FILES]
-        if not opened and not {role(name) for name in own} & _WORK:
+        if level > 1 and not {role(name) for name in own} & _WORK:
             own = []
         loose = _loose_workers(path, names) if own and not cluster else []
-        if opened and not cluster:
-            loose = _with_content(loose, path, names)
+        if not cluster and (most := most_below if level else _MOST_LOOKED_INTO):
+            loose = _with_content(loose, path, names, most)
         raw = _unexported(path, names, folders)
         if raw is not None and not cluster and not loose:
             return Found(raw=(raw,))
-        below = [self.of_folder(path / name, depth - 1, opened=depth > 1) for name in folders[: max(self._left, 0)]
-                 ] if depth and raw is None else []  # fmt: skip
+        below: list[Found] = []
+        for number, name in enumerate(folders[: max(self._left, 0)] if depth and raw is None else ()):
+            # where the first folders hold nothing, no other is looked into
+            if number >= most_below > 0 and not any(below):
+                break
+            below.append(self.of_folder(path / name, depth - 1, level + 1, most_below))
         workers = [worker for each in below for worker in each.workers]
         # runs beside profiles of other kinds are a list to choose from
-        if depth > 1 and not any(worker.root.parent == path for worker in workers) and any(
+        if level == 0 and not any(worker.root.parent == path for worker in workers) and any(
             not each and _holds_others(path / name) for name, each in zip(folders, below, strict=False)
         ):  # fmt: skip
             return Found()
@@ -366,7 +374,7 @@ class _Search:
             cluster = {**each.cluster, **cluster}
         workers.sort(key=lambda worker: natural_order(str(worker.root)))
         beside = tuple(file for worker in loose for file in worker.every_file()) if workers else ()
-        archives = _archives(path, names[:_MOST_ARCHIVES]) if opened else []
+        archives = _archives(path, names[:_MOST_ARCHIVES]) if level < 2 else []
         archives += (file for each in below for file in each.archives)
         others = tuple(path / name for name in names if name.endswith(_PYTORCH)) if workers else ()
         return Found((*loose, *workers), cluster, tuple(each for found in below for each in found.raw), tuple(archives),
@@ -469,11 +477,13 @@ def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> lis
     return workers
 
 
-def _with_content(workers: list[WorkerFiles], folder: Path, names: Sequence[str]) -> list[WorkerFiles]:
+def _with_content(
+    workers: list[WorkerFiles], folder: Path, names: Sequence[str], most: int = _MOST_LOOKED_INTO
+) -> list[WorkerFiles]:
     """The workers of a folder, with its files that are known by content if no name tells of any work of a device."""
     if any(set(worker.by_role) & _WORK for worker in workers):
         return workers
-    found = _known_by_content(folder, names)
+    found = _known_by_content(folder, names, most)
     roles = {known: (folder / name,) for name, known in found}
     if len(workers) == 1 and len(roles) == len(found):
         (worker,) = workers
@@ -489,29 +499,28 @@ def _archives(path: Path, names: Sequence[str]) -> list[Path]:
     return [path / name for name in names if archived(path / name)]
 
 
-def _known_by_content(path: Path, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Files of a folder that are Ascend's by content, with their roles."""
+def _known_by_content(path: Path, names: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Files of a folder that are Ascend's by content, with their roles; if none of ``most`` is, no other is either.
+
+    Empty if there are other traces: such a folder is not Ascend's alone.
+    """
     from .content import CLUSTER, is_trace, may_be_own, role_of_content
 
     found: list[tuple[str, str]] = []
-    looked = of_pytorch = 0
-    for name in filter(may_be_own, names):
-        if _is_info_file(name):
-            continue
-        named = name.endswith(_PYTORCH)
-        if not found and (looked >= _MOST_LOOKED_INTO or (named and of_pytorch >= _MOST_OF_PYTORCH)):
-            continue
-        looked, of_pytorch = looked + 1, of_pytorch + named
+    wanted = [name for name in names if may_be_own(name) and not _is_info_file(name)]
+    # what is named as PyTorch's traces tells most
+    for number, name in enumerate(sorted(wanted, key=lambda name: not name.endswith(_PYTORCH))):
+        if not found and number >= most:
+            break
         try:
             known = role_of_content(path / name)
         except OSError:
             continue
         if known and known != CLUSTER:
             found.append((name, known))
-    # other traces beside them: the folder is not Ascend's alone
-    own = {name for name, _ in found}
-    others = (name for name in names if found and name not in own and not _is_info_file(name))
-    return [] if any(name.endswith(_PYTORCH) or is_trace(path / name) for name in others) else found
+        elif name.endswith(_PYTORCH) or is_trace(path / name):
+            return []
+    return sorted(found, key=lambda each: natural_order(each[0]))
 
 
 def _devices(folders: Sequence[str]) -> list[int]:

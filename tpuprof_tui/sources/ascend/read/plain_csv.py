@@ -60,6 +60,8 @@ class Rewriter:
             self._write(packed or raw, file)
             if packed is not None and packed.damaged:
                 self._lost("The compressed data are damaged.", file.tell())
+            elif not self.problems and raw.read(1):
+                self._lost("The text that is packed here is too long for such a file.", file.tell())
         with target.open("rb") as file:
             return target, file.readline()
 
@@ -96,7 +98,6 @@ class Rewriter:
             yield head
             written += len(head)
             if written > self._most:
-                self._lost(f"More than {self._most >> 20:,} MiB of text are packed here.", written)
                 return
             head = source.read(_PIECE)
 

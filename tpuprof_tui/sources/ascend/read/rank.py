@@ -17,6 +17,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
 from .believable import believable, believable_kernels
+from .categories import Layer
 from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
 from .coverage import coverage_of
 from .csv_table import DEVICES, CsvTable, Kind, device_number, line_with
@@ -154,7 +155,9 @@ class Rank:
         host_alone = isinstance(activities, list) and activities and not any("NPU" in str(each) for each in activities)
         if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or self.timeline is None:
             return
-        if len(self.kernels or ()) or len(self.timeline.work) or self.statistic is not None or self.recorded_steps:
+        if len(self.kernels or ()) or self.statistic is not None or self.recorded_steps:
+            return
+        if any(track.layer not in (Layer.PYTHON, Layer.OTHER) for track in self.timeline.tracks):
             return
         there = any(each.name == "FRAMEWORK" or each.name.startswith("PROF_") for each in root.iterdir())
         where = "" if there else " where its FRAMEWORK and PROF_* are"
@@ -176,7 +179,9 @@ class Rank:
                 for computed, recorded_total in zip((coverage.computing, coverage.communication), sums, strict=True)
             ):
                 self._report_partial(kernels.file, recorded[0])
-        if statistic is not None and len(kernels):
+        table = self.table("op_statistic.csv")
+        several = table is not None and table.device >= 0 and not table.first(*DEVICES)
+        if statistic is not None and len(kernels) and not several:
             computed = int((~kernels.communicates).sum())
             if computed != int(np.nansum(statistic["count"])):
                 self._report_partial(kernels.file, "op_statistic")

@@ -23,7 +23,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
+from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.sources.chrome.sections import (
     Section,
@@ -163,7 +163,7 @@ def read_trace_view(
         reader = _Reader(name)
         for number, path in enumerate((*paths, *parts), 1 - len(paths)):
             with path.open("rb") as raw:
-                reader.take(raw, progress, f"{number}{_PART}" if number > 0 else "")
+                reader.take(path, raw, progress, f"{number}{_PART}" if number > 0 else "")
     except OSError as error:
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
     finally:
@@ -215,7 +215,7 @@ def _read_in_sections(path: Path, name: str, progress: Callable[[int, int], None
     """Reads a large file in several processes; None if that is not worth it or not possible."""
     with path.open("rb") as raw:
         size = os.fstat(raw.fileno()).st_size
-        if memory_bytes() < _MEMORY_FACTOR * size or first_two(raw) == GZIP:
+        if memory_bytes() < _MEMORY_FACTOR * size or text_of(path, raw) is not raw:
             return None
         sections = sections_of(raw, size, cores())
         if len(sections) < 2:
@@ -298,10 +298,10 @@ class _Reader:
         self._groups = _Codes(_group)
         self._counters_of: list[list[int]] = []
 
-    def take(self, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
+    def take(self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: str) -> None:
         self._begin(part)
         size = os.fstat(raw.fileno()).st_size
-        source: GzipText | BinaryIO = GzipText(raw) if first_two(raw) == GZIP else raw
+        source = text_of(path, raw)
         text_read = 0
 
         def read(count: int) -> bytes:
@@ -316,7 +316,7 @@ class _Reader:
         self._read_events(chunks)
         if not chunks.found:
             raise UnreadableError(f"{self._name} holds no list of events.")
-        self._report_defects(chunks, text_read, damaged=isinstance(source, GzipText) and source.damaged)
+        self._report_defects(chunks, text_read, source.fault if isinstance(source, PackedText) else None)
 
     def read_sections(
         self, raw: BinaryIO, progress: Callable[[int, int], None] | None, section: Section,
@@ -409,10 +409,12 @@ class _Reader:
                 waiting = 0
         self._read_numbers()
 
-    def _report_defects(self, chunks: EventChunks[Any], text_read: int, *, damaged: bool = False) -> None:
-        """Reports defects of a text of ``text_read`` bytes."""
-        if damaged:
-            self._note(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.", text_read)
+    def _report_defects(
+        self, chunks: EventChunks[Any], text_read: int, fault: tuple[str, str] | None = None
+    ) -> None:  # fmt: skip
+        """Reports defects of a text of ``text_read`` bytes, and a fault of the data that it was packed in."""
+        if fault is not None:
+            self._note(Severity.ERROR, *fault, text_read)
         elif chunks.truncated:
             self._note(Severity.ERROR, "The timeline ends within its list of events.",
                        "All events before are shown.", text_read)  # fmt: skip

@@ -17,11 +17,10 @@ from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, events_with_offsets
-from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint
+from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
 from tpuprof_tui.sources.chrome.sections import state_of
 
 from .events import KNOWN_PHASES, NULL, ArgumentsOf, from_dict
-from .text_stream import text_of
 
 I64 = npt.NDArray[np.int64]
 

@@ -37,6 +37,8 @@ from .values import I64
 Mask = npt.NDArray[np.bool_]
 #: Work that most often begins this much before its launch is told.
 _EARLY_NS: Final = 100_000
+#: Recordings longer than this, 30 days, are told.
+_LONGEST_NS: Final = 30 * 86_400 * 10**9
 
 
 class Recording(Struct, frozen=True):
@@ -67,8 +69,8 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     """
     zero = trace.zero_ns
     if whole is None and _is_plausible(trace):
-        early = tuple(_early(trace))
-        trace = replace(trace, problems=(*trace.problems, *early)) if early else trace
+        told = (*_early(trace), *_doubtful(trace))
+        trace = replace(trace, problems=(*trace.problems, *told)) if told else trace
         return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
@@ -89,6 +91,7 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
     told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants, elsewhere))
     rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), far, found)
+    rest = rest if whole is not None else replace(rest, problems=(*rest.problems, *_doubtful(rest)))
     recording = Recording(zero + found.low, zero + found.high, moved, len(far))
     # a part of a file counts from the start of the whole
     return (rest if whole is not None else _from_zero(rest)), recording
@@ -109,6 +112,15 @@ def _early(trace: Trace) -> Iterator[Problem]:
             yield Problem(Severity.WARNING, f"{what}: its work begins before it was launched.",
                           "Shown as recorded: waits between host and device are not known.",
                           file=trace.path.name)  # fmt: skip
+
+
+def _doubtful(trace: Trace) -> Iterator[Problem]:
+    """A problem if the recording is longer than any: then no part of it tells which times are right."""
+    start = min((int(times.min()) for times in (trace.start, trace.memory.time) if len(times)), default=0)
+    length = trace.length_ns - start
+    if length > _LONGEST_NS:
+        what = f"Its times span {time_words(length)}, and none is further off than the others."
+        yield Problem(Severity.WARNING, what, "Figures count all of that time.", file=trace.path.name)
 
 
 def _is_plausible(trace: Trace) -> bool:

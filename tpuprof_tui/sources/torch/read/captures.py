@@ -20,6 +20,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.lazy_names import LazyPattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.ranks import rank_in_name
 
@@ -30,14 +31,14 @@ from .steps import MODULE, Execution, executions, step_at
 from .trace import Trace
 from .values import I32, I64, Codes, printable, to_int64
 
-_TRACE: Final = re.compile(r".*\.json(?:\.gz|\.zst)?")
+_TRACE: Final = re.compile(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512
-_BEGIN: Final = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")
-_END: Final = re.compile(r"(?:cuda|cu|hip)StreamEndCapture")
-_SET: Final = re.compile(r"(?:cuda|cu|hip)Memset")
-_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy")
+_BEGIN: Final = LazyPattern(r"(?:cuda|cu|hip)StreamBeginCapture")
+_END: Final = LazyPattern(r"(?:cuda|cu|hip)StreamEndCapture")
+_SET: Final = LazyPattern(r"(?:cuda|cu|hip)Memset")
+_COPY: Final = LazyPattern(r"(?:cuda|cu|hip)Memcpy")
 #: Annotation around a capture, with its batch: capture_32_FULL, capture_128_decode.
-_ANNOTATION: Final = re.compile(r"capture_(\d{1,9})(?!\d)")
+_ANNOTATION: Final = LazyPattern(r"capture_(\d{1,9})(?!\d)")
 
 
 class _CallArgs(msgspec.Struct, gc=False):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 
 class Kind(IntEnum):
@@ -30,6 +31,9 @@ class Kind(IntEnum):
 
 DEVICE_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET)
 ON_DEVICE: Final = (*DEVICE_WORK, Kind.WAIT, Kind.MARK)
+ON_HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
+#: Categories of the profiler's own events.
+OF_PROFILER: Final = ("trace", "overhead")
 
 #: Category of events that communicate, whatever their names.
 COLLECTIVE_COMM: Final = "collective_comm"
@@ -49,3 +53,35 @@ KINDS: Final = {
     "python_function": Kind.FRAME, "python": Kind.OLD_FRAME,
     "mtia_ccp_events": Kind.MTIA,
 }  # fmt: skip
+
+#: Process of the host's events in traces of ``EventList.export_chrome_trace``, which have no categories.
+_LEGACY_HOST: Final = "CPU functions"
+#: How the names of the processes of its devices end ("CUDA functions"); the number of the device is their thread.
+_LEGACY_DEVICE: Final = " functions"
+
+
+def kind_of(category: str, process: Any, thread: Any) -> Kind:
+    """Kind of the events of a category, process and thread (see `legacy_lanes`)."""
+    if not category and process == _LEGACY_HOST:
+        return Kind.OPERATOR
+    if not category and isinstance(thread, str) and thread.endswith(_LEGACY_DEVICE):
+        return Kind.KERNEL
+    return KINDS.get(category.lower(), Kind.OTHER)
+
+
+def legacy_lanes(
+    categories: Iterable[str], processes: Iterable[Any], threads: Iterable[Any]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Processes and threads of events; of legacy events of a device its number is the process."""
+    pairs = [
+        (thread, process) if not category and isinstance(process, str) and process.endswith(_LEGACY_DEVICE)
+        and process != _LEGACY_HOST else (process, thread)
+        for category, process, thread in zip(categories, processes, threads, strict=True)
+    ]  # fmt: skip
+    found, others = zip(*pairs, strict=True)
+    return found, others
+
+
+def is_legacy(category: str, process: Any, thread: Any) -> bool:
+    """Whether the kind of such events is known by their process alone."""
+    return not category and kind_of(category, process, thread) != Kind.OTHER

@@ -15,7 +15,7 @@ from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 
 from .trace import Trace
 
-_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst)?$")
+_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst|\.bz2|\.xz)?$")
 _RANK_FOLDER: Final = re.compile(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.
 _HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")

@@ -175,21 +175,24 @@ class Launchers:
             found[launched] |= self.has_collective_name[self.of_work[launched]]
         return np.asarray(self.kernels & found)
 
-
-def unrecorded(trace: Trace) -> Iterator[tuple[str, int, int]]:
-    """Launches whose work was not recorded, of graphs and others: a sentence, their number, and the number of all."""
-    rows, lacking = trace.launchers.launches
-    of_graphs = trace.named(GRAPHS.match)[rows]
-    for which, word in ((of_graphs, "graph launches"), (~of_graphs, "launches")):
-        count, every = int((which & lacking).sum()), int(which.sum())
-        if count:
-            have = "have" if count > 1 else "has"
-            yield f"{count:,} of {every:,} {word} {have} no recorded work; idle is not known.", count, every
+    @cached_property
+    def unrecorded(self) -> tuple[tuple[str, int, int], ...]:
+        """Launches whose work was not recorded, of graphs and others: a sentence, their number, and that of all."""
+        rows, lacking = self.launches
+        of_graphs = self._trace.named(GRAPHS.match)[rows]
+        found = []
+        for which, word in ((of_graphs, "graph launches"), (~of_graphs, "launches")):
+            count, every = int((which & lacking).sum()), int(which.sum())
+            if count:
+                have = "have" if count > 1 else "has"
+                text = f"{count:,} of {every:,} {word} {have} no recorded work; idle is not known."
+                found.append((text, count, every))
+        return tuple(found)
 
 
 def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
-    """Problems of `unrecorded` launches."""
-    for text, count, every in unrecorded(trace):
+    """Problems of launches whose work was not recorded."""
+    for text, count, every in trace.launchers.unrecorded:
         yield Problem(Severity.WARNING, text, "The recorder's buffers were full, or another profiler had the device: "
                       "record alone, fewer steps at a time.", file=trace.path.name, count=count, lost=count,
                       launches=every, fragmentary=count > FRAGMENTARY * every)  # fmt: skip

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.lazy_names import LazyPattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .believable import believable
@@ -25,13 +26,13 @@ from .trace import CounterSeries, Memory, Trace, numeric_sort_key
 from .values import I64
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
-_PROCESS: Final = re.compile(
+_PROCESS: Final = LazyPattern(
     r"\[(?P<label>[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*)\] ?(?P<pid>.*)"
     r"|\[?(?i:rank)[ _-]?(?P<rank>\d{1,7})\]?(?:[ _:-]+(?:pid)?[ _:-]?(?P<own>.*))?",
     re.DOTALL,
 )
-_NAMED: Final = re.compile(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
-_EVENT: Final = re.compile(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
+_NAMED: Final = LazyPattern(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_EVENT: Final = LazyPattern(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
 _OPEN: Final = "Open the files that were merged."
 _MARKS: Final = (Kind.OPERATOR, Kind.ANNOTATION)
 _MOST_RANKS: Final = 4096
@@ -84,7 +85,7 @@ class _Separation:
         trace = self._trace
         marks = np.flatnonzero(np.isin(trace.kind, _MARKS) & trace.named(lambda name: name.startswith(STEP)))
         names = trace.name[marks]
-        if len(np.unique(names)) == len(names):
+        if int(np.bincount(names).max(initial=0)) < 2:
             return False
         ids = trace.external[(trace.kind == Kind.OPERATOR) & (trace.external != INT_MISSING)]
         _, counts = np.unique(ids, return_counts=True)
@@ -129,7 +130,10 @@ class _Separation:
 
     def _labels_of_events(self) -> dict[str, str]:
         trace = self._trace
-        said = [match[1] if (match := _EVENT.match(name)) is not None else "" for name in trace.names]
+        said = [
+            match[1] if name.startswith("[") and (match := _EVENT.match(name)) is not None else ""
+            for name in trace.names
+        ]
         found: dict[str, set[str]] = {}
         for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
             found.setdefault(pid, set()).update(said[code] for code in np.unique(trace.name[low:high]).tolist())
@@ -237,7 +241,7 @@ def _names(names: tuple[str, ...], codes: npt.NDArray[np.int32]) -> tuple[tuple[
     used = np.flatnonzero(np.bincount(codes, minlength=len(names)))
     table = np.full(len(names), -1, np.int32)
     table[used] = np.arange(len(used))
-    return tuple(_EVENT.sub("", names[code], count=1) if names[code].startswith("[R") else names[code]
+    return tuple(names[code][match.end() :] if (match := _EVENT.match(names[code])) is not None else names[code]
                  for code in used.tolist()), table[codes]  # fmt: skip
 
 

@@ -7,7 +7,6 @@ too large.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.lazy_names import LazyPattern
 from tpuprof_tui.model import Group, Lane, Problem, Severity
 
 from .values import I64
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 #: Calls that launch with attributes.
-_ATTRIBUTES: Final = re.compile(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
+_ATTRIBUTES: Final = LazyPattern(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
 
 
 class Overlaps(Struct, frozen=True, eq=False):
@@ -46,10 +46,10 @@ def overlaps_of(trace: Trace) -> Overlaps:
     rows = trace.work_rows
     start, end = trace.start[rows], trace.end[rows]
     later = start[1:] - end[:-1]
-    found = np.flatnonzero(later < 0)
-    # the last of a lane has no next one
     edges = np.searchsorted(rows, trace.first)
-    found = found[~np.isin(found + 1, edges)]
+    # the last of a lane has no next one
+    later[edges[(edges > 0) & (edges < len(rows))] - 1] = 0
+    found = np.flatnonzero(later < 0)
     if len(found):
         # times in whole us, or cut to ns, are off by one
         whole = not (start % 1000).any() and not (end % 1000).any()

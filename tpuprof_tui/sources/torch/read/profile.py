@@ -432,9 +432,11 @@ def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: String
 
 
 def device_name(kind: int, number: int) -> str:
-    """Name of the device of memory instants, from their device type and id."""
+    """Name of the device of memory instants, from their device type and id; either may be missing."""
+    if kind == 0:
+        return "CPU"
     word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
-    return "CPU" if kind == 0 else f"{word}{number}"
+    return f"{'unknown device ' if kind == INT_MISSING else word}{'' if number == INT_MISSING else number}".strip(" :")
 
 
 def _device_of(trace: Trace, pid: str) -> int:

@@ -24,7 +24,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import GzipText
+from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import (
     Section,
@@ -41,14 +41,14 @@ from tpuprof_tui.sources.source import Part
 from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
-from .categories import KINDS, Kind
+from .categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from .collectives import RECORD, collective_identity
 from .launchers import COLLECTIVE
 from .merged import is_merged
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
-from .text_stream import ZstdText, fitting_share, refusal, text_of, too_large
+from .text_stream import fitting_share, refusal, too_large
 from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
 from .values import I32, I64, Codes, floats, printable, raw_codes, rows_to_int64, text_codes, to_int64
 
@@ -60,6 +60,8 @@ _NO_MEMORY: Final = ev.MemoryArgs()
 _MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
 #: Counter values of a larger magnitude are ignored.
 _MOST_VALUE: Final = 1e300
+#: Most unknown categories that a message names.
+_MOST_NAMED: Final = 3
 _NO_ARGS: Final = ev.WorkArgs()
 #: Fields that only device work has.
 _WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:-4]
@@ -106,9 +108,10 @@ def _read(
     path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: Part | None, *, alone: bool
 ) -> Trace:  # fmt: skip
     size = os.fstat(raw.fileno()).st_size
-    text = too_large(raw, size)
+    packed = text_of(path, raw) is not raw
+    text = too_large(raw, size, packed=packed)
     if not text:
-        sections = [] if alone or text_of(path, raw) is not raw else sections_of(raw, size, cores())
+        sections = [] if alone or packed else sections_of(raw, size, cores())
         trace = None
         if len(sections) > 1 and fitting_share(size) >= _MEMORY_FACTOR:
             with other_processes(path, sections[1:], __name__) as results:
@@ -310,13 +313,32 @@ class _Reader:
         self._convert_waiting()
 
     def _trace_of(self, chunks: EventChunks[Any], end: int) -> Trace:
-        if not chunks.found:
-            raise UnreadableError(f"{self._path} holds no list of events.",
-                                  "A PyTorch trace is Chrome-trace JSON with traceEvents.")  # fmt: skip
-        packed = isinstance(self._source, (GzipText, ZstdText))
+        if not chunks.found or not (self.count or self._series or "time" in self._memory or self._further_series):
+            raise self._nothing_read(chunks)
+        packed = isinstance(self._source, PackedText)
         points = getattr(self._source, "restart_points", None) if packed else ()
         arguments = Arguments(self._path, state_of(self._raw.fileno()), self._firsts, [*self._offsets, end], points)
         return self._build_trace(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
+
+    def _nothing_read(self, chunks: EventChunks[Any]) -> UnreadableError:
+        """The error for a file without events."""
+        fault = self._source.fault if isinstance(self._source, PackedText) else None
+        what, hint = "holds no events: its list of events is empty.", "Nothing was recorded while the profiler ran."
+        if not self._text_read and fault is None:
+            what, hint = "is empty: its text has 0 bytes.", "The profiler has not written it yet, or the disk was full."
+        elif fault is not None and not chunks.found:
+            what, hint = "holds nothing that can be unpacked.", fault[0]
+        elif not chunks.found:
+            what, hint = "holds no list of events.", "A PyTorch trace is Chrome-trace JSON with traceEvents."
+        elif chunks.malformed:
+            tally = chunks.malformed
+            what = f"holds no events that can be decoded: {tally.count:,} cannot, the first at byte {tally.first:,}."
+            hint = "It is no JSON that a profiler wrote."
+        elif chunks.truncated:
+            what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
+        elif self._process_names or self._flow_processes or self._defects:
+            what = "holds no events: its list has none with a duration, and no counters."
+        return UnreadableError(f"{self._path} {what}", hint)
 
     # -- one chunk
 
@@ -346,10 +368,12 @@ class _Reader:
     def _add_complete(self, events: list[ev.Complete]) -> None:
         # one pass over the events for all their columns
         categories, names, pids, tids, starts, lengths, args = zip(*map(ev.as_tuple, events), strict=True)
+        if "" in categories:
+            pids, tids = legacy_lanes(categories, pids, tids)
         key = self._codes_of(categories, pids, tids)
         if len(self._keys) > len(self._kinds):
             new = islice(self._keys, len(self._kinds), None)
-            found = [KINDS.get(category.lower(), Kind.OTHER) for category, _, _ in new]
+            found = [kind_of(*key) for key in new]
             self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
@@ -554,7 +578,7 @@ class _Reader:
         lane_of_key = np.array([numbers[pair] for pair in pairs], np.int32)
         categories = Codes()
         category_of_key = np.array([categories[category] for category, _, _ in self._keys], np.int16)
-        kind_of_key = np.array([KINDS.get(str(category).lower(), Kind.OTHER) for category, _, _ in self._keys], np.int8)
+        kind_of_key = np.array([kind_of(str(category), *lane) for category, *lane in self._keys], np.int8)
         names = tuple(map(printable, self._names))
         name, external = parts.take("name", np.int32), parts.take("external")
         kind = _with_mtia_kinds(_decoded(kind_of_key, key), name, names)
@@ -616,9 +640,10 @@ class _Reader:
 
     def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
         name, found = self._path.name, []
-        if isinstance(self._source, (GzipText, ZstdText)) and self._source.damaged:
-            found.append(Problem(Severity.ERROR, "The compressed data are damaged.", "What comes before is shown.",
-                                 file=name, offset=self._text_read, lost=1))  # fmt: skip
+        if isinstance(self._source, PackedText) and self._source.fault:
+            # how many events were lost is not known
+            lost = int(self._source.damaged or self._source.too_long)
+            found.append(Problem(Severity.ERROR, *self._source.fault, file=name, offset=self._text_read, lost=lost))
         elif chunks.truncated:
             found.append(Problem(Severity.ERROR, "The trace ends within its list of events.",
                                  "All events before are shown.", file=name, offset=self._text_read,
@@ -633,12 +658,29 @@ class _Reader:
             found.append(Problem(Severity.WARNING, f"It has {least}{count:,} counter series beyond {_MOST_SERIES:,}.",
                                  f"The first {_MOST_SERIES:,} are shown.", file=name, count=count))  # fmt: skip
         found += chunks.problems(name)
+        found += self._problems_of_categories(name)
         for key, (count, spot) in self._defects.items():
             severity, message, done = _DEFECTS[key]
             lost, repaired = (count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
             found.append(Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count,
                                  lost=lost, repaired=repaired))  # fmt: skip
         return found
+
+    def _problems_of_categories(self, name: str) -> Iterator[Problem]:
+        """What is said of traces whose events have no categories, or only those of other programs."""
+        if any(is_legacy(*key) for key in self._keys):
+            yield Problem(Severity.NOTE, "A legacy trace (EventList.export_chrome_trace): no event has a category.",
+                          "Operators and kernels are told apart by their processes.", file=name)  # fmt: skip
+        if np.isin(self._kinds, ON_HOST).any():
+            return
+        unknown = {number: key[0] for number, key in enumerate(self._keys)
+                   if kind_of(*key) == Kind.OTHER and key[0].lower() not in OF_PROFILER}  # fmt: skip
+        count = int(np.isin(self._events.column("key"), list(unknown)).sum()) if unknown else 0
+        if count:
+            named = ", ".join(sorted({printable(each) for each in unknown.values() if each})[:_MOST_NAMED])
+            what = f"Events of unknown category{named and f' ({named})'}: another program wrote the trace."
+            yield Problem(Severity.WARNING, what, "They are shown; no figure is computed from them.", file=name,
+                          count=count)  # fmt: skip
 
 
 def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -24,11 +24,11 @@ from msgspec.structs import replace
 from tpuprof_tui.child_process import cores, python_words
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
+from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
-from .text_stream import text_of
 from .trace import Trace
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.

@@ -1,4 +1,4 @@
-"""What reading a file requires: enough memory, and a decompressor."""
+"""What reading a file requires: enough memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
-from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText, first_two
+from tpuprof_tui.sources.chrome.inflate import GZIP, first_two
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 
-_ZSTD: Final = b"\x28\xb5"
 #: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
 _MEMORY_PER_BYTE: Final = 0.7
 #: Largest expected ratio of a compressed trace's text to its file, where the file does not state the size.
@@ -20,19 +19,9 @@ _MOST_RATIO: Final = 25
 _LARGE: Final = 256 << 20
 
 
-def text_of(path: Path, raw: BinaryIO) -> GzipText | ZstdText | BinaryIO:
-    """A stream of the text of a file, decompressed if needed.
-
-    Raises:
-        UnreadableError: The package that decompresses it is not installed.
-    """
-    head = first_two(raw)
-    return GzipText(raw) if head == GZIP else ZstdText(path, raw) if head == _ZSTD else raw
-
-
-def too_large(raw: BinaryIO, size: int) -> int:
+def too_large(raw: BinaryIO, size: int, *, packed: bool) -> int:
     """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
-    text_size = _text_size(raw, size) if first_two(raw) == GZIP else size
+    text_size = _text_size(raw, size) if packed else size
     return text_size if text_size >= _LARGE and fitting_share(text_size) < 1 else 0
 
 
@@ -53,7 +42,9 @@ def refusal(path: Path, text_size: int) -> UnreadableError:
 
 
 def _text_size(raw: BinaryIO, size: int) -> int:
-    """Bytes of text in a gzip file: its trailer states the size modulo 4 GiB; bounded by a likely ratio."""
+    """Bytes of text in a packed file, at most: that of gzip states the size modulo 4 GiB; bounded by a likely ratio."""
+    if first_two(raw) != GZIP:
+        return size * _MOST_RATIO
     if size < 18:
         return 0
     raw.seek(-4, os.SEEK_END)
@@ -62,34 +53,3 @@ def _text_size(raw: BinaryIO, size: int) -> int:
     while text_size < size:
         text_size += 1 << 32
     return min(text_size, size * _MOST_RATIO)
-
-
-class ZstdText:
-    """The text of a zstd file.
-
-    Attributes:
-        damaged: Whether the data could not be decompressed; the text before that is sound.
-
-    Raises:
-        UnreadableError: The package zstandard is not installed.
-    """
-
-    def __init__(self, path: Path, raw: BinaryIO) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise UnreadableError(
-                f"{path} is packed with zstd, which needs the package zstandard.",
-                "Install it (pip install zstandard), or unpack the file (zstd -d).",
-            ) from None
-        self._error = zstandard.ZstdError
-        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        self.damaged = False
-
-    def read(self, count: int) -> bytes:
-        """At most ``count`` bytes of text; none at the end or if the data are damaged."""
-        try:
-            found: bytes = self._stream.read(count)
-        except self._error:
-            self.damaged, found = True, b""
-        return found

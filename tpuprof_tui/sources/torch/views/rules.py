@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from ..read.steps import STEP
@@ -59,11 +60,13 @@ ELEMENT_BYTES: Final = {
 }  # fmt: skip
 
 
+@lru_cache(1 << 14)
 def uses_tensor_cores(name: str) -> bool:
     """Whether a kernel uses tensor cores, by TensorBoard's list of names."""
     return any(part in name for part in TENSOR_CORES)
 
 
+@lru_cache(1 << 14)
 def tensor_core_use(name: str) -> bool | None:
     """Whether a kernel of an NVIDIA card uses tensor cores, by more names than TensorBoard's list; None: unknown."""
     if _NEVER.search(name):

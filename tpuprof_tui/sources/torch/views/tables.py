@@ -14,7 +14,6 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
-from ..read.launchers import unrecorded
 from ..vocabulary import DEVICE, MEMORY, MODULES
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
 
@@ -47,7 +46,7 @@ def of_workers(query: Query, compute: Callable[[ViewSelection], Answer], needs: 
 
 def _with_unrecorded(run: Run, answer: Answer) -> Answer:
     """The answer, saying which launches it knows no work of."""
-    lacking = tuple(Missing(text) for text, *_ in unrecorded(run.trace))
+    lacking = tuple(Missing(text) for text, *_ in run.launchers.unrecorded)
     return replace(answer, missing=(*answer.missing, *lacking)) if lacking else answer
 
 

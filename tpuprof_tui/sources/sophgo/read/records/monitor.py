@@ -16,6 +16,8 @@ from .preamble import opens
 
 WRAP = 1 << 32
 _HALF = 1 << 31
+#: Records that follow one another may overlap by this many cycles.
+_SHORT_OVERLAP = 1000
 #: A 16-bit id counter wraps when an id in this range is followed by one below `_FIRST_IDS`.
 _LAST_IDS = (65001, 65535)
 _FIRST_IDS = 1000
@@ -242,6 +244,9 @@ def _long_gap_seam(stream: RecordStream, chip: Chip) -> int:
         return 0
     breaks = np.flatnonzero((ids[1:] != ids[:-1] + 1) & (ids[1:] > 1)) + 1
     if len(breaks) != 1 or ids[0] != ids[-1] + 1 or opens(stream, chip):
+        return 0
+    # the dump's last record continues at its first: from there to the end lie almost 2^32 cycles
+    if int(signed(stream.start[:1] - stream.end[-1:])[0]) < -_SHORT_OVERLAP:
         return 0
     return int(breaks[0])
 

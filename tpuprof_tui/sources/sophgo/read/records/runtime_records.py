@@ -17,7 +17,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..arrays import I64, Bools
-from ..commands.command_table import Commands
+from ..commands.command_table import Commands, bits_of
 from ..commands.registers import addresses_of_many, memories_of
 from ..core_data import CoreData, EngineData, HostCopies
 from .monitor import RecordStream
@@ -38,7 +38,7 @@ _OTHER, _PAIR, _COPY = 0, 1, 2
 
 
 class _Launch(Struct, frozen=True, eq=False):
-    """What the commands of a stream can do.
+    """What the commands of a stream, or of a kernel that firmware issues besides, can do.
 
     Attributes:
         system: Mask of the system commands.
@@ -80,7 +80,7 @@ class _Sections(Struct):
 def separate_runtime_records(result: CoreData, chip: Chip) -> None:
     """Separate the runtime's records of a compiled model from those of its streams, before records are bound.
 
-    Where nodes log commands besides the streams, these can be the pairs, and only copies are left out.
+    Where nodes log all commands in order, these can be the pairs, and only copies are left out.
     """
     if not (chip.preamble and result.bmodel):
         return
@@ -96,9 +96,16 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
             _leave_out(engine, sections, (sections.kind != _OTHER) & (sections.sure | alone))
         elif engine.commands is None:
             _leave_out(engine, sections, _foreign(sections, [], name))
-        elif engine.static_count == len(engine.commands):
-            _leave_out(engine, sections, _foreign(sections, streams, name))
-        elif not _moves_by_nodes(engine.commands, engine.static_count, chip.system_types[family_of(name)]):
+        elif not result.has_des_streams:
+            dynamic = engine.commands.take(slice(engine.static_count, None))
+            kernels = _kernels(dynamic, chip.system_types[family_of(name)])
+            spans, lengths = (
+                sections.stream.id[sections.end - 1] + 1,
+                [list(map(len, each)) for each in (kernels, streams)],
+            )
+            of_kernels = np.isin(spans, lengths[0]) & ~np.isin(spans, lengths[1])
+            _leave_out(engine, sections, _foreign(sections, [*streams, *kernels], name), of_kernels)
+        elif not _moves_by_nodes(engine.commands, chip.system_types[family_of(name)]):
             copies = sections.kind == _COPY
             _leave_out(engine, sections, copies & ~_possible(sections, copies, streams, kinds_known=True))
 
@@ -193,11 +200,18 @@ def agree_on_first_reset(result: CoreData, chip: Chip) -> None:
             commands.id[2:4] = 0, 1
 
 
-def _moves_by_nodes(commands: Commands, static_count: int, system_type: int) -> bool:
+def _moves_by_nodes(commands: Commands, system_type: int) -> bool:
     """Whether nodes log commands that are neither of the streams nor system commands, so that copies can be theirs."""
-    by_nodes = commands.des < 0
-    by_nodes[:static_count] = False
-    return bool((by_nodes & (commands.type_code != system_type)).any())
+    return bool(((commands.des < 0) & (commands.type_code != system_type)).any())
+
+
+def _kernels(commands: Commands, system_type: int) -> list[_Launch]:
+    """Launches of kernels by nodes, cut where ids restart."""
+    system = commands.type_code == system_type
+    local = (bits_of(commands.word, 24, 3) == _LOCAL) | (bits_of(commands.word, 26, 3) == _LOCAL)
+    cuts = np.flatnonzero(commands.id[1:] <= commands.id[:-1]) + 1
+    parts = zip(np.split(system, cuts), np.split(~system & ~local, cuts), strict=True)
+    return [_Launch(*part) for part in parts if len(part[0])]
 
 
 def _core_sections(result: CoreData, chip: Chip, launches: Mapping[str, Sequence[_Launch]]) -> dict[str, _Sections]:
@@ -367,14 +381,20 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[_Launch], *, 
     return result
 
 
-def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools) -> None:
-    """Leave sections out of an engine's instructions; copies are noted."""
+def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools, of_kernels: Bools | None = None) -> None:
+    """Leave sections out of an engine's instructions; copies are noted.
+
+    ``of_kernels``: mask of the sections of kernels that firmware issued besides the model.
+    """
     if not foreign.any():
         return
     copies = foreign & (sections.kind == _COPY)
     if copies.any():
         rows = sections.rows(copies)
-        inward = np.repeat(_inward(sections, foreign, copies), (sections.end - sections.begin)[copies])
+        of_model = ~foreign & (sections.kind != _PAIR)
+        if of_kernels is not None:
+            of_model &= ~of_kernels
+        inward = np.repeat(_inward(sections, of_model, copies), (sections.end - sections.begin)[copies])
         if engine.copies is not None:
             rows, inward = np.append(engine.copies.rows, rows), np.append(engine.copies.inward, inward)
         order = np.argsort(rows, kind="stable")
@@ -385,7 +405,7 @@ def _leave_out(engine: EngineData, sections: _Sections, foreign: Bools) -> None:
     engine.keep = kept
 
 
-def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
+def _inward(sections: _Sections, of_model: Bools, copies: Bools) -> Bools:
     """For each section of copies whether they are of inputs: the next section, pairs included, is the model's.
 
     Between two sections of the model, where no pair tells, the nearer one decides.
@@ -393,7 +413,7 @@ def _inward(sections: _Sections, foreign: Bools, copies: Bools) -> Bools:
     others = np.flatnonzero(~copies)
     rows = np.flatnonzero(copies)
     after = np.searchsorted(others, rows)
-    is_model = np.append((~foreign & (sections.kind != _PAIR))[others], False)  # the last entry: no section
+    is_model = np.append(of_model[others], False)  # the last entry: no section
     start, end = sections.stream.start[sections.begin], sections.stream.end[sections.end - 1]
     before, behind = is_model[after - 1], is_model[after]
     before[after == 0] = False

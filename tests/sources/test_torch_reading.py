@@ -603,3 +603,23 @@ def test_archives_of_too_long_files_are_refused(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_device_whose_type_or_number_is_missing_has_a_name(kind, number, name):
     assert device_name(kind, number) == name
+
+
+def test_what_identifies_collectives_is_told_across_sections(tmp_path, monkeypatch):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([
+        *({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "pid": 0, "tid": 7, "ts": number, "dur": 1,
+           "args": {"Collective name": "c", "Comms Id": number % 7 + 1}} for number in range(300)),
+        *({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": number, "dur": 1,
+           "args": {"Seq": number % 5, "Process Group Name": "0"}} for number in range(300)),
+        *({"ph": "s", "id": number, "cat": "ac2g", "pid": number, "tid": 1, "ts": number} for number in (1, 0)),
+    ]))  # fmt: skip
+    alone = read_trace(path, alone=True)
+    by_several(monkeypatch, count=5)
+    READ_FROM.clear()
+    trace = read_trace(path)
+    rows = np.arange(len(trace))
+    assert len(READ_FROM) > 1
+    assert trace.identities_at(rows) == alone.identities_at(rows)
+    assert len(set(trace.identities_at(rows))) == 12
+    assert trace.flow_processes == alone.flow_processes == {"0", "1"}

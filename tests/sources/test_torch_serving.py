@@ -161,13 +161,13 @@ def by_stage(folder: Path, **stated) -> Path:
 @pytest.mark.parametrize("stated", [False, True])
 def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated, capsys):
     folder = by_stage(tmp_path, **({"stated": True} if stated else {}))
+    mark = "" if stated else " ~"
     assert keys(report(folder, "steps")) == [
-        ("Rank 0 EXTEND", 0, not stated, 1), ("Rank 0 DECODE", 0, not stated, 2),
-        ("Rank 1 EXTEND", 1, not stated, 1), ("Rank 1 DECODE", 1, not stated, 2),
+        (f"Rank 0 EXTEND{mark}", 0, not stated, 1), (f"Rank 0 DECODE{mark}", 0, not stated, 2),
+        (f"Rank 1 EXTEND{mark}", 1, not stated, 1), (f"Rank 1 DECODE{mark}", 1, not stated, 2),
     ]  # fmt: skip
     profile = open_profile(folder)
     assert profile.groups.numbers == (0, 1)
-    mark = "" if stated else " ~"
     assert [group.label for group in profile.groups if group.kind == "rank"] == [
         f"Rank {rank} {stage}{mark}" for rank in (0, 1) for stage in ("EXTEND", "DECODE")
     ]  # fmt: skip
@@ -175,8 +175,8 @@ def test_files_by_stage_are_sessions_of_one_rank_and_one_device(tmp_path, stated
     assert re.search(r"2 GPUs \(GPUs 0, 1\)\n", capsys.readouterr().out)
     assert main(["report", str(folder), "steps", "--rank", "1", "--json"]) == 0
     assert [each["key"] for each in json.loads(capsys.readouterr().out)["workers"]] == [
-        "Rank 1 EXTEND",
-        "Rank 1 DECODE",
+        f"Rank 1 EXTEND{mark}",
+        f"Rank 1 DECODE{mark}",
     ]
     assert main(["report", str(folder), "steps", "--group", "0"]) == 0
     assert main(["instructions", str(folder), "--core", "0"]) == 2
@@ -210,7 +210,7 @@ def test_ranks_are_guessed_from_names_in_numeric_order(tmp_path, names, ranks):
     assert [each["rank"] for each in found] == ranks
     assert [each["rank_guessed"] for each in found] == [rank is not None for rank in ranks]
     assert [each["key"] for each in found if each["rank"] is not None] == [
-        f"Rank {rank}" for rank in ranks if rank is not None
+        f"Rank {rank} ~" for rank in ranks if rank is not None
     ]
 
 
@@ -753,8 +753,8 @@ def test_a_comparison_pairs_sessions_by_rank_and_stage(tmp_path, capsys):
     (two / "17-TP-0-EXTEND.trace.json").unlink()
     both = Compared(*(Query(Session.build(open_profile(path))) for path in (one, two)))
     assert [(mine.key, theirs.key if theirs else None) for mine, theirs in both.pairs] == [
-        ("Rank 0 DECODE", "Rank 0 DECODE"), ("Rank 1 EXTEND", "Rank 1 EXTEND"), ("Rank 1 DECODE", "Rank 1 DECODE"),
-        ("Rank 0 EXTEND", None),
+        *((f"Rank {key} ~", f"Rank {key} ~") for key in ("0 DECODE", "1 EXTEND", "1 DECODE")),
+        ("Rank 0 EXTEND ~", None),
     ]  # fmt: skip
     assert main(["report", str(one), "steps", "--json"]) == 0
     assert [each["stage"] for each in json.loads(capsys.readouterr().out)["workers"]] == ["EXTEND", "DECODE"] * 2
@@ -772,4 +772,15 @@ def test_stages_of_a_server_on_one_device_are_sessions_too(tmp_path):
 def test_the_folder_of_a_rank_names_it(tmp_path):
     (tmp_path / "rank_3").mkdir()
     path = written(tmp_path / "rank_3" / "host_1.1700000000000.pt.trace.json", step(4, 0, 100, 100))
-    assert keys(report(path, "steps")) == [("Rank 3", 3, True, 1)]
+    assert keys(report(path, "steps")) == [("Rank 3 ~", 3, True, 1)]
+
+
+def test_guessed_ranks_are_marked_in_texts_and_found_without_the_mark(tmp_path, capsys):
+    for rank in (0, 1):
+        written(tmp_path / f"w_rank{rank}.json", step(4, 0, 100, 100 + rank))
+    for words in (["summary"], ["report", "steps"]):
+        assert main([words[0], str(tmp_path), *words[1:]]) == 0
+        assert "Rank 1 ~" in capsys.readouterr().out
+    for words in (["--rank", "1"], ["--group", "rank 1"], ["--group", "Rank 1 ~"]):
+        assert main(["report", str(tmp_path), "kernels", "--json", *words]) == 0
+        assert list(json.loads(capsys.readouterr().out)["views"]["kernels"]["workers"]) == ["Rank 1 ~"]

@@ -596,7 +596,7 @@ def test_of_many_ranks_the_same_advice_is_told_once_with_its_ranks(tmp_path, cap
 
 @pytest.mark.parametrize(("places", "told"), [
     (["Rank 2", "Rank 0", "Rank 1", "Rank 6"], "Rank 0-2, 6, e.g. 2"),
-    (["Rank 1", "Rank 0"], "Rank 1, 0"),
+    (["Rank 1", "Rank 0"], "Rank 1, 0"), (["Rank 1 ~", "Rank 0 ~", "Rank 2 ~"], "Rank 0-2, e.g. 1 ~"),
     (["worker0@2", "host"], "worker0@2, host"),
     ([f"GPU {n}" for n in range(0, 20, 2)], "GPU 0, 2, 4, 6, 8, 10, ... (10), e.g. 0"),
 ])  # fmt: skip

@@ -281,6 +281,10 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 _MOST_RANGES: Final = 6
 
 
+#: Behind the name of a rank that is only guessed.
+_GUESSED: Final = " ~"
+
+
 def places_text(places: Sequence[str], *, example: bool = True) -> str:
     """Several places as one text, the first as the example: ``Rank 0-3, 6, e.g. 2`` if they differ only in numbers.
 
@@ -288,6 +292,8 @@ def places_text(places: Sequence[str], *, example: bool = True) -> str:
     part is omitted.
     """
     places = [*dict.fromkeys(places)]
+    if len(places) > 1 and all(each.endswith(_GUESSED) for each in places):
+        return places_text([each.removesuffix(_GUESSED) for each in places], example=example) + _GUESSED
     split = [re.fullmatch(r"(.*?)(\d+)", each) for each in places]
     names = {each[1] for each in split if each is not None}
     if None in split or len(names) > 1:

@@ -82,7 +82,9 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
     if not group:
         return Scope()
     name = group.casefold()
-    named = [each for each in range(len(groups)) if name in (groups[each].label.casefold(), _path(groups, each))]
+    # a rank that is guessed is marked, but has its name without the mark too
+    named = [each for each in range(len(groups)) if name in (
+        label := groups[each].label.casefold(), label.removesuffix(" ~"), _path(groups, each))]  # fmt: skip
     if not named and name.isdecimal():
         named = [groups.numbered(int(name))]
     if not named or named[0] < 0:

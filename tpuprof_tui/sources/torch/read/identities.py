@@ -26,7 +26,7 @@ class Identity(Struct, frozen=True):
 
     Attributes:
         owner: What recordings of one rank, or of one worker without a rank, have in common.
-        key: Unique name of the recording.
+        key: Unique name of the recording; with ``~`` if it is that of a guessed rank.
         name: Worker name from the file name.
         rank: Rank; None if unknown.
         guessed: Whether the rank is that of a name.
@@ -119,14 +119,15 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
             stage = ranks[index][1].stage
             name = f"{names[index][0]} {traces[index].part}".rstrip()
             title = f"Rank {rank}" if rank is not None and shared[owner[0]] == 1 else name
+            guessed = rank is not None and stated_rank(traces[index]) is None
+            mark = " ~" if guessed and title != name else ""
             if several and stage and stages.count(stage) == 1 and title != name:
-                key = f"{title} {stage}"
+                key = f"{title} {stage}{mark}"
             else:
-                key = title if len(own) == 1 else f"{name}@{span}" if same_name else name
+                key = f"{title}{mark}" if len(own) == 1 else f"{name}@{span}" if same_name else name
             if key in taken:
                 key = f"{traces[index].path.name} {traces[index].part}".rstrip()
             taken.add(key)
-            guessed = rank is not None and stated_rank(traces[index]) is None
             found[index] = Identity(owner, key, name, rank, guessed, stage, span,
                                     (stage, stages[:span].count(stage)))  # fmt: skip
     return [found[index] for index in range(len(traces))]

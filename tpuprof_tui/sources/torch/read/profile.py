@@ -199,7 +199,7 @@ class _Run:
         self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
     ) -> TraceWorker:  # fmt: skip
         rank, top = identity.rank, len(self._groups)
-        label = f"{identity.key} ~" if guessed or identity.guessed else identity.key
+        label = f"{identity.key.removesuffix(' ~')} ~" if guessed or identity.guessed else identity.key
         self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace),
                                   run=place.run, session=place.session))  # fmt: skip
         self._problems += (*trace.problems, *unrecorded_problems(trace))

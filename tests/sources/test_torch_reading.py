@@ -603,3 +603,26 @@ def test_archives_of_too_long_files_are_refused(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_device_whose_type_or_number_is_missing_has_a_name(kind, number, name):
     assert device_name(kind, number) == name
+
+
+@pytest.mark.parametrize(
+    ("entry", "events"),
+    [
+        (b"[" + EVENT % (b"b", b""), 3),
+        (b'{"ph": "X", "name": "\\ud800", "cat": [], "pid": 1, "tid": 1, "ts": 5, "dur": 2}', 3),
+        (b'{"ph": "i", "name": "[memory]", "pid": {}, "tid": [], "ts": 5, "args": {}}', 2),
+    ],
+)
+def test_odd_entries_leave_the_others(tmp_path, entry, events):
+    """In chunks of any length; arguments are found again."""
+    path = tmp_path / "odd.json"
+    path.write_bytes(
+        b'{"traceEvents": [' + b",\n".join([EVENT % (b"a", b'"x": 1'), entry, EVENT % (b"c", b'"x": 2')]) + b"]}"
+    )
+    for chunk in (64, 300, 1 << 19):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(chunks, "CHUNK", chunk)
+            trace = read_trace(path)
+            assert len(trace) == events
+            assert trace.arguments.of(0) == {"x": 1}
+            assert len(trace.operator_args.dims) == int((trace.kind == Kind.OPERATOR).sum())

@@ -623,3 +623,26 @@ def test_what_identifies_collectives_is_told_across_sections(tmp_path, monkeypat
     assert trace.identities_at(rows) == alone.identities_at(rows)
     assert len(set(trace.identities_at(rows))) == 12
     assert trace.flow_processes == alone.flow_processes == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "events"),
+    [
+        (b"[" + EVENT % (b"b", b""), 3),
+        (b'{"ph": "X", "name": "\\ud800", "cat": [], "pid": 1, "tid": 1, "ts": 5, "dur": 2}', 3),
+        (b'{"ph": "i", "name": "[memory]", "pid": {}, "tid": [], "ts": 5, "args": {}}', 2),
+    ],
+)
+def test_odd_entries_leave_the_others(tmp_path, entry, events):
+    """In chunks of any length; arguments are found again."""
+    path = tmp_path / "odd.json"
+    path.write_bytes(
+        b'{"traceEvents": [' + b",\n".join([EVENT % (b"a", b'"x": 1'), entry, EVENT % (b"c", b'"x": 2')]) + b"]}"
+    )
+    for chunk in (64, 300, 1 << 19):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(chunks, "CHUNK", chunk)
+            trace = read_trace(path)
+            assert len(trace) == events
+            assert trace.arguments.of(0) == {"x": 1}
+            assert len(trace.operator_args.dims) == int((trace.kind == Kind.OPERATOR).sum())

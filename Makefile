@@ -72,7 +72,7 @@ lint: $(VENV)/installed-lint
 check: test lint briefly
 
 equal: $(VENV)/installed-test compiled
-	@$(BIN)/python tests/equal/run.py $(BASE) $(if $(ALL),--all) $(EQUAL_ARGS)
+	@$(BIN)/python tests/equal/equal.py $(BASE) $(if $(ALL),--all) $(EQUAL_ARGS)
 
 # fuzzing and random keys last as long as they are told to, so both at once
 briefly: $(VENV)/installed-fuzz

@@ -1,7 +1,7 @@
 """What recorded answers hold, by place, and what differs between two of them: by values and cells, not by bytes.
 
-A place is a tuple of texts: the keys of JSON down to a value, a table and its column, a sheet and its column, a track, a
-heading of a text. What is at a place is a plain value, or a list of the values of a column.
+A place is a tuple of texts: the keys of JSON down to a value, a table and its column, a sheet and its column, a track,
+a heading of a text. What is at a place is a plain value, or a list of the values of a column.
 """
 
 from __future__ import annotations
@@ -53,7 +53,12 @@ def differences(
         elif lines:
             more, less = (list((Counter(a) - Counter(b)).elements()) for a, b in ((old, new), (new, old)))
             if more or less:
-                yield place, *(each[0] if each else _ABSENT for each in (more, less)), max(len(more), len(less)), len(old)
+                yield (
+                    place,
+                    *(each[0] if each else _ABSENT for each in (more, less)),
+                    max(len(more), len(less)),
+                    len(old),
+                )
         elif rows := [row for row, (a, b) in enumerate(zip_longest(old, new, fillvalue=_ABSENT)) if not _same(a, b)]:
             row = rows[0]
             shown = (f"row {row}: {column[row]!r}" if row < len(column) else _ABSENT for column in (old, new))
@@ -84,7 +89,7 @@ def _table_places(place: Place, table: dict[str, Any]) -> Iterator[tuple[Place, 
         key, *more = column.values() if isinstance(column, dict) else (column,)
         yield (*place, str(key)), [row[number] for row in table["rows"]]
         yield (*place, str(key), "title, unit"), more
-    yield from ((( *place, key), value) for key, value in table.items() if key not in ("columns", "rows"))
+    yield from (((*place, key), value) for key, value in table.items() if key not in ("columns", "rows"))
 
 
 def _record_places(place: Place, records: list[dict[str, Any]]) -> Iterator[tuple[Place, Any]]:
@@ -121,7 +126,9 @@ def _workbook(body: bytes) -> dict[Place, Any]:
             columns: dict[str, list[str]] = {}
             for cell in ElementTree.fromstring(package.read(f"xl/worksheets/sheet{number}.xml")).iter(f"{_MAIN}c"):
                 value = cell.find(f"{_MAIN}v")
-                text = "".join(each.text or "" for each in cell.iter(f"{_MAIN}t")) if value is None else value.text or ""
+                text = (
+                    "".join(each.text or "" for each in cell.iter(f"{_MAIN}t")) if value is None else value.text or ""
+                )
                 if cell.get("t") == "s":
                     text = shared[int(text)]
                 letters = re.match(r"[A-Z]+", cell.get("r", "?"))
@@ -137,7 +144,14 @@ def _page(body: bytes) -> dict[Place, Any]:
     with tempfile.NamedTemporaryFile(suffix=".html") as file:
         Path(file.name).write_bytes(body)
         page = WrittenPage(Path(file.name))
+    views = page.record.pop("views", [])
     found = dict(_json_places(("record",), page.record))
+    for view in views:
+        for table in view["tables"]:
+            for column in table["columns"]:
+                found["views", view["id"], table["key"], column["key"]] = column["values"]
+            found["views", view["id"], table["key"], "texts"] = table["rows"]
+        found["views", view["id"], "others"] = [view["title"], view["facts"], view["notes"]]
     found |= {(f"chunk {number}", key): values.tolist() for number, columns in page.chunks.items()
               for key, values in columns.items()}  # fmt: skip
     found["code",] = page.code

@@ -1,4 +1,4 @@
-"""What holds of every profile, view and selection: a table of invariants, each a function from a case to what breaks it.
+"""What holds of every profile, view and selection: a table of invariants, functions from a case to what breaks them.
 
 A *break* is a place (``view.table.column``, with dots) and a sentence. Times are us, as in ``report --json``.
 """
@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 import math
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from functools import cached_property
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from cases import Case, Record, Report, near, rows_of, window_of
 from contents import content
-from recorder import ROWS, Answers, single_selections, with_pairs
+from recorder import ROWS
 
 from tpuprof_tui.model import Activity, Role
 
 Break = tuple[str, str]
-Record = dict[str, Any]
 #: A filter that nothing passes.
 NOTHING = ["--filter", "dur<0ns"]
 #: What no such selection narrows: patterns of ``view.table selection``.
@@ -53,137 +51,11 @@ CUT = {
     "streams": ("busy_us", "computation_us", "communication_us", "memcpy_us", "exposed_communication_us"),
     "streams.streams": ("busy_us",), "bandwidth": (),
 }  # fmt: skip
-#: Tables whose column ``share`` divides a whole, with a figure or column of which it is the share.
+#: Tables whose column ``share`` divides a whole.
 SHARES = (
     "kernels.by_core", "kernels.by_type", "kernels.by_name", "operations.by_name", "kernel_launches.launched",
     "critical_path.operations", "critical_path.lanes", "operators.by_type",
 )  # fmt: skip
-
-
-class Case:
-    """A profile with its selections and answers; each is asked for once."""
-
-    def __init__(self, answers: Answers, words: list[str], other: list[str] | None = None) -> None:
-        answers.forget()
-        self._answers, self.words, self.other = answers, words, other
-        self._kept: dict[tuple[str, ...], Any] = {}
-        self.singles = single_selections(answers, words)
-        self.profile = answers.profile(words)
-        self.selections = with_pairs(self.singles)
-
-    def output(self, command: str, *options: str) -> bytes:
-        """What a command prints."""
-        status, told, body = self._answers.ask(command, *self.words, *options)
-        assert status in (0, 1), f"{command} {options}: {status} {told}"
-        return body
-
-    def json(self, command: str, *options: str) -> Record:
-        """The object that a command prints, kept."""
-        if (command, *options) not in self._kept:
-            self._kept[command, *options] = json.loads(self.output(command, *options, "--json"))
-        return self._kept[command, *options]
-
-    def ask(self, *words: str) -> tuple[int | str, str, bytes]:
-        """Status, messages and output of any command."""
-        return self._answers.ask(*words)
-
-    def file(self, kind: str, *options: str) -> bytes:
-        """The file that an export of one kind writes."""
-        options = tuple("--cores" if word == "--core" else word for word in options)
-        with tempfile.TemporaryDirectory() as folder:
-            self.output("export", folder, "--only", kind, *options)
-            return next(Path(folder).rglob({"xlsx": "*.xlsx", "web": "*.html"}[kind])).read_bytes()
-
-    def data_set(self) -> dict[str, float]:
-        """The figures of a data set of the profile."""
-        import pyarrow.parquet as parquet
-
-        with tempfile.TemporaryDirectory() as folder:
-            assert self._answers.ask("dataset", "build", f"{folder}/data", self.words[0], "--jobs", "1")[0] in (0, 1)
-            rows = [row for path in Path(folder, "data", "figures").rglob("*.parquet") for row in
-                    parquet.ParquetFile(path).read().to_pylist()]  # fmt: skip
-        return {row["figure"]: row["value"] for row in rows}
-
-    def comparable_views(self) -> list[str]:
-        """Views that a comparison has."""
-        told = self._answers.ask("diff", self.words[0], *self.words, "no-such-view")[1]
-        return told.rpartition("There are:")[2].strip().rstrip(".").split(", ")
-
-    def report(self, *options: str) -> Report:
-        """All views of a selection."""
-        return Report(self.json("report", *options))
-
-    @cached_property
-    def whole(self) -> Report:
-        """All views of the whole profile."""
-        return self.report()
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return max((len(self.whole.table("steps", "steps", worker)) for worker in self.whole.views["steps"]), default=0)
-
-    def asked(self) -> Iterator[tuple[str, Report]]:
-        """The report of each selection, by its name."""
-        for name, options in self.selections.items():
-            yield name, self.report(*options)
-
-
-class Report:
-    """Access to a record of ``report --json``."""
-
-    def __init__(self, record: Record) -> None:
-        self.workers: dict[str, Record] = {worker["key"]: worker for worker in record["workers"]}
-        self.views: dict[str, dict[str, Record]] = {
-            view: found["workers"] if "workers" in found else {"": found} for view, found in record["views"].items()
-        }
-
-    def records(self) -> Iterator[tuple[str, str, Record]]:
-        """View, worker ("": all together) and record."""
-        for view, by_worker in self.views.items():
-            for worker, record in by_worker.items():
-                yield view, worker, record
-
-    def record(self, view: str, worker: str) -> Record:
-        """A record; an empty one if there is none."""
-        return self.views.get(view, {}).get(worker, {"figures": {}, "tables": {}})
-
-    def table(self, view: str, table: str, worker: str) -> list[Record]:
-        """Rows of a table by key of the column; empty if there is none."""
-        return rows_of(self.record(view, worker)["tables"].get(table))
-
-    def sum(self, place: str, key: str) -> float | None:
-        """Sum of a column over all rows and workers (or of a figure over the workers); None: there is none."""
-        view, _, table = place.partition(".")
-        values: list[float] = []
-        known = False
-        for record in self.views.get(view, {}).values():
-            rows = rows_of(record["tables"].get(table)) if table else [record["figures"]]
-            known |= any(column["key"] == key for column in record["tables"].get(table, {}).get("columns", ()))
-            known |= not table and key in record["figures"]
-            values += [row[key] for row in rows if row.get(key) is not None]
-        return math.fsum(values) if known else None
-
-
-def rows_of(table: Record | None) -> list[Record]:
-    """Rows of a table's record by key of the column."""
-    keys = [column["key"] for column in table["columns"]] if table else []
-    return [dict(zip(keys, row, strict=True)) for row in table["rows"]] if table else []
-
-
-def near(a: float | None, b: float | None, allowed: float = 0.0015) -> bool:
-    """Whether two figures are one: us are exact to a ns."""
-    return a is None or b is None or math.isclose(a, b, rel_tol=1e-6, abs_tol=allowed)
-
-
-def window_of(unit: Record) -> float:
-    """Window of a row of units, us."""
-    return unit["busy_us"] + unit["wait_us"] + unit["idle_us"]
-
-
-def sessions(case: Case) -> int:
-    """Number of recordings with a time line of their own."""
-    return len(getattr(case.profile, "windows", ((0, 0),)))
 
 
 # -- parts and wholes ---------------------------------------------------------------
@@ -372,7 +244,7 @@ def steps_of_a_run(case: Case) -> Iterator[Break]:
     for selection, report in case.asked():
         for worker in report.views.get("steps", ()):
             rows = report.table("steps", "steps", worker)
-            for before, row in zip(rows, rows[1:], strict=False):
+            for before, row in pairwise(rows):
                 if row.get("gap_us") is None or row.get("length_us") is None:
                     continue
                 gap = row["start_us"] - before["start_us"] - before["length_us"]
@@ -380,8 +252,13 @@ def steps_of_a_run(case: Case) -> Iterator[Break]:
                     yield "steps.steps.gap_us", f"{selection}: {row['step']}: {row['gap_us']}, between them {gap}"
             lengths = [row.get("length_us", row.get("step_us")) for row in rows if row.get("counted", True)]
             figures = report.record("steps", worker)["figures"]
-            if figures.get("median_us") is not None and lengths and not near(
-                figures["median_us"], float(np.median([row["length_us"] for row in rows if row["usual"]] or lengths))
+            if (
+                figures.get("median_us") is not None
+                and lengths
+                and not near(
+                    figures["median_us"],
+                    float(np.median([row["length_us"] for row in rows if row["usual"]] or lengths)),
+                )
             ):
                 yield "steps.median_us", f"{selection}: {figures['median_us']}, of the rows {np.median(lengths)}"
             for row in report.table("overview", "steps", worker):
@@ -392,8 +269,11 @@ def steps_of_a_run(case: Case) -> Iterator[Break]:
             above = report.record("overview", worker)["figures"]
             for key in ("step_us", "kernel_us", "communication_us", "other_us"):
                 values = [row[key] for row in report.table("overview", "steps", worker) if key in row]
-                if above.get(key) is not None and above.get("steps") == len(values) and values and not near(
-                    above[key], sum(values) / len(values)
+                if (
+                    above.get(key) is not None
+                    and above.get("steps") == len(values)
+                    and values
+                    and not near(above[key], sum(values) / len(values))
                 ):
                     yield f"overview.{key}", f"{selection}: {worker}: {above[key]}, mean of the steps {values}"
 
@@ -416,8 +296,10 @@ def lost_adds_up(case: Case) -> Iterator[Break]:
             tables = [report.table("lost", key, worker) for key in ("scopes", "operations")]
             for rows in tables:
                 for row in rows:
-                    if None not in (row["lost_us"], row["ideal_us"]) and not row["unknown"] and not near(
-                        row["lost_us"], row["total_us"] - row["ideal_us"], 0.01
+                    if (
+                        None not in (row["lost_us"], row["ideal_us"])
+                        and not row["unknown"]
+                        and not near(row["lost_us"], row["total_us"] - row["ideal_us"], 0.01)
                     ):
                         yield "lost.lost_us", f"{selection}: {row}"
             for key in ("lost_us", "total_us", "count"):
@@ -429,7 +311,9 @@ def lost_adds_up(case: Case) -> Iterator[Break]:
 def gains_exist(case: Case) -> Iterator[Break]:
     """A gain is at most the window, and one from idle or exposed time at most that of its unit."""
     for selection, report in case.asked():
-        units = {unit["unit"]: unit for worker in report.views["units"] for unit in report.table("units", "units", worker)}
+        units = {
+            unit["unit"]: unit for worker in report.views["units"] for unit in report.table("units", "units", worker)
+        }
         window = max(map(window_of, units.values()), default=math.inf)
         for worker in report.views.get("findings", ()):
             for finding in report.table("findings", "findings", worker):
@@ -457,7 +341,7 @@ def complement(case: Case) -> Iterator[Break]:
 
 def ranges_add_up(case: Case) -> Iterator[Break]:
     """[a, b) and [b, c) are [a, c)."""
-    if "range" not in case.singles or sessions(case) > 1:
+    if "range" not in case.singles or case.sessions > 1:
         return
     pair = case.report("--range", "0%..40%"), case.report("--range", "40%..100%")
     both = {place: (*SUMS.get(place, ()), *CUT.get(place, ())) for place in {**SUMS, **CUT}}
@@ -521,29 +405,34 @@ def full_range(case: Case) -> Iterator[Break]:
 
 def _first_difference(record: Record, other: Record, key: str) -> str:
     pairs = zip(rows_of(record["tables"].get(key)), rows_of(other["tables"].get(key)), strict=False)
-    found = next(({name: (a[name], b.get(name)) for name in a if a[name] != b.get(name)} for a, b in pairs if a != b), "")
+    found = next(
+        ({name: (a[name], b.get(name)) for name in a if a[name] != b.get(name)} for a, b in pairs if a != b), ""
+    )
     return f"rows {len(rows_of(record['tables'].get(key)))} -> {len(rows_of(other['tables'].get(key)))}: {found}"[:200]
 
 
 def views_follow(case: Case) -> Iterator[Break]:
     """Every view follows a range, a step, a filter and a scope, but for the listed ones."""
-    narrow = {"filter": NOTHING} if "filter" in case.singles else {}
+    narrow = {"filter": [NOTHING]} if "filter" in case.singles else {}
     if "range" in case.singles:
-        narrow["range"] = ["--range", "99%..100%"]
+        narrow["range"] = [["--range", "99%..100%"]]
     if "step" in case.singles and case.steps > 1:
-        narrow["step"] = case.singles["step"]
-    for name, options in narrow.items():
-        report = case.report(*options)
+        narrow["step"] = [case.singles["step"]]
+    units = [case.profile.groups[unit].number for unit in case.profile.units]
+    if "group" in case.singles and len(case.whole.workers) == 1 and len(units) > 1:
+        # the answer about one of them may well be that about all
+        narrow["group"] = [["--core", str(unit)] for unit in (units[0], units[-1])]
+    for name, choices in narrow.items():
         for view, worker, record in case.whole.records():
-            other = report.record(view, worker)
+            others = [case.report(*options).record(view, worker) for options in choices]
             figures = {key: value for key, value in record["figures"].items() if value}
-            # a figure of its own: what is counted for the whole recording is not a figure of events
-            if figures and not _is_whole(f"{view} {name}") and figures == {key: value for key, value in other["figures"].items() if value}:
+            same = all(figures == {key: value for key, value in each["figures"].items() if value} for each in others)
+            if figures and same and not _is_whole(f"{view} {name}"):
                 yield f"{view} {name}", f"{worker}: figures are those of the whole: {figures}"
             for key, table in record["tables"].items():
-                place = f"{view}.{key} {name}"
-                if table["rows"] and table["rows"] == other["tables"].get(key, {}).get("rows") and not _is_whole(place):
-                    yield place, f"{worker}: the {len(table['rows'])} rows are those of the whole"
+                same = all(each["tables"].get(key, {}).get("rows") == table["rows"] for each in others)
+                if table["rows"] and same and not _is_whole(f"{view}.{key} {name}"):
+                    yield f"{view}.{key} {name}", f"{worker}: the {len(table['rows'])} rows are those of the whole"
 
 
 def _is_whole(place: str) -> bool:
@@ -646,17 +535,20 @@ def _cells_differ(
 
 def sheets_are_json(case: Case) -> Iterator[Break]:
     """The sheets of a workbook of views say what JSON says."""
-    for selection, tables in _tables_of_one_worker(case):
-        if selection not in ("range", "group"):
-            continue  # slow, and one way to write them
+    # slow to write: the smallest that has all
+    selections = ("range+group",) if case.profile.vocabulary.source == "sophgo" else ("range", "group")
+    for selection, tables in _tables_of_one_worker(case, selections):
         by_heads: dict[tuple[str, ...], list[tuple[str, Record]]] = {}
         for place, table in tables.items():
             titles = [f"{column['title']} ({column['unit']})" if column["unit"] else column["title"]
                       for column in table["columns"]]  # fmt: skip
             by_heads.setdefault((*titles, str(len(table["rows"]))), []).append((place, table))
         for sheet, rows in _sheets(case.file("xlsx", *case.selections[selection])).items():
-            heads = [(place, table) for key, found in by_heads.items() for place, table in found
-                     if rows and key[-1] == str(len(rows) - 1) and set(rows[0]) <= set(key[:-1]) and len(found) == 1]  # fmt: skip
+            heads = [
+                found[0]
+                for key, found in by_heads.items()
+                if rows and key[-1] == str(len(rows) - 1) and set(rows[0]) <= set(key[:-1]) and len(found) == 1
+            ]
             if len(heads) != 1 or len(set(rows[0])) < len(rows[0]):
                 continue  # two tables that only their title tells apart
             (place, table), keys = heads[0], [column["key"] for column in heads[0][1]["columns"]]
@@ -669,9 +561,9 @@ def sheets_are_json(case: Case) -> Iterator[Break]:
                     yield f"{place}.{keys[titles.index(title)]}", f"{selection}: {sheet}: {wrong[0]}"
 
 
-def _tables_of_one_worker(case: Case) -> Iterator[tuple[str, dict[str, Record]]]:
+def _tables_of_one_worker(case: Case, selections: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Record]]]:
     """The tables of JSON by view and key, of profiles whose files are about the same one worker."""
-    for selection in ("whole", "range", "filter", "group"):
+    for selection in selections:
         if selection in case.selections and len(case.whole.workers) == 1:
             report = case.report(*case.selections[selection])
             yield selection, {f"{view}.{key}": table for view, _, record in report.records()
@@ -702,31 +594,28 @@ def _sheets(workbook: bytes) -> dict[str, list[list[str]]]:
 
 def page_is_json(case: Case) -> Iterator[Break]:
     """The tables of the web page say what JSON says."""
-    for selection, tables in _tables_of_one_worker(case):
+    for selection, tables in _tables_of_one_worker(case, ("whole", "range", "filter", "group")):
         page = content("html", case.file("web", *case.selections[selection]))
-        ids = page.get(("record", "views", "id"), [])
-        for view, shown in zip(ids, page.get(("record", "views", "tables"), []), strict=True):
-            for table in shown:
-                expected = tables.get(f"{view}.{table['key']}")
-                if expected is None or table["more"]:
+        for place, table in tables.items():
+            view, _, key = place.partition(".")
+            for number, column in enumerate(table["columns"]):
+                shown = page.get(("views", view, key, column["key"]))
+                values = [row[number] for row in table["rows"]]
+                # on the page rows may be merged or left out, never more
+                if shown is None or len(shown) < len(values):
                     continue
-                keys = [column["key"] for column in expected["columns"]]
-                for column in table["columns"]:
-                    if column["values"] is None or column["key"] not in keys:
-                        continue
-                    place = keys.index(column["key"])
-                    factor = 1e-3 if expected["columns"][place]["unit"] == "us" else 1
-                    values = [row[place] for row in expected["rows"]]
-                    if len(values) != len(column["values"]):
-                        if len(values) > len(column["values"]):
-                            continue  # rows that are merged for people
-                        yield f"{view}.{table['key']}", f"{selection}: rows {len(values)}, {len(column['values'])}"
-                        break
-                    wrong = [(a, b) for a, b in zip(values, column["values"], strict=True)
-                             if not isinstance(a, str) and ((a is None) != (b is None) or (
-                                 a is not None and not near(float(a), b * factor)))]  # fmt: skip
-                    if wrong:
-                        yield f"{view}.{table['key']}.{column['key']}", f"{selection}: JSON, page: {wrong[0]}"
+                if len(shown) > len(values):
+                    yield place, f"{selection}: {len(values)} rows, on the page {len(shown)}"
+                    break
+                factor = 1e-3 if column["unit"] == "us" else 1
+                pairs = [pair for pair in zip(values, shown, strict=True) if not isinstance(pair[0], str)]
+                wrong = [
+                    (a, b)
+                    for a, b in pairs
+                    if (a is None) != (b is None) or (b is not None and not near(a, b * factor))
+                ]
+                if wrong:
+                    yield f"{place}.{column['key']}", f"{selection}: JSON, page: {wrong[0]}"
 
 
 def events_in_all_forms(case: Case) -> Iterator[Break]:
@@ -744,7 +633,7 @@ def events_in_all_forms(case: Case) -> Iterator[Break]:
             key = next((place for place in found if place[0].split(" ")[0] == "start"), None)
             starts[form] = [None if value in ("", None) else int(value) for value in found.get(key, [])] if key else []
         if not starts["jsonl"] == starts["csv"] == starts["parquet"]:
-            yield "instructions.start", f"{selection}: {({form: len(values) for form, values in starts.items()})}"
+            yield "instructions.start", f"{selection}: { ({form: len(values) for form, values in starts.items()}) }"
         if selection == "whole":
             said = case.json("describe")["events"]["count"]
             if said != len(starts["csv"]):
@@ -753,7 +642,7 @@ def events_in_all_forms(case: Case) -> Iterator[Break]:
 
 def one_length(case: Case) -> Iterator[Break]:
     """Info as text and JSON, the description, the report and the first screen say one length."""
-    if not case.profile.timed or sessions(case) > 1:
+    if not case.profile.timed or case.sessions > 1:
         return
     lengths = {"info": case.json("info")["total_ns"] / 1000, "describe": case.json("describe")["length_us"]}
     lengths |= {f"report {worker['key']}": worker["duration_us"] for worker in case.whole.workers.values()
@@ -774,7 +663,9 @@ def rows_are_counts(case: Case) -> Iterator[Break]:
             continue
         options = case.selections[selection]
         rows = case.output("instructions", "--columns", "engine,core", "--format", "csv", *options).count(b"\n") - 1
-        counted = sum(lane["count"] for worker in report.views["lanes"] for lane in report.table("lanes", "lanes", worker))
+        counted = sum(
+            lane["count"] for worker in report.views["lanes"] for lane in report.table("lanes", "lanes", worker)
+        )
         device = sum(len(lane) for lane in case.profile.lanes if not lane.on_host)
         if device and device == case.profile.instructions and counted != rows:
             yield f"lanes.lanes.count {selection}", f"{counted}, rows of events {rows}"
@@ -785,10 +676,12 @@ def published_is_overview(case: Case) -> Iterator[Break]:
     for selection, report in case.asked():
         if selection not in ("whole", "range", "group", "step") or len(report.workers) > 1:
             continue
-        totals = {f"{view}.{key}": value for view, worker, record in report.records()
-                  for key, value in record["figures"].items() if (view, key) == ("overview", "total_us")}  # fmt: skip
-        totals |= {"published.total_us": row["total_us"] for worker in report.views.get("published", ())
-                   for row in report.table("published", "published", worker)}  # fmt: skip
+        totals: dict[str, float] = {}
+        for view, _, record in report.records():
+            if view == "overview" and "total_us" in record["figures"]:
+                totals["overview.total_us"] = record["figures"]["total_us"]
+            for row in rows_of(record["tables"].get("published")):
+                totals["published.total_us"] = row["total_us"]
         if totals:
             page = content("html", case.file("web", *case.selections[selection]))
             totals["page.length"] = page["record", "length"] / 1000
@@ -879,7 +772,11 @@ def missing_is_null(case: Case) -> Iterator[Break]:
         for view, _, record in report.records():
             for place, values in content("json", json.dumps(record).encode()).items():
                 for value in values if isinstance(values, list) else [values]:
-                    if isinstance(value, (int, float)) and (value != value or abs(value) > 1e17) and place[-1] != "bytes":
+                    if (
+                        isinstance(value, (int, float))
+                        and (value != value or abs(value) > 1e17)
+                        and place[-1] != "bytes"
+                    ):
                         yield f"{view}.{'.'.join(place[1:])}", f"{selection}: {value}"
                         break
 
@@ -896,7 +793,10 @@ def times_are_places(case: Case) -> Iterator[Break]:
             report = case.report("--range", f"{begin:.3f}us..{begin + length:.3f}us")
             found = report.table("steps", "steps", worker)
             if not any(near(each["start_us"], row["start_us"]) and each["step"] == row["step"] for each in found):
-                yield "steps.steps.start_us", f"{worker}: {row['step']} at {row['start_us']}; in this range: {found[:2]}"
+                yield (
+                    "steps.steps.start_us",
+                    f"{worker}: {row['step']} at {row['start_us']}; in this range: {found[:2]}",
+                )
 
 
 INVARIANTS: tuple[Callable[[Case], Iterator[Break]], ...] = (

@@ -1,14 +1,14 @@
-"""Records every answer about some inputs, of the package that PYTHONPATH names: a zip file per input, an entry per answer.
+"""Records every answer about some inputs, of the package that PYTHONPATH names: a zip file per input.
 
     PYTHONPATH=PACKAGE python tests/equal/recorder.py PLAN OUT [--selections OTHER] [--jobs N] [--all]
 
 PLAN is JSON: a list of ``[name, [words that name the input], [words of the input it is compared with] or null]``. The
 profile is opened once, then each command runs in this process. Nothing but the command line (``cli.main.main``),
 ``open_profile`` and ``open_profiles`` is used, so that what happens below them may move; to choose selections also the
-lanes and groups of the profile. ``selections.json`` in the zip file holds them: with ``--selections`` they are those of a
-recording made before, so that both sides answer the same questions.
+lanes and groups of the profile. ``selections.json`` in the zip file holds them: with ``--selections`` they are those of
+a recording made before, so that both sides answer the same questions.
 
-An entry is called ``COMMAND|SELECTION|FORM``; form is json, jsonl, csv, parquet, xlsx, html, pftrace or txt.
+Each answer is an entry called ``COMMAND|SELECTION|FORM``; form is one of ``contents.py``.
 """
 
 from __future__ import annotations

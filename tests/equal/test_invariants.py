@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from invariants import INVARIANTS, Case
+from cases import Case
+from invariants import INVARIANTS
 from msgspec import Struct
 from recorder import Answers
 
@@ -92,6 +93,10 @@ KNOWN = (
     Known("views_follow", "steps.repeats filter", _REPEATS, f'{_IGNORED}: "What repeats"'),
     Known("views_follow", "steps.repeats range", _REPEATS, f'{_IGNORED}: "What repeats"'),
     Known("views_follow", "steps.repeats step", (*_SEVERAL, "ascend_synthetic"), f'{_IGNORED}: "What repeats"'),
+    Known("views_follow", "steps* group",
+          ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
+          f"{_IGNORED}: steps of a core"),
+    Known("views_follow", "waits.barriers group", ("aks_[dh]*", "aksv*"), f"{_IGNORED}: barriers of a core"),
     Known("views_follow", "steps* range", (_VLLM, _QWEN), f"{_IGNORED}: steps without annotation, with a range"),
     Known("views_follow", "modules* filter", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
     Known("views_follow", "modules* range", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
@@ -108,7 +113,7 @@ KNOWN = (
     Known("views_follow", "findings.findings *", _ASCEND, f"{_IGNORED}: findings of Ascend"),
     Known("views_follow", "memory.peaks step", ("ascend_synthetic",), f"{_IGNORED}: peaks of memory with a step"),
     Known("views_follow", "memory.modules range", (_DB,), f"{_IGNORED}: memory of modules"),
-    Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow does not say so"),
+    Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
     Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),

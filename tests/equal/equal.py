@@ -1,9 +1,9 @@
 """Compares every answer of a revision with those of the working tree: ``make equal BASE=REV [ALL=1]``.
 
-Answers are recorded by ``recorder.py`` with the package of each side, about the samples, and about what is in ``../shared``
-where that is present (``--shared``). By default about a chosen set of them and of selections, which takes minutes; with
-``--all`` about everything. What differs is printed by command, figure and selection; the exit status is 1 if anything does.
-The base's answers are kept in ``.cache/equal``, by revision, recorder and input.
+Answers are recorded by ``recorder.py`` with the package of each side, about the samples, and about what is in
+``../shared`` where that is present (``--shared``). By default about a chosen set of them and of selections, which takes
+minutes; with ``--all`` about everything. What differs is printed by command, figure and selection; the exit status is 1
+if anything does. The base's answers are kept in ``.cache/equal``, by revision, recorder and input.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MOST_KEPT = 4
 #: Patterns of inputs below ../shared: of the chosen set, and the others.
 CHOSEN = (
     "traces/*/*.json.gz", "traces/tb_unit/*", "traces/tl_qwen_h100_vs_mi300", "traces/hta_two_ranks_sampled",
-    "traces/ascend_*/*_ascend_pt", "traces/ascend_level1_text", "traces/ascend_level1_db", "traces/ascend_cluster_output",
+    "traces/ascend_*/*_ascend_pt", "traces/ascend_level1_text", "traces/ascend_level1_db",
+    "traces/ascend_cluster_output",
     "traces/ascend_msprof_output/mindstudio_profiler_output", "captures/aks_cdma", "captures/aks_des_kv",
     "captures/aks_gap_core", "captures/aks_lost_records", "captures/aks_sdma", "captures/aks_zoo_mode2",
     "captures/aksv_rvt", "captures/bad_partial_record", "vendor/bm*", "vendor/real/*",
@@ -56,7 +57,9 @@ def inputs(shared: Path, everything: bool) -> list[tuple[str, list[str]]]:
                 found[f"samples-{path.name}-trace"] = [str(path), "--trace_file", str(path / "host_trace.json")]
     for pattern in (*CHOSEN, *(OTHERS if everything else ())):
         for path in sorted(shared.glob(pattern)):
-            if (path.is_dir() or ".json." in path.name) and (everything or _size(path) < (LARGE if path.is_dir() else LARGE_FILE)):
+            if (path.is_dir() or ".json." in path.name) and (
+                everything or _size(path) < (LARGE if path.is_dir() else LARGE_FILE)
+            ):
                 found.setdefault("-".join(path.relative_to(shared).parts), [str(path)])
     for checks in sorted(shared.glob("cases/*/*/checks.json")) if everything else ():
         case = json.loads(checks.read_text("utf-8"))
@@ -101,8 +104,8 @@ def record(package: Path, planned: Any, out: Path, more: list[str]) -> int:
         json.dump(planned, file)
         file.flush()
         # what could change an answer is the same for both sides
-        environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8", "TZ": "UTC",
-                       "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+        environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
+                       "TZ": "UTC", "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
         words = [sys.executable, str(HERE / "recorder.py"), file.name, str(out), *more]
         return subprocess.run(words, env=environment, check=False).returncode
 
@@ -124,7 +127,14 @@ def compared(base: Path, tree: Path) -> Iterator[tuple[str, str, tuple[str, ...]
             if sides[0] == sides[1]:
                 continue
             if None in sides:
-                yield command, selection, ("",), *("no such answer" if each is None else "an answer" for each in sides), 1, 1
+                yield (
+                    command,
+                    selection,
+                    ("",),
+                    *("no such answer" if each is None else "an answer" for each in sides),
+                    1,
+                    1,
+                )
                 continue
             try:
                 before, after = (content(form, body or b"") for body in sides)
@@ -158,7 +168,11 @@ def report(found: dict[tuple[str, str], list[tuple[str, str, str, str, int, int]
         print("\n".join([command, *(lines if full else lines[:LISTED])]))
         if not full and len(lines) > LISTED:
             print(f"  ... {len(lines) - LISTED} more: --full")
-    print(f"{answers} answers compared; {len(found)} figures differ" if found else f"{answers} answers compared, all equal")
+    print(
+        f"{answers} answers compared; {len(found)} figures differ"
+        if found
+        else f"{answers} answers compared, all equal"
+    )
 
 
 def _short(text: str) -> str:
@@ -197,7 +211,9 @@ def main() -> int:
                 for command, selection, place, *rest in compared(base, tree):
                     found[command, figure_of(place)].append((name.partition("@")[0], selection, *rest))
             elif base.exists() != tree.exists():
-                found["an input", "recorded on one side only"].append((name, "", str(base.exists()), str(tree.exists()), 1, 1))
+                found["an input", "recorded on one side only"].append(
+                    (name, "", str(base.exists()), str(tree.exists()), 1, 1)
+                )
     report(found, answers, args.full)
     return status or bool(found)
 

@@ -20,7 +20,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contents import content, differences
 
@@ -44,6 +44,18 @@ LARGE, LARGE_FILE = 4_000_000, 700_000
 #: Figures of a command that are listed unless all are asked for.
 LISTED = 30
 _LONGEST = 100
+
+
+class Difference(NamedTuple):
+    """A place of an answer that differs: an example of the values, and how many of how many differ."""
+
+    command: str
+    selection: str
+    place: tuple[str, ...]
+    old: str
+    new: str
+    values: int = 1
+    of: int = 1
 
 
 def inputs(shared: Path, everything: bool) -> list[tuple[str, list[str]]]:
@@ -105,44 +117,40 @@ def record(package: Path, planned: Any, out: Path, more: list[str]) -> int:
         file.flush()
         # what could change an answer is the same for both sides
         environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
-                       "TZ": "UTC", "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+                       "TZ": "UTC", "PYTHONPATH": str(package)}  # fmt: skip
         words = [sys.executable, str(HERE / "recorder.py"), file.name, str(out), *more]
         return subprocess.run(words, env=environment, check=False).returncode
 
 
 def package_of(revision: str, folder: Path) -> None:
-    """Unpacks the package of a revision into a folder."""
+    """Unpacks the package of a revision into a folder, as a whole."""
+    if folder.exists():
+        return
     archive = subprocess.run(["git", "archive", revision, "tpuprof_tui"], cwd=ROOT, check=True, capture_output=True)
-    folder.mkdir(parents=True)
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as begun:
+        subprocess.run(["tar", "-x", "-C", begun], input=archive.stdout, check=True)
+        folder.mkdir()
+        Path(begun, "tpuprof_tui").rename(folder / "tpuprof_tui")
 
 
-def compared(base: Path, tree: Path) -> Iterator[tuple[str, str, tuple[str, ...], str, str, int, int]]:
-    """Yields what differs between two recordings of an input: command, selection, place, both values, counts."""
+def compared(base: Path, tree: Path) -> Iterator[Difference]:
+    """Yields what differs between two recordings of an input."""
     with zipfile.ZipFile(base) as old, zipfile.ZipFile(tree) as new:
         names = [*old.namelist(), *new.namelist()]
         for name in dict.fromkeys(name for name in names if name != "selections.json"):
             command, selection, form = name.split("|")
-            sides = [package.read(name) if name in package.namelist() else None for package in (old, new)]
-            if sides[0] == sides[1]:
-                continue
-            if None in sides:
-                yield (
-                    command,
-                    selection,
-                    ("",),
-                    *("no such answer" if each is None else "an answer" for each in sides),
-                    1,
-                    1,
-                )
-                continue
-            try:
-                before, after = (content(form, body or b"") for body in sides)
-            except Exception as error:
-                yield command, selection, (f"not {form}: {error}",), "?", "?", 1, 1
-                continue
-            for place, *rest in differences(before, after, lines=form == "txt"):
-                yield command, selection, place, *rest
+            before, after = (package.read(name) if name in package.namelist() else None for package in (old, new))
+            if before is None or after is None:
+                sides = ("no such answer" if each is None else "an answer" for each in (before, after))
+                yield Difference(command, selection, (), *sides)
+            elif before != after:
+                try:
+                    both = content(form, before), content(form, after)
+                except Exception as error:
+                    yield Difference(command, selection, (f"not {form}: {error}",), "?", "?")
+                    continue
+                for found in differences(*both, lines=form == "txt"):
+                    yield Difference(command, selection, *found)
 
 
 def figure_of(place: tuple[str, ...]) -> str:
@@ -151,28 +159,24 @@ def figure_of(place: tuple[str, ...]) -> str:
     return ".".join(part for part in kept if part not in ("views", "workers", "tables", "figures")) or "(all)"
 
 
-def report(found: dict[tuple[str, str], list[tuple[str, str, str, str, int, int]]], answers: int, full: bool) -> None:
+def report(found: dict[tuple[str, str], list[tuple[str, Difference]]], answers: int, full: bool) -> None:
     """Prints the differences: two lines for each figure of each command, with the first example."""
     by_command: dict[str, list[str]] = defaultdict(list)
     for (command, figure), cases in sorted(found.items()):
-        selections = [*dict.fromkeys(selection for _, selection, *_ in cases)]
-        about = len({name for name, *_ in cases})
-        values = sum(case[-2] for case in cases)
-        name, selection, old, new, differing, of = cases[0]
-        many = f" ({differing} of {of})" if of > 1 else ""
+        selections = ", ".join(dict.fromkeys(each.selection for _, each in cases))
+        about = len({name for name, _ in cases})
+        values = sum(each.values for _, each in cases)
+        name, first = cases[0]
+        many = f" ({first.values} of {first.of})" if first.of > 1 else ""
         by_command[command].append(
-            f"  {figure}: {values} values in {len(cases)} answers about {about} inputs ({', '.join(selections)})\n"
-            f"      {name}, {selection}: {_short(old)} -> {_short(new)}{many}"
+            f"  {figure}: {values} values in {len(cases)} answers about {about} inputs ({selections})\n"
+            f"      {name}, {first.selection}: {_short(first.old)} -> {_short(first.new)}{many}"
         )
     for command, lines in by_command.items():
         print("\n".join([command, *(lines if full else lines[:LISTED])]))
         if not full and len(lines) > LISTED:
             print(f"  ... {len(lines) - LISTED} more: --full")
-    print(
-        f"{answers} answers compared; {len(found)} figures differ"
-        if found
-        else f"{answers} answers compared, all equal"
-    )
+    print(f"{answers} answers compared, {f'{len(found)} figures differ' if found else 'all equal'}")
 
 
 def _short(text: str) -> str:
@@ -193,27 +197,25 @@ def main() -> int:
                               capture_output=True, text=True).stdout.strip()  # fmt: skip
     planned = plan(args.shared, args.all, args.only)
     kept = KEPT / f"{revision[:12]}-{_digest(HERE / 'recorder.py')}{'-all' if args.all else ''}"
-    shutil.rmtree(kept / "package", ignore_errors=True)
+    kept.mkdir(parents=True, exist_ok=True)
     package_of(revision, kept / "package")
+    for part in kept.glob("*.part"):
+        part.unlink()
     os.utime(kept)
     for old in sorted(KEPT.iterdir(), key=lambda path: -path.stat().st_mtime)[MOST_KEPT:]:
         shutil.rmtree(old)
     more = ["--jobs", str(args.jobs), *(["--all"] if args.all else [])]
     status = record(kept / "package", planned, kept, more)
-    found: dict[tuple[str, str], list[tuple[str, str, str, str, int, int]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[str, Difference]]] = defaultdict(list)
     answers = 0
     with tempfile.TemporaryDirectory() as folder:
         status |= record(ROOT, planned, Path(folder), [*more, "--selections", str(kept)])
         for name, *_ in planned:
             base, tree = kept / f"{name}.zip", Path(folder) / f"{name}.zip"
-            if base.exists() and tree.exists():
+            if base.exists() and tree.exists():  # where one is not, the recorder has said why
                 answers += len(zipfile.ZipFile(base).namelist()) - 1
-                for command, selection, place, *rest in compared(base, tree):
-                    found[command, figure_of(place)].append((name.partition("@")[0], selection, *rest))
-            elif base.exists() != tree.exists():
-                found["an input", "recorded on one side only"].append(
-                    (name, "", str(base.exists()), str(tree.exists()), 1, 1)
-                )
+                for each in compared(base, tree):
+                    found[each.command, figure_of(each.place)].append((name.partition("@")[0], each))
     report(found, answers, args.full)
     return status or bool(found)
 

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import combinations
@@ -108,8 +109,9 @@ def single_selections(answers: Answers, words: list[str]) -> dict[str, list[str]
     if len(tops) > 1:
         found["rank"] = ["--group", "/".join(groups.path(tops[-1]))]
     largest = max((lane for lane in lanes if "name" in lane), key=len, default=None)
-    names = [] if largest is None else [profile.strings["name"][code] for code in largest["name"].tolist() if code >= 0]
-    word = re.match(r"[A-Za-z]\w+", max(names, key=names.count, default=""))  # no signs that a filter would read
+    codes = Counter([] if largest is None else largest["name"].tolist())
+    names = [profile.strings["name"][code] for code, _ in codes.most_common(1) if code >= 0]
+    word = re.match(r"[A-Za-z]\w+", "".join(names))  # no signs that a filter would read
     if word:
         found["name"] = ["--filter", f"name={word[0]}*"]
     return found

@@ -18,6 +18,8 @@ LOWEST := $(firstword $(filter %3.10 %3.11,$(PYTHONS)))
 VENV := .venv
 BIN := $(VENV)/bin
 
+#: Revision that answers are compared with.
+BASE ?= HEAD
 #: Seconds of coverage-guided fuzzing: by make fuzz, and as a part of make check.
 FUZZ_SECONDS ?= 600
 FUZZ_BRIEFLY ?= 60
@@ -25,13 +27,14 @@ FUZZ_BRIEFLY ?= 60
 SOAK_SECONDS ?= 3600
 SOAK_BRIEFLY ?= 60
 
-.PHONY: help demo test compiled coverage lint check briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants fleet-test docs pythons packages bundle clean
+.PHONY: help demo test compiled coverage lint check equal briefly bench bench-scale screenshots fuzz fuzz-briefly soak soak-briefly mutants fleet-test docs pythons packages bundle clean
 
 help:
 	@echo "make demo      open a sample capture in the explorer (SAMPLE=$(SAMPLE))"
 	@echo "make test      install what the tests need, and run them"
 	@echo "make lint      formatting, lint, types, import contracts"
 	@echo "make coverage  the tests, with line coverage of $(COVERED)"
+	@echo "make equal     what any answer about the samples and ../shared has become since BASE=$(BASE) (ALL=1: about all of them)"
 	@echo "make fuzz      coverage-guided fuzzing of all readers (FUZZ_SECONDS=$(FUZZ_SECONDS))"
 	@echo "make soak      random keys in the explorer: exceptions, slow keys, memory growth (SOAK_SECONDS=$(SOAK_SECONDS))"
 	@echo "make mutants   mutation tests of pairing and clocks: mutants that no test detects"
@@ -67,6 +70,9 @@ lint: $(VENV)/installed-lint
 	$(BIN)/lint-imports --no-cache
 
 check: test lint briefly
+
+equal: $(VENV)/installed-test compiled
+	@$(BIN)/python tests/equal/equal.py $(BASE) $(if $(ALL),--all) $(EQUAL_ARGS)
 
 # fuzzing and random keys last as long as they are told to, so both at once
 briefly: $(VENV)/installed-fuzz

@@ -571,26 +571,6 @@ def test_flows_from_forward_to_backward_are_found_by_their_category(tmp_path, mo
     assert not ends.of_work.any()
 
 
-def test_what_identifies_collectives_is_told_across_sections(tmp_path, monkeypatch):
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps([
-        *({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "pid": 0, "tid": 7, "ts": number, "dur": 1,
-           "args": {"Collective name": "c", "Comms Id": number % 7 + 1}} for number in range(300)),
-        *({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": number, "dur": 1,
-           "args": {"Seq": number % 5, "Process Group Name": "0"}} for number in range(300)),
-        *({"ph": "s", "id": number, "cat": "ac2g", "pid": number, "tid": 1, "ts": number} for number in (1, 0)),
-    ]))  # fmt: skip
-    alone = read_trace(path, alone=True)
-    by_several(monkeypatch, count=5)
-    READ_FROM.clear()
-    trace = read_trace(path)
-    rows = np.arange(len(trace))
-    assert len(READ_FROM) > 1
-    assert trace.identities_at(rows) == alone.identities_at(rows)
-    assert len(set(trace.identities_at(rows))) == 12
-    assert trace.flow_processes == alone.flow_processes == {"0", "1"}
-
-
 @pytest.mark.parametrize("name", ["run.zip", "trace.json", "trace.pt.trace.json"])
 def test_zip_archives_are_opened_by_their_content(tmp_path, sound, name):
     """One trace is that trace, several are those of a run."""
@@ -623,3 +603,46 @@ def test_archives_of_too_long_files_are_refused(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_device_whose_type_or_number_is_missing_has_a_name(kind, number, name):
     assert device_name(kind, number) == name
+
+
+def test_what_identifies_collectives_is_told_across_sections(tmp_path, monkeypatch):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([
+        *({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "pid": 0, "tid": 7, "ts": number, "dur": 1,
+           "args": {"Collective name": "c", "Comms Id": number % 7 + 1}} for number in range(300)),
+        *({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": number, "dur": 1,
+           "args": {"Seq": number % 5, "Process Group Name": "0"}} for number in range(300)),
+        *({"ph": "s", "id": number, "cat": "ac2g", "pid": number, "tid": 1, "ts": number} for number in (1, 0)),
+    ]))  # fmt: skip
+    alone = read_trace(path, alone=True)
+    by_several(monkeypatch, count=5)
+    READ_FROM.clear()
+    trace = read_trace(path)
+    rows = np.arange(len(trace))
+    assert len(READ_FROM) > 1
+    assert trace.identities_at(rows) == alone.identities_at(rows)
+    assert len(set(trace.identities_at(rows))) == 12
+    assert trace.flow_processes == alone.flow_processes == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "events"),
+    [
+        (b"[" + EVENT % (b"b", b""), 3),
+        (b'{"ph": "X", "name": "\\ud800", "cat": [], "pid": 1, "tid": 1, "ts": 5, "dur": 2}', 3),
+        (b'{"ph": "i", "name": "[memory]", "pid": {}, "tid": [], "ts": 5, "args": {}}', 2),
+    ],
+)
+def test_odd_entries_leave_the_others(tmp_path, entry, events):
+    """In chunks of any length; arguments are found again."""
+    path = tmp_path / "odd.json"
+    path.write_bytes(
+        b'{"traceEvents": [' + b",\n".join([EVENT % (b"a", b'"x": 1'), entry, EVENT % (b"c", b'"x": 2')]) + b"]}"
+    )
+    for chunk in (64, 300, 1 << 19):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(chunks, "CHUNK", chunk)
+            trace = read_trace(path)
+            assert len(trace) == events
+            assert trace.arguments.of(0) == {"x": 1}
+            assert len(trace.operator_args.dims) == int((trace.kind == Kind.OPERATOR).sum())

@@ -52,8 +52,8 @@ _SPACE: Final = re.compile(r"[\s,]*")
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,]*")
 _BORDER: Final = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _NEXT: Final = re.compile(rb'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
-#: An entry of the list that is neither object nor list.
-_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
+#: An entry of the list that is no object: of another list its bracket.
+_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[|[^\s,\[\]{}"]+', re.DOTALL)
 _LIST_END: Final = re.compile(rb"[}\]]\s*\]")
 #: Bytes that are not UTF-8, as decoded by ``surrogateescape``.
 _NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
@@ -465,13 +465,10 @@ class EventChunks(Generic[Event]):
             position = follows
         text = _utf8(b"".join((b"[", *pieces, text[position:], b"]")))
         try:
-            events = self._decode(text)
-        except msgspec.ValidationError:
-            converted = [self._converted(bytes(raw)) for raw in _decode_raw(text)]
-            events = [event for event in converted if event is not None]
-            if len(events) < len(converted):
-                return None
+            events = self._decode_or_convert(text)
         except (msgspec.DecodeError, RecursionError):
+            return None
+        if events is None:
             return None
         self._count(begin, escaped, repairs)
         if known_count:
@@ -480,6 +477,19 @@ class EventChunks(Generic[Event]):
             self._leave_out(position, position + _NEAR[0])
         self._bad = False
         return events
+
+    def _decode_or_convert(self, text: bytes) -> list[Event] | None:
+        """The events of a list, with values converted that do not fit their fields; None if one of them is none.
+
+        Raises:
+            msgspec.DecodeError, RecursionError: The list cannot be decoded.
+        """
+        try:
+            return self._decode(text)
+        except msgspec.ValidationError:
+            converted = [self._converted(bytes(raw)) for raw in _decode_raw(text)]
+            events = [event for event in converted if event is not None]
+            return events if len(events) == len(converted) else None
 
     def _event_at(self, position: int) -> tuple[Event | None, int] | None:
         """The event at a position of the buffer, and the position behind it.

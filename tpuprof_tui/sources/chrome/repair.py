@@ -44,7 +44,7 @@ _WORD: Final = re.compile(r'[^\s,:{}\[\]"]+')
 #: The begin of an event.
 _EVENT: Final = re.compile(rf',\s*\{{\s*"(?:{_KEYS})"\s*:')
 #: What stands behind an event.
-_FOLLOWS: Final = re.compile(r"\s*(?:,?\s*\Z|,\s*(?:\{|\]|-?\d|null|true|false)|\])")
+_FOLLOWS: Final = re.compile(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
 #: Most repairs made in one event.
 _MOST: Final = 64
 #: Most repairs that are remembered, and most characters of one.

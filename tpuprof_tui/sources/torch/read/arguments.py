@@ -106,6 +106,8 @@ class Arguments(Struct, frozen=True, eq=False):
                             for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
             if any(numbers_here):
                 arguments = _raw_arguments(text)
+                # of a damaged text less may be found from here on
+                arguments += [NULL] * (max(map(max, filter(None, numbers_here))) - first + 1 - len(arguments))
                 yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
                        for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
 

@@ -441,7 +441,7 @@ class _Reader:
             columns = rows_to_int64([ev.as_tuple(each or _NO_MEMORY) for each in args], beyond).T
             if beyond:
                 self._count_defect("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
-            self._memory.add(key=self._codes_of(repeat("", len(times)), pids, tids),
+            self._memory.add(key=self._codes_of([""] * len(times), pids, tids),
                              **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
             self._waiting["memory"].append(text_of_times(times))
 

@@ -1,0 +1,184 @@
+"""Every invariant of every sample, and of some profiles in ../shared where that is present.
+
+``KNOWN`` lists what does not hold yet. It is strict: what is mended must be taken off the list, and nothing may come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from cases import Case
+from invariants import INVARIANTS
+from msgspec import Struct
+from recorder import Answers
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"
+#: Samples, and the profile of the same kind that each is compared with.
+SAMPLES = {
+    "aks_bmodel": "aks_decode_mode2", "aks_damaged": "", "aks_decode_mode0": "", "aks_decode_mode1": "aks_decode_mode2",
+    "aks_decode_mode2": "", "aks_host_trace": "", "aksv_cdma": "", "ascend_synthetic": "", "torch_cpu_recorded": "",
+    "torch_cuda_synthetic": "torch_cpu_recorded",
+}  # fmt: skip
+OTHERS = {
+    "traces/hta_amd_mi250": "", "traces/tl_vllm_decode_graph/graph_execution.pt.trace.json.gz": "",
+    "traces/tl_qwen_h100_vs_mi300/mi300.pt.trace.json.gz": "traces/tl_qwen_h100_vs_mi300/h100.pt.trace.json.gz",
+    "traces/ascend_level1_db/rank0_ascend_pt": "traces/ascend_level1_db/rank1_ascend_pt",
+    "vendor/bm1690_conv_int8_no_pmu": "",
+}  # fmt: skip
+NAMES = (*SAMPLES, *(pytest.param(name, marks=pytest.mark.shared) for name in OTHERS))
+
+
+class Known(Struct, frozen=True):
+    """What is known to break an invariant.
+
+    Attributes:
+        invariant: Name of its function.
+        place: Pattern of places.
+        inputs: Patterns of the inputs; each that matches does break it.
+        why: What is wrong.
+    """
+
+    invariant: str
+    place: str
+    inputs: tuple[str, ...]
+    why: str
+
+    def covers(self, invariant: str, name: str) -> bool:
+        """Whether it is about an invariant of an input."""
+        return invariant == self.invariant and any(fnmatchcase(name, pattern) for pattern in self.inputs)
+
+
+_SOPHGO = ("aks*",)
+_ASCEND = ("ascend_synthetic", "*/rank0_ascend_pt")
+_MI250, _VLLM, _QWEN = "*mi250*", "*vllm*", "*qwen*"
+_DB = "*/rank0_ascend_pt"
+_TORCH = ("torch*", _MI250, _VLLM, _QWEN)
+#: Samples in which something repeats, and those of them with several steps.
+_REPEATS = ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv_cdma", *_ASCEND)
+_SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
+
+_IGNORED = "a selection that is ignored without a word"
+_MEDIAN = "`steps` figures under a step or range (median of all steps)"
+_WINDOWS = "three windows in one PyTorch report; units do without time before and after their first and last event"
+_ORIGIN = "times in `report --json` have another origin than text and screen"
+_CORES = "`export --cores` selects what runs on a unit, `report --core` what its group did"
+_UNITS = "one unit per column, and per pair of compared columns"
+
+KNOWN = (
+    Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
+    Known("one_unit_parts", "unit", ("torch_cuda_synthetic", *_ASCEND), "`unit` without exposed communication"),
+    Known("one_window", "workers.duration_us", ("ascend_synthetic", "torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
+    Known("one_window", "overview.window_us", ("torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
+    Known("one_window", "streams.window_us", ("torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
+    Known("steps_of_a_run", "steps.median_us", _SEVERAL, _MEDIAN),
+    Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
+    Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
+    Known("complement", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
+    Known("ranges_add_up", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
+    Known("ranges_add_up", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
+    Known("steps_are_parts", "modules.modules.*", ("torch*",), f"{_IGNORED}: modules"),
+    Known("steps_are_parts", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
+    Known("full_range", "streams.*", _TORCH, _WINDOWS),
+    Known("full_range", "findings.findings", ("torch_cuda*",), f"{_WINDOWS}: evidence of idle time"),
+    Known("full_range", "memory.curve", (_DB,), "a range of 0 to 100 % cuts what was sampled before the first event"),
+    Known("full_range", "counters.*", (_DB,), "a range of 0 to 100 % cuts what was sampled before the first event"),
+    Known("views_follow", "critical_path* filter", (*_SOPHGO, *_ASCEND, *_TORCH),
+          f"{_IGNORED}: the critical path with a filter"),
+    Known("views_follow", "steps filter", (*_REPEATS, *_TORCH), f"{_IGNORED}: figures of steps with a filter"),
+    Known("views_follow", "steps.steps filter", _TORCH, f"{_IGNORED}: steps with a filter"),
+    Known("views_follow", "steps.repeats filter", _REPEATS, f'{_IGNORED}: "What repeats"'),
+    Known("views_follow", "steps.repeats range", _REPEATS, f'{_IGNORED}: "What repeats"'),
+    Known("views_follow", "steps.repeats step", (*_SEVERAL, "ascend_synthetic"), f'{_IGNORED}: "What repeats"'),
+    Known("views_follow", "steps* group",
+          ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
+          f"{_IGNORED}: steps of a core"),
+    Known("views_follow", "waits.barriers group", ("aks_[dh]*", "aksv*"), f"{_IGNORED}: barriers of a core"),
+    Known("views_follow", "steps* range", (_VLLM, _QWEN), f"{_IGNORED}: steps without annotation, with a range"),
+    Known("views_follow", "modules* filter", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
+    Known("views_follow", "modules* range", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
+    Known("views_follow", "modules* step", ("torch*",), f"{_IGNORED}: modules"),
+    Known("views_follow", "memory* filter", ("torch*", _QWEN, *_ASCEND), f"{_IGNORED}: allocations of operators"),
+    Known("views_follow", "memory.held step", ("torch*",), f"{_IGNORED}: memory held"),
+    Known("views_follow", "distributed.* *", ("torch_cuda*",), f"{_IGNORED}: collectives"),
+    Known("views_follow", "counters.* step", ("torch*", "ascend_synthetic"), f"{_IGNORED}: counters with a step"),
+    Known("views_follow", "overview* *", _ASCEND, f"{_IGNORED}: step trace times"),
+    Known("views_follow", "free* filter", _ASCEND, f"{_IGNORED}: free time with a filter"),
+    Known("views_follow", "free.step_gaps *", ("ascend_synthetic",), f"{_IGNORED}: gaps between steps"),
+    Known("views_follow", "communication.matrix *", _ASCEND, f"{_IGNORED}: the communication matrix"),
+    Known("views_follow", "cluster.* *", ("ascend_synthetic",), f"{_IGNORED}: the cluster"),
+    Known("views_follow", "findings.findings *", _ASCEND, f"{_IGNORED}: findings of Ascend"),
+    Known("views_follow", "memory.peaks step", ("ascend_synthetic",), f"{_IGNORED}: peaks of memory with a step"),
+    Known("views_follow", "memory.modules range", (_DB,), f"{_IGNORED}: memory of modules"),
+    Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
+    Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
+    Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
+    Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
+    Known("one_length", "length", ("ascend_synthetic", "torch_cuda*", _MI250, _VLLM, _QWEN),
+          "explorer and `info` say the time of the device, `describe` and `report` that of all lanes"),
+    Known("rows_are_counts", "lanes.lanes.count range*",
+          ("aks_bmodel", "aks_damaged", "aks_decode_mode[02]", "aks_host_trace", "aksv_cdma"),
+          "a range counts running events in exports and starting ones in reports: 105 rows beside 106"),
+    Known("published_is_overview", "total range", ("aks*",), "one `export --range`, two totals"),
+    Known("published_is_overview", "total group", ("aks_bmodel", "aks_decode_mode?", "aksv_cdma"),
+          "one `export --cores`, two totals"),
+    Known("gate_is_report", "gate.total", ("torch_cpu*", _MI250, _VLLM, _QWEN),
+          '"Total time", "Length", gate\'s `total`: device, whole or step, under one name each'),
+    Known("gate_is_report", "gate.step", ("torch_cuda*", _MI250, _VLLM, _QWEN),
+          "gate and diff of `step` use the host's span, and average in steps that are not counted"),
+    Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
+          "`mean_utilisation` in the data set is no rank's, nor the largest"),
+    Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),
+    Known("one_unit_per_column", "diff.*", ("aks_bmodel", "aks_decode_mode1", "torch_cuda*", _QWEN), _UNITS),
+    Known("one_unit_per_column", "report.By name.*", (_QWEN,), _UNITS),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
+    """Commands in this process, which open each profile once."""
+    import tpuprof_tui
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tpuprof_tui, "open_profile", tpuprof_tui.open_profile)  # what it was comes back
+        patch.setattr(tpuprof_tui, "open_profiles", tpuprof_tui.open_profiles)
+        patch.chdir(tmp_path_factory.mktemp("here"))
+        yield Answers()
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def case(name: str, answers: Answers) -> Case:
+    folder, other = (ROOT / "samples", SAMPLES[name]) if name in SAMPLES else (SHARED, OTHERS[name])
+    if not (folder / name).exists():
+        pytest.skip(f"{folder / name} is absent")
+    return Case(answers, [str(folder / name)], [str(folder / other)] if other else None)
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda function: function.__name__)
+def test_invariant(invariant, case, name):
+    breaks: dict[str, list[str]] = {}
+    for place, why in invariant(case):
+        breaks.setdefault(place, []).append(why)
+    known = [each for each in KNOWN if each.covers(invariant.__name__, name)]
+    new = [f"{place}: {why[0]} ({len(why)})" for place, why in breaks.items()
+           if not any(fnmatchcase(place, each.place) for each in known)]  # fmt: skip
+    assert not new, f"{invariant.__doc__}\n" + "\n".join(new)
+    mended = [each for each in known if not any(fnmatchcase(place, each.place) for place in breaks)]
+    assert not mended, f"these hold now, take them off the list: {mended}"
+    if known:
+        pytest.xfail("; ".join(dict.fromkeys(each.why for each in known)))
+
+
+def test_what_is_known_is_about_something():
+    names = [*SAMPLES, *OTHERS]
+    for each in KNOWN:
+        assert each.invariant in {invariant.__name__ for invariant in INVARIANTS}
+        assert all(any(fnmatchcase(name, pattern) for name in names) for pattern in each.inputs), each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -197,16 +197,17 @@ def _first_in_archive(path: Path) -> str:
     import tarfile
     import zipfile
 
-    names: Iterable[str]
+    names: list[str] = []
     try:
         if _is_zip(path):
             with zipfile.ZipFile(path) as packed:
                 names = packed.namelist()
         else:
             with tarfile.open(fileobj=io.BytesIO(first_bytes(path)), mode="r:") as archive:
-                names = [member.name for member in archive if member.isfile()]
+                # those before the end of what was read of it, which is an error
+                names.extend(member.name for member in archive if member.isfile())
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, ValueError):
-        return ""
+        pass
     return next((name for name in (Path(each).name for each in names) if _JSON.fullmatch(name)), "")
 
 

@@ -173,7 +173,7 @@ def _mostly_distinct(start: I64) -> bool:
 def _distinct(values: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
     """The distinct values, ascending, as of ``np.unique``, which imports masked arrays: slow for a single call."""
     ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]])
 
 
 def _far_from_launch(start: I64, end: I64, host: Mask, device: DeviceEvents) -> I64:

@@ -40,22 +40,30 @@ class LazyPattern(Generic[AnyStr]):
     def _compiled(self) -> re.Pattern[AnyStr]:
         return re.compile(self._source, self._flags)
 
-    def match(self, text: AnyStr) -> re.Match[AnyStr] | None:
+    def match(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
         """See `re.Pattern.match`."""
-        return self._compiled.match(text)
+        return self._compiled.match(text, *span)
 
-    def fullmatch(self, text: AnyStr) -> re.Match[AnyStr] | None:
+    def fullmatch(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
         """See `re.Pattern.fullmatch`."""
-        return self._compiled.fullmatch(text)
+        return self._compiled.fullmatch(text, *span)
 
-    def search(self, text: AnyStr) -> re.Match[AnyStr] | None:
+    def search(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
         """See `re.Pattern.search`."""
-        return self._compiled.search(text)
+        return self._compiled.search(text, *span)
 
-    def finditer(self, text: AnyStr) -> Iterator[re.Match[AnyStr]]:
+    def finditer(self, text: AnyStr, *span: int) -> Iterator[re.Match[AnyStr]]:
         """See `re.Pattern.finditer`."""
-        return self._compiled.finditer(text)
+        return self._compiled.finditer(text, *span)
 
-    def findall(self, text: AnyStr) -> list[Any]:
+    def findall(self, text: AnyStr, *span: int) -> list[Any]:
         """See `re.Pattern.findall`."""
-        return self._compiled.findall(text)
+        return self._compiled.findall(text, *span)
+
+    def sub(self, new: AnyStr | Callable[[re.Match[AnyStr]], AnyStr], text: AnyStr, count: int = 0) -> AnyStr:
+        """See `re.Pattern.sub`."""
+        return self._compiled.sub(new, text, count)
+
+    def subn(self, new: AnyStr | Callable[[re.Match[AnyStr]], AnyStr], text: AnyStr) -> tuple[AnyStr, int]:
+        """See `re.Pattern.subn`."""
+        return self._compiled.subn(new, text)

@@ -11,40 +11,42 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tpuprof_tui.lazy_names import LazyPattern
+
 #: A backslash that begins no escape sequence; or one that begins a sequence by chance: before the name of a Python file
 #: with a line number (group 1), or behind the drive at the beginning of a path.
-_UNESCAPED: Final = re.compile(
+_UNESCAPED: Final = LazyPattern(
     rb"\\(?:[^\"\\/bfnrtu](?<!\\\\.)|u(?<!\\\\.)(?![0-9a-fA-F]{4})"
     rb"|([bfnrt])(?<!\\\\.)(?<!\\r\\.)(?<![;\s\"]\\.)[\w.\- \x80-\xff]*\.py\(\d"
     rb"|[bfnrt](?<=[\";][A-Za-z]:\\.)[\w.\- \x80-\xff]*[\\.])",
     re.DOTALL,
 )
 #: What stands before the last backslash of a path.
-_PATH: Final = re.compile(rb"[\w.\-+~: \\\x80-\xff]*")
-_BACKSLASH: Final = re.compile(rb'\\(?!")')
+_PATH: Final = LazyPattern(rb"[\w.\-+~: \\\x80-\xff]*")
+_BACKSLASH: Final = LazyPattern(rb'\\(?!")')
 #: A quotation mark behind a backslash that ends the text: behind it comes what can only stand between texts.
-_ENDS: Final = re.compile(rb'"\s*(?:[}\]]\s*(?:[,}\]]|\Z)|,\s*["\d\[{])')
-_BORDER: Final = re.compile(rb"\}\s*,\s*\{")
+_ENDS: Final = LazyPattern(rb'"\s*(?:[}\]]\s*(?:[,}\]]|\Z)|,\s*["\d\[{])')
+_BORDER: Final = LazyPattern(rb"\}\s*,\s*\{")
 
 _KEYS: Final = "ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|tts|tdur"
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?', re.DOTALL)
+_STRING: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"(\s*:)?', re.DOTALL)
 #: A quotation mark that ends a text: of an event before another key or as the last, of an object in it, of a list.
-_ENDS_OWN: Final = re.compile(rf'"\s*,\s*"(?:{_KEYS})"\s*:')
-_ENDS_EVENT: Final = re.compile(r'"\s*\}\s*(?:[,\]]|\Z)')
-_ENDS_VALUE: Final = re.compile(r'"\s*(?:,\s*"(?:[^"\\]|\\.){0,200}"\s*:|\}\s*(?:[,}\]]|\Z))', re.DOTALL)
-_ENDS_ITEM: Final = re.compile(r'"\s*(?:,\s*["\d\[{tfn-]|\]\s*[,}\]])')
-_KEY_BEFORE: Final = re.compile(r'"[^"\\]*"\s*:\s*"\Z')
-_STRING_AND_KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"\s*,\s*"[^"\\]*"\s*:', re.DOTALL)
-_QUOTE: Final = re.compile(r'(\\.)|"', re.DOTALL)
-_CONTROL: Final = re.compile(r"[\x00-\x1f]")
+_ENDS_OWN: Final = LazyPattern(rf'"\s*,\s*"(?:{_KEYS})"\s*:')
+_ENDS_EVENT: Final = LazyPattern(r'"\s*\}\s*(?:[,\]]|\Z)')
+_ENDS_VALUE: Final = LazyPattern(r'"\s*(?:,\s*"(?:[^"\\]|\\.){0,200}"\s*:|\}\s*(?:[,}\]]|\Z))', re.DOTALL)
+_ENDS_ITEM: Final = LazyPattern(r'"\s*(?:,\s*["\d\[{tfn-]|\]\s*[,}\]])')
+_KEY_BEFORE: Final = LazyPattern(r'"[^"\\]*"\s*:\s*"\Z')
+_STRING_AND_KEY: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"\s*,\s*"[^"\\]*"\s*:', re.DOTALL)
+_QUOTE: Final = LazyPattern(r'(\\.)|"', re.DOTALL)
+_CONTROL: Final = LazyPattern(r"[\x00-\x1f]")
 #: A text, or a constant that Python's decoder takes.
-_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
+_CONSTANT: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
 #: A bare word in place of a value, or the rest of an invalid number.
-_WORD: Final = re.compile(r'[^\s,:{}\[\]"]+')
+_WORD: Final = LazyPattern(r'[^\s,:{}\[\]"]+')
 #: The begin of an event.
-_EVENT: Final = re.compile(rf',\s*\{{\s*"(?:{_KEYS})"\s*:')
+_EVENT: Final = LazyPattern(rf',\s*\{{\s*"(?:{_KEYS})"\s*:')
 #: What stands behind an event.
-_FOLLOWS: Final = re.compile(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
+_FOLLOWS: Final = LazyPattern(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
 #: Most repairs made in one event.
 _MOST: Final = 64
 #: Most repairs that are remembered, and most characters of one.

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import io
 import json
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import tempfile
 import zipfile
@@ -231,8 +233,15 @@ def _record_files(to: Recording, answers: Answers, words: list[str], name: str, 
                  *options)  # fmt: skip
 
 
+def end_with_parent() -> None:
+    """Ends this process when the one that began it ends, on Linux."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 def main() -> int:
     """The program."""
+    end_with_parent()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path)
     parser.add_argument("out", type=Path)
@@ -249,7 +258,7 @@ def main() -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     status = 0
     # a process per input at a time; profiles go with what asked for them
-    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor(args.jobs, multiprocessing.get_context("fork"), end_with_parent) as pool:
         jobs = {}
         for name, words, other in json.loads(args.plan.read_text("utf-8")):
             target = args.out / f"{name}.zip"

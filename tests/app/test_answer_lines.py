@@ -38,7 +38,7 @@ def lines_of(found: Answer, width: int, rows: int = 20, **more) -> list[str]:
 @pytest.fixture(scope="module")
 def queries() -> list[Query]:
     query = query_of(open_profile(SAMPLE))
-    start, end = query.session.device_window
+    start, end = query.session.profile.window_of_group(-1)
     return [query, Query(query.session, Scope(1)), Query(query.session, range=(start + 1000, start + 1010)),
             Query(query.session, filter="engine=GDMA", range=(start, (start + end) // 2))]  # fmt: skip
 

@@ -49,7 +49,7 @@ def whole(session: Session) -> DisplayState:
 
 def test_headline_tree_and_summary_have_one_window(session):
     assert (session.profile.start_ns, session.profile.end_ns) == (-1000, 3000)
-    assert session.device_window == (0, 1000)
+    assert session.profile.windows == ((0, 1000),)
     units = Query(session).unit_figures
     assert [core.utilisation for core in units] == [0.7, 0.6]
     assert units == session.headline.units

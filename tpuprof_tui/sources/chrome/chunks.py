@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from tpuprof_tui.lazy_names import LazyPattern
 from tpuprof_tui.model import Problem, Severity
 
 from .repair import Escaped, Repair, Repairer, first_error, has_unescaped, with_escapes
@@ -35,6 +36,7 @@ _PART: Final = 8 << 10
 _NEAR: Final = (2 << 10, 64 << 10)
 #: Bytes of an event in which its phase stands.
 _NEAR_PHASE: Final = 1 << 10
+_LONG_PHASE: Final = LazyPattern(rb'"ph"\s*:\s*"[^"]{2}')
 #: An error this close to the end of a text may be due to the event being incomplete there.
 _NEAR_END: Final = 16
 #: Brackets tried as the end of the list behind a last event that cannot be decoded.
@@ -587,9 +589,11 @@ class EventChunks(Generic[Event]):
     def _repaired(self, text: bytes) -> Repair | None:
         """The event at the beginning of a text after repairs; None if it cannot be repaired."""
         try:
-            return self._repairer.repaired(text.decode("utf-8", "surrogateescape"))
+            found = self._repairer.repaired(text.decode("utf-8", "surrogateescape"))
         except RecursionError:
             return None
+        # a phase is one letter: what makes more of it has mended the wrong place
+        return None if found is not None and _LONG_PHASE.search(found.text) else found
 
     def _is_hopeless(self, text: bytes) -> bool:
         """Whether an event is wrong before its likely end, so that more text does not help."""

@@ -779,12 +779,23 @@ def test_nothing_readable_is_an_error_with_a_reason(tmp_path):
 
 
 def test_a_table_that_is_packed_without_end_is_cut_and_told(tmp_path, monkeypatch):
-    from tpuprof_tui.sources.ascend.read import plain_csv
+    from tpuprof_tui.sources.chrome import inflate
 
-    monkeypatch.setattr(plain_csv, "_MOST_TEXT", 1 << 20)
+    monkeypatch.setattr(inflate, "ALWAYS_UNPACKED", 1 << 20)
+    monkeypatch.setattr(inflate, "MOST_UNPACKED", 1)
     row = kernels(10).splitlines()[1]
     bomb = gzip.compress((f"{HEADER}\n" + f"{row}\n" * 100_000).encode())
     write(tmp_path / "kernel_details.csv.gz", bomb)
     profile = open_profile(tmp_path)
     assert 0 < profile.instructions < 100_000
     assert "is too long for such a file" in told(tmp_path)
+
+
+def test_a_packed_table_with_a_wrong_checksum_is_told_and_read(tmp_path):
+    packed = bytearray(gzip.compress(kernels(10, 20).encode()))
+    packed[-8] ^= 1
+    (tmp_path / "kernel_details.csv.gz").write_bytes(packed)
+    profile = open_profile(tmp_path)
+    assert profile.instructions == 2
+    (problem,) = (each for each in profile.problems if "checksum" in each.what)
+    assert problem.severity is Severity.ERROR

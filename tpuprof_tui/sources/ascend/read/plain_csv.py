@@ -12,17 +12,16 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from tpuprof_tui.model import Problem, Severity
-from tpuprof_tui.sources.chrome.inflate import GZIP, GzipText
+from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 
 from .csv_table import LONGEST_ROW, separator_of
 
 _PIECE: Final = 1 << 20
-#: Most text of a packed table: bytes, and as a multiple of its packed size.
-_MOST_TEXT, _MOST_TIMES = 256 << 20, 100
 #: By the place of the first zero in a text of Latin letters without a mark.
 _ZERO_AT: Final = {0: "utf-16-be", 1: "utf-16-le"}
 _UTF_16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
@@ -43,7 +42,7 @@ class Rewriter:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._written, self._most = 0, 0
+        self._written = 0
         # deleted with this object
         self._folder = Path(tempfile.mkdtemp(prefix="tpuprof"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -53,22 +52,19 @@ class Rewriter:
         """A plain csv file of the same rows, and its first line."""
         self._written += 1
         target = self._folder / f"{self._written}.csv"
-        self._most = max(_MOST_TEXT, _MOST_TIMES * path.stat().st_size)
         with path.open("rb") as raw, target.open("wb") as file:
-            packed = GzipText(raw) if raw.read(2) == GZIP else None
-            raw.seek(0)
-            self._write(packed or raw, file)
-            if packed is not None and packed.damaged:
-                self._lost("The compressed data are damaged.", file.tell())
-            elif not self.problems and raw.read(1):
-                self._lost("The text that is packed here is too long for such a file.", file.tell())
+            text = text_of(path, raw)
+            self._write(text, file)
+            if isinstance(text, PackedText) and text.fault is not None:
+                what, done = text.fault
+                self.problems.append(Problem(Severity.ERROR, what, done, self._name, file.tell()))
         with target.open("rb") as file:
             return target, file.readline()
 
-    def _write(self, source: GzipText | BinaryIO, file: BinaryIO) -> None:
+    def _write(self, source: PackedText | BinaryIO, file: BinaryIO) -> None:
         head = source.read(_PIECE)
         encoding = _UTF_16.get(head[:2]) or _ZERO_AT.get(head[:64].find(b"\0"), "utf-8")
-        pieces = self._pieces(source, head)
+        pieces = chain((head,), iter(lambda: source.read(_PIECE), b""))
         separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").lstrip("\ufeff").partition("\n")[0])
         if encoding == "utf-8" and separator == ",":
             file.writelines(pieces)
@@ -89,20 +85,9 @@ class Rewriter:
                            for cell, is_number in zip(row, [*numeric, *[False] * len(row)], strict=False)]  # fmt: skip
                 writer.writerow(row)
         except csv.Error as error:
-            self._lost(f"The table cannot be decoded ({error}).", -1)
+            self.problems.append(Problem(Severity.ERROR, f"The table cannot be decoded ({error}).",
+                                         "What comes before is shown.", self._name))  # fmt: skip
         target.detach()
-
-    def _pieces(self, source: GzipText | BinaryIO, head: bytes) -> Iterator[bytes]:
-        written = 0
-        while head:
-            yield head
-            written += len(head)
-            if written > self._most:
-                return
-            head = source.read(_PIECE)
-
-    def _lost(self, what: str, offset: int) -> None:
-        self.problems.append(Problem(Severity.ERROR, what, "What comes before is shown.", self._name, offset))
 
 
 def _lines(pieces: Iterator[bytes], encoding: str) -> Iterator[str]:

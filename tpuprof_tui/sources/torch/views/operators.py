@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table
 
 from ..read.values import lookup
 from .kernels import compact
-from .run import ViewSelection
+from .run import Run, ViewSelection
 from .tables import Grouped, per_step, per_worker, time_table
 
 I64 = npt.NDArray[np.int64]
@@ -25,6 +25,7 @@ _FIGURES: Final = (
     Column("tensor_core_self_share", "Tensor cores self", "share", spare=2),
     Column("tensor_core_total_share", "Tensor cores total", "share", spare=1),
 )  # fmt: skip
+_OF_DEVICE: Final = ("device_", "tensor_core_self", "tensor_core_total")
 #: Means per step, of the table by name.
 _PER_STEP: Final = (
     Column("calls_per_step", "Calls per step", "count", spare=8),
@@ -33,6 +34,9 @@ _PER_STEP: Final = (
     Column("host_self_per_step_us", "Host self per step", "duration", spare=5),
     Column("host_total_per_step_us", "Host total per step", "duration", spare=7),
 )  # fmt: skip
+
+
+_UNLINKED: Final = "What launched the work of the device is not recorded: device times of operators are not known."
 
 
 @per_worker()
@@ -54,7 +58,8 @@ def operators(selection: ViewSelection) -> Answer:
     stack = arguments.stack[index].astype(np.int64)
     with_stack = stack >= 0
     by_device = bool(tree.device[0][nodes].any())
-    return Answer(notes=(*selection.step_notes, *selection.replay_notes, *selection.overlap_notes), tables=(
+    unlinked = (_UNLINKED,) if _is_unlinked(selection.run) else ()
+    return Answer(notes=(*unlinked, *selection.step_notes, *selection.replay_notes, *selection.overlap_notes), tables=(
         _table("by_name", "By name", selection, nodes, Grouped(name), by_device, [("name", "Name", trace.names)]),
         _table("by_shape", "By name and shapes", selection, nodes, Grouped(name, shape), by_device,
                [("name", "Name", trace.names), ("shape", "Shapes", shape_texts)]),
@@ -88,9 +93,20 @@ def _table(
               [texts[code] for code in group.keys[:, column_index].tolist()])
              for column_index, (each, head, texts) in enumerate(keys)]  # fmt: skip
     values = [column.tolist() for column in columns]
+    if _is_unlinked(selection.run):
+        unknown: list[Any] = [None] * group.count
+        values = [unknown if column.key.startswith(_OF_DEVICE) else each
+                  for column, each in zip(_FIGURES, values, strict=True)]  # fmt: skip
+        means = [unknown if column.key.startswith(_OF_DEVICE) else each
+                 for column, each in zip(_PER_STEP, means, strict=True)]  # fmt: skip
     more = zip(_PER_STEP, means, strict=True) if key == "by_name" else ()
     return time_table(key, title, [*names, *zip(figures, values, strict=True), *more], [each for each, _, _ in keys],
                       "device_self_us" if by_device else "host_self_us")  # fmt: skip
+
+
+def _is_unlinked(run: Run) -> bool:
+    """Whether there is device work, and nothing tells what launched any of it."""
+    return bool(len(run.call)) and not bool((run.call >= 0).any() or (run.launchers.of_work >= 0).any())
 
 
 def _share(part: I64, whole: I64) -> npt.NDArray[np.float64]:

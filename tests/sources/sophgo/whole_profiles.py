@@ -17,7 +17,7 @@ def read_whole(profile: Profile) -> None:
         assert {len(values) for values in columns.values()} == {len(lane)}
         assert (lane["end"] >= lane["start"]).all()
         assert (np.diff(lane["start"]) >= 0).all()
-        assert lane["start"][0] >= 0 or lane.kind == "HOST" or not profile.timed
+        assert lane["start"][0] >= 0 or lane.on_host or not profile.timed
         assert lane.kind == "HOST" or sorted(lane["order"].tolist()) == list(range(len(lane)))
         for key, strings in profile.strings.items():
             if key in columns:

@@ -18,7 +18,7 @@ def read_whole(profile: Profile) -> None:
         assert (lane["end"] >= lane["start"]).all()
         assert (np.diff(lane["start"]) >= 0).all()
         assert lane["start"][0] >= 0 or lane.on_host or not profile.timed
-        assert lane.kind == "HOST" or sorted(lane["order"].tolist()) == list(range(len(lane)))
+        assert lane.on_host or sorted(lane["order"].tolist()) == list(range(len(lane)))
         for key, strings in profile.strings.items():
             if key in columns:
                 assert columns[key].max() < len(strings)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 
-from ..read.captures import Replayed
 from ..read.values import printable
 from .rules import ELIGIBLE, tensor_core_use, uses_tensor_cores
 from .run import Run, ViewSelection
 from .tables import Grouped, of_streams, per_step, time_table
+
+if TYPE_CHECKING:
+    from ..read.captures import Replayed
 
 #: Characters of joined texts.
 _MOST_TEXT: Final = 1000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,15 @@ from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtr
 from tpuprof_tui.views.query import Query
 
 from ..read.believable import is_fragmentary
-from ..read.captures import Replayed, capture_files, replayed_of
 from ..read.categories import Kind
-from ..read.launchers import unrecorded_problems
+from ..read.launchers import GRAPHS, unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
 from ..read.values import lookup
 from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, tensor_core_use, uses_tensor_cores
+
+if TYPE_CHECKING:
+    from ..read.captures import Replayed
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -150,6 +152,10 @@ class Run:
     @cached_property
     def replayed(self) -> Replayed | None:
         """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
+        if not self.trace.named(GRAPHS.match).any():
+            return None
+        from ..read.captures import capture_files, replayed_of
+
         return replayed_of(self.trace, capture_files(self.trace.path, self.worker.rank))
 
     # -- selections

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ _FIGURES: Final = (
     Column("tensor_core_self_share", "Tensor cores self", "share", spare=2),
     Column("tensor_core_total_share", "Tensor cores total", "share", spare=1),
 )  # fmt: skip
-_OF_DEVICE: Final = ("device_", "tensor_core_self", "tensor_core_total")
 #: Means per step, of the table by name.
 _PER_STEP: Final = (
     Column("calls_per_step", "Calls per step", "count", spare=8),
@@ -93,12 +92,6 @@ def _table(
               [texts[code] for code in group.keys[:, column_index].tolist()])
              for column_index, (each, head, texts) in enumerate(keys)]  # fmt: skip
     values = [column.tolist() for column in columns]
-    if _is_unlinked(selection.run):
-        unknown: list[Any] = [None] * group.count
-        values = [unknown if column.key.startswith(_OF_DEVICE) else each
-                  for column, each in zip(_FIGURES, values, strict=True)]  # fmt: skip
-        means = [unknown if column.key.startswith(_OF_DEVICE) else each
-                 for column, each in zip(_PER_STEP, means, strict=True)]  # fmt: skip
     more = zip(_PER_STEP, means, strict=True) if key == "by_name" else ()
     return time_table(key, title, [*names, *zip(figures, values, strict=True), *more], [each for each, _, _ in keys],
                       "device_self_us" if by_device else "host_self_us")  # fmt: skip

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Figure, Frame, pivot
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
@@ -167,6 +168,15 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         """Builds a table from rows."""
         values = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in columns)
         return cls(key, title, tuple(columns), values, **more)
+
+    @classmethod
+    def of_pivot(
+        cls, key: str, title: str, frame: Frame, keys: Sequence[str], figures: Sequence[tuple[Column, Figure]],
+        order: Sequence[str], **more: Any,
+    ) -> Table:  # fmt: skip
+        """Builds a table with a row for each group of the frame's rows (`analysis.pivot`): a figure in each column."""
+        rows = pivot(frame, keys, {column.key: figure for column, figure in figures}, order)
+        return cls.of_rows(key, title, [column for column, _ in figures], rows, **more)
 
     def __len__(self) -> int:
         return len(self.values[0]) if self.values else 0

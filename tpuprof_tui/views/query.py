@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -9,7 +10,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from tpuprof_tui.analysis.events import events
 from tpuprof_tui.analysis.index.lane_index import LaneIndex
+from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.result_cache import ResultCache
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session
 from tpuprof_tui.analysis.selecting.filters import split_step, with_step
@@ -153,6 +156,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         """Figures of each unit of the scope in the window."""
         shown = self.filtered_session
         return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window_of(unit)) for unit in self.units)
+
+    def events(
+        self, keys: Collection[str], lanes: Iterable[int] | None = None, *, reaching: bool = False
+    ) -> Frame:  # fmt: skip
+        """Columns of the selected events (`analysis.events`), of all lanes of the scope or of some of them."""
+        chosen = self.session.lanes_in(self.scope) if lanes is None else lanes
+        return events(self.session, chosen, keys, self.range, self.full_filter, self.owners, reaching=reaching)
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:

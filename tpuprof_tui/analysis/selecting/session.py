@@ -116,12 +116,12 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         lanes = range(len(self.profile.lanes))
         if scope.group < 0:
             return tuple(lanes)
-        within, indexes = self.profile.groups.within(scope.group), self.indexes
+        within = self.profile.groups.within(scope.group)
         return tuple(
             number
             for number in lanes
-            if self.profile.lanes[number].group in within
-            or (self.unit_of(number) < 0 and not within.isdisjoint(owners_of(indexes[number])))
+            if (lane := self.profile.lanes[number]).group in within
+            or ("owner" in lane and self.unit_of(number) < 0 and not within.isdisjoint(owners_of(self.indexes[number])))
         )
 
     def unit_of(self, lane: int) -> int:

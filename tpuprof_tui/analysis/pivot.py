@@ -1,0 +1,248 @@
+"""Pivot tables: rows of a frame grouped by key columns, with figures of each group. The only group-by of views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from tpuprof_tui.model import INT_MISSING, is_missing
+
+from .totals.aggregates import distinct_together
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Frame(Struct, frozen=True, eq=False):
+    """Rows of events or of a table, in columns of one length.
+
+    Attributes:
+        columns: Arrays by key; text columns hold codes (-1: missing) into ``texts``, times and durations are in ns.
+        texts: Texts of text columns, by key.
+    """
+
+    columns: Mapping[str, Array]
+    texts: Mapping[str, Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, key: str) -> Array:
+        return self.columns[key]
+
+    def take(self, rows: Array) -> Frame:
+        """The frame of some rows, or of those in a mask."""
+        return Frame({key: values[rows] for key, values in self.columns.items()}, self.texts)
+
+    def with_columns(self, texts: Mapping[str, Sequence[str]] | None = None, **columns: Array) -> Frame:
+        """The frame with columns added or replaced; ``texts``: those of text columns among them."""
+        return Frame({**self.columns, **columns}, {**self.texts, **(texts or {})})
+
+    def with_texts(self, key: str, change: Callable[[str], Any], origin: str = "") -> Frame:
+        """The frame with a text column that holds changed texts of ``origin`` (default: of the column itself).
+
+        ``change`` is called once for each text in use; missing values stay missing. Equal results share a code.
+        """
+        codes, table = self[origin or key], self.texts[origin or key]
+        codes_of: dict[Any, int] = {}
+        used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
+        changed = np.full(int(used.max(initial=0)) + 2, -1, np.int64)
+        for code in used.tolist():
+            if len(table):
+                changed[code] = codes_of.setdefault(change(table[code]), len(codes_of))
+        return self.with_columns({key: list(codes_of)}, **{key: changed[codes]})
+
+
+class Groups:
+    """Rows of a frame grouped by the values of key columns.
+
+    Attributes:
+        frame: The frame.
+        index: Group of each row, by ascending values of the keys.
+        count: Number of groups.
+    """
+
+    def __init__(self, frame: Frame, keys: Sequence[str]) -> None:
+        self.frame = frame
+        index, self.count = distinct_together(*(frame[key] for key in keys)) if len(frame) else (np.zeros(0), 0)
+        self.index: Ints = np.asarray(index, np.int64)
+
+    @cached_property
+    def first(self) -> Ints:
+        """First row of each group."""
+        rows = np.zeros(self.count, np.int64)
+        rows[self.index[::-1]] = np.arange(len(self.index))[::-1]
+        return rows
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Number of rows of each group."""
+        return np.bincount(self.index, minlength=self.count).astype(np.int64)
+
+    def count_of(self, mask: Mask) -> Ints:
+        """Number of rows of each group that are in a mask."""
+        return np.bincount(self.index[mask], minlength=self.count).astype(np.int64)
+
+    def reduce(self, values: Ints, ufunc: np.ufunc = np.add, start: int = 0) -> Ints:
+        """Sum (or another reduction, with its initial value) of the known values of each group."""
+        reduced = np.full(self.count, start, np.int64)
+        known = values != INT_MISSING
+        if known.all():
+            ufunc.at(reduced, self.index, values)
+        else:
+            ufunc.at(reduced, self.index[known], values[known])
+        return reduced
+
+
+#: Values of a figure, one for each group; missing ones as in columns, or None.
+Figure = Callable[[Groups], "Array | list[Any]"]
+
+
+def rows(groups: Groups) -> Ints:
+    """Number of rows."""
+    return groups.sizes
+
+
+def key(name: str, missing: Any = "") -> Figure:
+    """The text or value of a key column."""
+
+    def values(groups: Groups) -> Array | list[Any]:
+        codes, texts = groups.frame[name][groups.first], groups.frame.texts.get(name)
+        if texts is None:
+            return np.asarray(codes)
+        return [texts[code] if code >= 0 else missing for code in codes.tolist()]
+
+    return values
+
+
+def total(name: str, mask: str = "") -> Figure:
+    """Sum of an integer column, of the rows whose column ``mask`` is true; missing values count as 0."""
+
+    def values(groups: Groups) -> Ints:
+        of_rows = groups.frame[name]
+        return groups.reduce(of_rows * groups.frame[mask] if mask else of_rows)
+
+    return values
+
+
+def total_known(name: str) -> Figure:
+    """Sum of an integer column; missing for groups without any value."""
+    return lambda groups: np.where(
+        groups.count_of(~is_missing(groups.frame[name])) > 0, groups.reduce(groups.frame[name]), INT_MISSING
+    )
+
+
+def most(name: str) -> Figure:
+    """Largest value of an integer column; missing for groups without any value."""
+    return lambda groups: groups.reduce(groups.frame[name], np.maximum, INT_MISSING)
+
+
+def least(name: str) -> Figure:
+    """Smallest value of an integer column; missing for groups without any value."""
+    none = np.iinfo(np.int64).max
+
+    def values(groups: Groups) -> Ints:
+        smallest = groups.reduce(groups.frame[name], np.minimum, none)
+        return np.where(smallest == none, INT_MISSING, smallest)
+
+    return values
+
+
+def mean(name: str) -> Figure:
+    """Sum of an integer column over the number of rows; missing values count as 0."""
+    return lambda groups: groups.reduce(groups.frame[name]) / np.maximum(groups.sizes, 1)
+
+
+def any_true(name: str) -> Figure:
+    """Whether a flag is set in any row."""
+    return lambda groups: groups.count_of(np.asarray(groups.frame[name], np.bool_)) > 0
+
+
+def count_true(name: str) -> Figure:
+    """Number of rows in which a flag is set."""
+    return lambda groups: groups.count_of(np.asarray(groups.frame[name], np.bool_))
+
+
+def share(name: str) -> Figure:
+    """Share of a sum in that of all groups; NaN if that is 0."""
+
+    def values(groups: Groups) -> Array:
+        sums = groups.reduce(groups.frame[name])
+        return sums / sums.sum() if sums.sum() else np.full(groups.count, np.nan)
+
+    return values
+
+
+def per(part: Figure, whole: float) -> Figure:
+    """A figure divided by a number, as by the number of steps; None if that is 0."""
+
+    def values(groups: Groups) -> list[Any]:
+        return (np.asarray(part(groups)) / whole).tolist() if whole else [None] * groups.count
+
+    return values
+
+
+def quotient(part: Figure, whole: Figure) -> Figure:
+    """Quotient of two figures; 0 where the divisor is 0."""
+
+    def values(groups: Groups) -> Array:
+        divided, divisor = np.asarray(part(groups)), np.asarray(whole(groups))
+        return np.asarray(np.divide(divided, divisor, out=np.zeros(len(divided)), where=divisor > 0))
+
+    return values
+
+
+def weighted_mean(name: str, weight: str, unit: float = 1.0) -> Figure:
+    """Mean weighted by another column, in units; missing and negative values count as 0; None without any value."""
+
+    def values(groups: Groups) -> list[float | None]:
+        of_rows, weights = groups.frame[name], groups.frame[weight]
+        known = np.nan_to_num(of_rows, nan=-1.0) >= 0
+        parts, wholes = (np.bincount(groups.index, each, groups.count)
+                         for each in (np.where(known, of_rows, 0) * weights, weights))  # fmt: skip
+        return [float(part / whole) / unit if has and whole else None
+                for has, part, whole in zip(groups.count_of(known), parts, wholes, strict=True)]  # fmt: skip
+
+    return values
+
+
+def pivot(
+    frame: Frame, keys: Sequence[str], figures: Mapping[str, Figure], order: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """A row of figures for each distinct combination of ``keys``.
+
+    Args:
+        frame: The rows to group.
+        keys: Key columns.
+        figures: Figures by name; their values make up the rows, in this order.
+        order: Names of the figures to sort by, most significant first; ``-`` before a name: falling. Missing values
+            come first; equal groups keep the order of the keys' values.
+    """
+    groups = Groups(frame, keys)
+    columns = {name: figure(groups) for name, figure in figures.items()}
+    found = list(zip(*(_plain(values) for values in columns.values()), strict=True))
+    places = {name: place for place, name in enumerate(columns)}
+    for name in reversed(order):
+        place = places[name.removeprefix("-")]
+        if name.startswith("-"):
+            found.sort(key=lambda row: -row[place])
+        else:
+            found.sort(key=lambda row: (row[place] is not None, row[place]))
+    return found
+
+
+def _plain(values: Array | list[Any]) -> list[Any]:
+    """Values as plain Python, missing ones None."""
+    if isinstance(values, list):
+        return values
+    plain: list[Any] = values.tolist()
+    if values.dtype.kind in "if":
+        for row in np.flatnonzero(is_missing(values)).tolist():
+            plain[row] = None
+    return plain

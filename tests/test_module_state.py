@@ -18,8 +18,8 @@ CHANGING = {"add", "append", "clear", "extend", "insert", "pop", "popitem", "rem
 LITERALS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
 #: What stays, and why: all of it is bounded and knows no profile.
 STAYS = {
-    "sources/torch/views/rules.py uses_tensor_cores": "a function of a kernel's name, asked by several views",
-    "sources/torch/views/rules.py tensor_core_use": "a function of a kernel's name, asked by several views",
+    "sources/torch/read/kernel_names.py uses_tensor_cores": "a function of a kernel's name, asked by several views",
+    "sources/torch/read/kernel_names.py tensor_core_use": "a function of a kernel's name, asked by several views",
     "analysis/compare/noise.py quantile": "a function of two numbers, asked for each row of a comparison",
     "app/drawing/colouring.py kernel_category": "a function of code and name, asked for each cell of a frame",
     "app/drawing/glyphs.py ascii_text": "a function of a text, asked for each piece of a frame",

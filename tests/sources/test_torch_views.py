@@ -23,10 +23,10 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.torch.read.kernel_names import tensor_core_use
 from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
-from tpuprof_tui.sources.torch.views.rules import tensor_core_use
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.query import Query

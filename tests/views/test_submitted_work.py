@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.critical import critical, path_of
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.query import Query

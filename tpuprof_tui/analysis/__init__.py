@@ -8,7 +8,6 @@ from __future__ import annotations
 from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
-    "index.intervals": ("Intervals",),
     "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "starting_between"),
     "links.dependencies": ("Dependency", "Dependencies", "find_dependencies"),
     "totals.figures": (

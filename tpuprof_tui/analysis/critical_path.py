@@ -29,8 +29,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model.intervals import last_of_each
 
-from .index.intervals import last_of_each
 from .index.lane_index import LaneIndex, build_index
 from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
 from .selecting.session import Session

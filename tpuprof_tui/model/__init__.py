@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from .activity import Activity, Role
     from .columns import Column
     from .group import Group, Groups
+    from .intervals import Intervals
     from .lane import Lane, RegisterFields
     from .missing import INT_MISSING, is_missing
     from .profile import Counter, Device, Links, Problem, Profile, Redaction, Scopes, Severity, Steps, worst
     from .strings import Strings, StringsBuilder
     from .vocabulary import Vocabulary
 
-__all__ = ["INT_MISSING", "Activity", "Column", "Counter", "Device", "Group", "Groups", "Lane", "Links", "Problem"]
+__all__ = ["INT_MISSING", "Activity", "Column", "Counter", "Device", "Group", "Groups", "Intervals", "Lane", "Links"]
+__all__ += ["Problem"]
 __all__ += ["Profile", "Redaction", "RegisterFields", "Role", "Scopes", "Severity", "Steps", "Strings"]
 __all__ += ["StringsBuilder", "Vocabulary", "is_missing", "worst"]
 
@@ -29,6 +31,7 @@ _MODULES = {
     "activity": ("Activity", "Role"),
     "columns": ("Column",),
     "group": ("Group", "Groups"),
+    "intervals": ("Intervals",),
     "lane": ("Lane", "RegisterFields"),
     "missing": ("INT_MISSING", "is_missing"),
     "profile": _OF_PROFILE,

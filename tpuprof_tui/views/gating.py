@@ -20,7 +20,6 @@ from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
-from tpuprof_tui.analysis.index.intervals import last_of_each
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
@@ -31,6 +30,7 @@ from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import percent_text, time_text
+from tpuprof_tui.model.intervals import last_of_each
 
 from .answer import plain
 from .comparing import Compared

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.profile import occurrence_numbers
 
-from ..index.intervals import positions_in_runs
 from .sequences import match_sequences
 from .work import JointWork, Launches
 

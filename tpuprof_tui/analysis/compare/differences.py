@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from ..index.intervals import last_of_each
+from tpuprof_tui.model.intervals import last_of_each
+
 from .comparison import Comparison
 from .noise import LEVEL, quantile
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.vocabulary import NAMES
 
-from ..index.intervals import positions_in_runs
 from ..steps.launch_sequence import launch_lane
 from .operation_names import renamed_operations
 

@@ -8,11 +8,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from tpuprof_tui.model import Lane, Role
+from tpuprof_tui.model.intervals import Intervals, Ints
 from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 
 from ..result_cache import ResultCache
-from .intervals import Intervals, Ints
 
 #: No window reaches this end.
 NEVER: Final = np.iinfo(np.int64).max

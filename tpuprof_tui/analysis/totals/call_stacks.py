@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.intervals import positions_in_runs
 
-from ..index.intervals import positions_in_runs
 from ..selecting.session import Session
 from .aggregates import group_by
 from .work_sums import chosen_lanes, chosen_work

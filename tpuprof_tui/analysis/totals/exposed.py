@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role
 from tpuprof_tui.model.activity import MOVES
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import Rows
 
-from ..index.intervals import Intervals
 from ..result_cache import ResultCache
 
 Ints = npt.NDArray[np.int64]

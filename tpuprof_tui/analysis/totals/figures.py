@@ -20,9 +20,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import Rows, row_count
 
-from ..index.intervals import Intervals
 from ..index.lane_index import LaneIndex, build_index, count_starting
 from ..index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
 

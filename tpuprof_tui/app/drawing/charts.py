@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.counter_lines import CounterCurve
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.index.intervals import positions_in_runs
 from tpuprof_tui.formats.units import TimeUnit, bytes_text, short_text, time_number, time_unit
+from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.views.answer import Series
 
 from .glyphs import ascii_text

@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.vocabulary import Condition, import_entry
 
 

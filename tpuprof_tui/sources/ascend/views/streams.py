@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
 

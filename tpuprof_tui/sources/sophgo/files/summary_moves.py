@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 from .text_columns import map_texts

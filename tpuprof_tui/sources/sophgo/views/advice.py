@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.finding_rules import (
     SMALL,

@@ -15,6 +15,7 @@ from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from .categories import COLLECTIVE_COMM, Kind
+from .kernel_names import uses_tensor_cores
 from .steps import STEP
 from .values import I64, lookup
 
@@ -61,6 +62,11 @@ class Launchers:
     def operators(self) -> Mask:
         """Mask of the events that are operators."""
         return np.asarray((self._trace.kind == Kind.OPERATOR) & self._trace.named(is_operator))
+
+    @cached_property
+    def tensor_cores(self) -> Mask:
+        """Mask of the device work that uses tensor cores, by TensorBoard's list of names."""
+        return np.asarray(self._trace.named(uses_tensor_cores)[self._trace.work_rows] & self.kernels)
 
     @cached_property
     def has_collective_name(self) -> Mask:

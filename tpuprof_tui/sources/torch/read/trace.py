@@ -19,6 +19,7 @@ from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import LAUNCHING, Launchers
+from .operator_tree import Tree
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
 
@@ -205,6 +206,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     def launchers(self) -> Launchers:
         """Who launched its calls and device work."""
         return Launchers(self)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree of its operators."""
+        return Tree(self)
 
     @cached_property
     def operator_rows(self) -> I64:

@@ -175,8 +175,8 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                       for each in properties_of(run.trace))  # fmt: skip
         if not capable or not run.tensor_cores_known:
             continue
-        nodes = run.tree.eligible & run.tree.operator
-        owner = run.tree.work_node
+        nodes = run.trace.tree.eligible & run.trace.tree.operator
+        owner = run.trace.tree.work_node
         unused = run.plain_kernels & selection.work & (owner >= 0)
         unused[unused] = nodes[owner[unused]]
         gain = int((run.work_end - run.work_start)[unused].sum())
@@ -259,8 +259,9 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             since, until = np.searchsorted(above, most), np.searchsorted(above, most, side="right")
             begin = int(time[above[since - 1] + 1]) if since else int(time[0])
             stop = int(time[above[until]]) if until < len(above) else end
-            node = int(run.tree.node_at(memory.lane[rows[most : most + 1]], memory.time[rows[most : most + 1]])[0])
-            where = f" in {line_text(run.trace.names[run.trace.name[run.tree.rows[node]]], 60)}" if node >= 0 else ""
+            trace, peak_row = run.trace, rows[most : most + 1]
+            node = int(trace.tree.node_at(memory.lane[peak_row], memory.time[peak_row])[0])
+            where = f" in {line_text(trace.names[trace.name[trace.tree.rows[node]]], 60)}" if node >= 0 else ""
             of = f" of {bytes_text(capacity)}" if type(capacity) is int and full else ""
             text = f"{bytes_text(peak)}{of} are allocated on {name}{where}"
             if bytes_text(usual) != bytes_text(peak):

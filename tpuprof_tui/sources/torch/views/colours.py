@@ -37,7 +37,7 @@ def _operators(run: Run) -> I64:
 
 def _modules(run: Run) -> I64:
     """For each event the row of the nearest module above its operator; modules themselves; -1 if none."""
-    tree = run.tree
+    tree = run.trace.tree
     modules = np.flatnonzero(tree.module)
     found = _operators(run)
     found[tree.rows[modules]] = tree.rows[modules]

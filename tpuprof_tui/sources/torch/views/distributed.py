@@ -12,19 +12,19 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.collectives import RECORD, identities_of, numbered
 from ..read.deferred import OperatorArgs
+from ..read.kernel_names import ELEMENT_BYTES
 from ..read.values import lookup, printable
 from .kernels import compact
-from .rules import ELEMENT_BYTES
 from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
 

@@ -11,8 +11,8 @@ import numpy as np
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 
+from ..read.kernel_names import ELIGIBLE, tensor_core_use, uses_tensor_cores
 from ..read.values import printable
-from .rules import ELIGIBLE, tensor_core_use, uses_tensor_cores
 from .run import Run, ViewSelection
 from .tables import Grouped, of_streams, per_step, time_table
 

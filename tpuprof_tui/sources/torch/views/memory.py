@@ -48,9 +48,9 @@ def _memory(selection: ViewSelection) -> Answer:
     devices = sorted(map(tuple, Grouped(memory.device_type, memory.device_id).keys.tolist()))
     points = inside & (memory.address != INT_MISSING) & (memory.allocated != INT_MISSING)
     points &= memory.reserved != INT_MISSING
-    node = run.tree.node_at(memory.lane, memory.time)
-    if len(run.tree.rows):
-        node = np.where((node >= 0) & run.tree.operator[node], node, -1)
+    node = run.trace.tree.node_at(memory.lane, memory.time)
+    if len(run.trace.tree.rows):
+        node = np.where((node >= 0) & run.trace.tree.operator[node], node, -1)
     rows: list[tuple[Any, ...]] = []
     peaks: list[tuple[str, int, int]] = []
     curve: list[tuple[list[str] | I64, ...]] = [([], *[np.zeros(0, np.int64)] * 3)]
@@ -88,7 +88,7 @@ def _memory(selection: ViewSelection) -> Answer:
 
 
 def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt.NDArray[np.bool_]) -> Table:
-    trace, tree, memory = run.trace, run.tree, run.trace.memory
+    trace, tree, memory = run.trace, run.trace.tree, run.trace.memory
     names = trace.name[tree.rows]
     nodes = np.flatnonzero(tree.unmerged & tree.operator)
     group = Grouped(names[nodes])
@@ -195,7 +195,7 @@ def _events(lives: Lifetimes) -> Table:
 
 def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
     """Operator labels of instants, as indices into the distinct ones; ``aten::empty`` with its caller."""
-    trace, tree = run.trace, run.tree
+    trace, tree = run.trace, run.trace.tree
     # index -1 selects the appended -1
     name_of = np.append(trace.name[tree.rows], -1)
     above = np.where(node >= 0, np.append(tree.parent, -1)[node], -1)

@@ -39,7 +39,7 @@ def module_facts(query: Query) -> tuple[Fact, ...]:
 
 
 def _counted(selection: ViewSelection) -> Answer:
-    trace, tree = selection.run.trace, selection.run.tree
+    trace, tree = selection.run.trace, selection.run.trace.tree
     rows = tree.rows[tree.unmerged & tree.module]
     ids = trace.frame_ids_at(rows).module
     pairs = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
@@ -65,7 +65,7 @@ def _modules(selection: ViewSelection) -> Answer:
 
 def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:
     """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
-    trace, tree = run.trace, run.tree
+    trace, tree = run.trace, run.trace.tree
     nodes = np.flatnonzero(tree.unmerged & tree.module)
     index = lookup(trace.frame_rows, tree.rows[nodes])
     ids = trace.frame_ids.module[index]

@@ -41,7 +41,7 @@ _UNLINKED: Final = "What launched the work of the device is not recorded: device
 @per_worker()
 def operators(selection: ViewSelection) -> Answer:
     """The operators view of one worker."""
-    trace, tree = selection.run.trace, selection.run.tree
+    trace, tree = selection.run.trace, selection.run.trace.tree
     nodes = np.flatnonzero(tree.unmerged & tree.operator & selection.mask_of(tree.rows))
     rows = tree.rows[nodes]
     name = trace.name[rows].astype(np.int64)
@@ -76,7 +76,7 @@ def _table(
     by_device: bool,
     keys: list[tuple[str, str, Sequence[str]]],
 ) -> Table:
-    tree = selection.run.tree
+    tree = selection.run.trace.tree
     times = [each[nodes] for each in (*tree.device, tree.host_self, tree.host_total)]
     sums = [group.total(each) for each in times]
     columns = [

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
+from ..read.kernel_names import ELIGIBLE
 from ..read.profile import GPU_TYPES, properties_of
 from ..read.steps import STEP, executions, step_at
 from ..read.values import known
-from .rules import ELIGIBLE
 from .run import Run, ViewSelection
 from .tables import not_narrowed, of_workers, ratio
 
@@ -177,7 +177,7 @@ def _overview(selection: ViewSelection) -> Answer:
     if run.kernels.any():
         used, unknown, listed = (
             ratio(int((run.work_end - run.work_start)[which & counted_work].sum()), kernel_time)
-            for which in (*run.on_tensor_cores, run.tensor_cores)
+            for which in (*run.on_tensor_cores, run.launchers.tensor_cores)
         )
         known = run.tensor_cores_known
         facts += [
@@ -208,7 +208,7 @@ def _overview(selection: ViewSelection) -> Answer:
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
-    elif (run.on_tensor_cores[0] & ~run.tensor_cores).any():
+    elif (run.on_tensor_cores[0] & ~run.launchers.tensor_cores).any():
         notes.append(
             "TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, nvjet)."
         )
@@ -263,7 +263,7 @@ def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
                                         for key, kind in (("name", str), ("totalGlobalMem", int))),
             "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, utilization,
             _efficiency(run, device_kernels, low, high), _occupancy(run, device_kernels, low, high),
-            int(length[by_operator & run.tensor_cores].sum()) / operator_time if operator_time else None,
+            int(length[by_operator & run.launchers.tensor_cores].sum()) / operator_time if operator_time else None,
             ratio(int(length[counted & run.on_tensor_cores[0]].sum()), int(length[counted].sum()))
             if run.tensor_cores_known else None,
         ))  # fmt: skip

@@ -155,7 +155,7 @@ _COLUMNS: Final = (
 @per_worker(DEVICE)
 def roofline(selection: ViewSelection) -> Answer:
     """The roofline view of one worker, by name and shapes."""
-    trace, tree = selection.run.trace, selection.run.tree
+    trace, tree = selection.run.trace, selection.run.trace.tree
     counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.unmerged
     # skip operators nested inside another counted one
     outermost = tree.ancestor_counts(counted) == counted

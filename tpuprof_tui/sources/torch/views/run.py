@@ -15,20 +15,18 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.intervals import Intervals
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.query import Query
 
 from ..read.believable import is_fragmentary
 from ..read.categories import Kind
+from ..read.kernel_names import LOADER, OTHER_CARDS, tensor_core_use
 from ..read.launchers import GRAPHS, unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
-from ..read.steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
-from ..read.values import lookup
-from .rules import ELIGIBLE, LOADER, OTHER_CARDS, is_tree_annotation, tensor_core_use, uses_tensor_cores
+from ..read.steps import STEP, executions, rows_named, step_at, step_numbers
 
 if TYPE_CHECKING:
     from ..read.captures import Replayed
@@ -92,22 +90,10 @@ class Run:
         run, trace = cls(worker), vars(worker.trace)
         if (before := trace.get("run")) is not None:
             vars(run).update({**vars(before), "worker": worker})
-            for tree in run.computed_trees:
-                tree.run = run
         trace["run"] = run
         return run
 
-    @property
-    def computed_trees(self) -> list[Tree]:
-        """The tree in a list, if it has been computed; else empty."""
-        return [vars(self)["tree"]] if "tree" in vars(self) else []
-
     # -- device work
-
-    @cached_property
-    def tensor_cores(self) -> Mask:
-        """Mask of the device work that uses tensor cores, by TensorBoard's list of names."""
-        return np.asarray(self.trace.named(uses_tensor_cores)[self.trace.work_rows] & self.kernels)
 
     @cached_property
     def on_tensor_cores(self) -> tuple[Mask, Mask]:
@@ -159,11 +145,6 @@ class Run:
         return replayed_of(self.trace, capture_files(self.trace.path, self.worker.rank))
 
     # -- selections
-
-    @cached_property
-    def tree(self) -> Tree:
-        """The tree of operators."""
-        return Tree(self)
 
     @cached_property
     def steps(self) -> Steps:
@@ -240,146 +221,6 @@ class Run:
         """Rows of the events that load data."""
         host = np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME))
         return np.flatnonzero(host & self.trace.named(LOADER.fullmatch))
-
-
-class Tree:
-    """Operators, some annotations and nn.Modules of each thread, nested by time, in columns of one length.
-
-    A node whose only child is an operator of the same name is merged with it: the outer node stays.
-
-    Attributes:
-        rows: Rows of the nodes' events, in nesting order.
-        parent: Index of the parent node; -1 at top level.
-        unmerged: Mask of the nodes that are not merged into their parent.
-        merged_into: Index of the node that each is merged into; its own if it stays.
-        operator: Mask of the nodes that are operators.
-    """
-
-    def __init__(self, run: Run) -> None:
-        trace = self._trace = run.trace
-        self.run = run
-        annotation = np.isin(trace.kind, (Kind.ANNOTATION,)) & trace.named(is_tree_annotation)
-        module = (trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE))
-        self.rows = np.flatnonzero((trace.kind == Kind.OPERATOR) | annotation | module)
-        rows = self.rows
-        self.module = module[rows]
-        self.operator = run.launchers.operators[rows]
-        self._threads = trace.thread_of(rows)
-        self._encloses = parent = parents(trace.start[rows], trace.end[rows], self._threads)
-        inner = parent >= 0
-        children = np.bincount(parent[inner], minlength=len(rows))
-        merged = np.zeros(len(rows), np.bool_)
-        merged[inner] = ((children[parent[inner]] == 1) & (trace.name[rows[parent[inner]]] == trace.name[rows[inner]])
-                         & (trace.kind[rows[inner]] == Kind.OPERATOR))  # fmt: skip
-        merged_into = np.where(merged, parent, np.arange(len(rows)))
-        while bool((merged_into != merged_into[merged_into]).any()):
-            merged_into = merged_into[merged_into]
-        self.merged_into, self.unmerged = merged_into, ~merged
-        self.parent = np.where(inner, merged_into[parent] if len(parent) else -1, -1)
-        self.parent[merged] = -1
-
-    @cached_property
-    def _subtree_end(self) -> I64:
-        """Index behind the last descendant of each node."""
-        return subtree_end(depths(self._encloses))
-
-    def subtree_sums(self, own: I64) -> I64:
-        """Sum of a value over each node and its descendants."""
-        sums = np.concatenate([[0], np.cumsum(own)])
-        return np.asarray(sums[self._subtree_end] - sums[:-1])
-
-    def ancestor_counts(self, which: Mask) -> I64:
-        """Number of nodes in a mask that each node is nested in, itself included."""
-        change = np.zeros(len(self.rows) + 1, np.int64)
-        change[:-1] += which
-        np.subtract.at(change, self._subtree_end[which], 1)
-        return np.asarray(np.cumsum(change[:-1]))
-
-    def at(self, rows: I64) -> I64:
-        """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
-        index = lookup(self.rows, rows)
-        return np.where(index >= 0, self.merged_into[index] if len(self.rows) else -1, -1)
-
-    @cached_property
-    def call_node(self) -> I64:
-        """Index of the node of each call (``Run.calls``); -1 if none."""
-        return self.at(self.run.launchers.of_call[self.run.calls])
-
-    @cached_property
-    def work_node(self) -> I64:
-        """Index of the node of each device work's call; -1 if none."""
-        run = self.run
-        owner = np.where(run.call >= 0, run.launchers.of_call[run.call] if len(run.trace) else -1, -1)
-        return self.at(owner)
-
-    def _sums(self, which: Mask) -> tuple[I64, I64]:
-        run = self.run
-        chosen = which & (self.work_node >= 0)
-        found = np.zeros(len(self.rows), np.int64)
-        np.add.at(found, self.work_node[chosen], (run.work_end - run.work_start)[chosen])
-        return found, self.subtree_sums(found)
-
-    @cached_property
-    def device(self) -> tuple[I64, I64]:
-        """Device time in ns of each node's own calls, and including its descendants."""
-        return self._sums(np.ones(len(self.run.call), np.bool_))
-
-    @cached_property
-    def tensor(self) -> tuple[I64, I64]:
-        """Device time of tensor-core kernels, as `device`."""
-        return self._sums(self.run.tensor_cores)
-
-    @cached_property
-    def eligible(self) -> Mask:
-        """Mask of the nodes that can use tensor cores, or that have a descendant that can or did."""
-        run = self.run
-        found = self._trace.named(ELIGIBLE.__contains__)[self.rows] & self.operator
-        used = run.tensor_cores & (self.work_node >= 0)
-        found[self.work_node[used]] = True
-        return self.subtree_sums(found.astype(np.int64)) > 0
-
-    @cached_property
-    def host_total(self) -> I64:
-        """Duration of each node, ns."""
-        return self._trace.end[self.rows] - self._trace.start[self.rows]
-
-    @cached_property
-    def host_self(self) -> I64:
-        """Duration of each node without the time that its children and own calls cover, ns."""
-        trace, run = self._trace, self.run
-        inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
-        called = self.call_node >= 0
-        return self.host_total - self.covered(
-            np.concatenate([self.parent[inner], self.call_node[called]]),
-            np.concatenate([trace.start[self.rows[inner]], trace.start[run.calls[called]]]),
-            np.concatenate([trace.end[self.rows[inner]], trace.end[run.calls[called]]]),
-        )
-
-    @cached_property
-    def host_self_without_children(self) -> I64:
-        """Duration of each node without the time that its children cover, ns: the self time of modules."""
-        trace = self._trace
-        inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
-        return self.host_total - self.covered(
-            self.parent[inner], trace.start[self.rows[inner]], trace.end[self.rows[inner]]
-        )
-
-    def covered(self, node: I64, start: I64, end: I64) -> I64:
-        """Time in ns of each node that intervals cover; ``node``: index of the node that each interval belongs to."""
-        trace = self._trace
-        # place all nodes on one time axis, so that intervals of different nodes do not merge
-        offset = np.concatenate([[0], np.cumsum(self.host_total)])[:-1]
-        begins, ends = trace.start[self.rows], trace.end[self.rows]
-        low = np.clip(start, begins[node], ends[node]) - begins[node] + offset[node]
-        high = np.clip(end, begins[node], ends[node]) - begins[node] + offset[node]
-        edges = np.append(offset, offset[-1:] + self.host_total[-1:])
-        return np.asarray(np.diff(Intervals.union(low, high).covered(edges)))
-
-    def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
-        """Index of the innermost node of a thread at each time (start <= time < end); -1 if none."""
-        trace, rows = self._trace, self.rows
-        index = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
-        return np.where(index >= 0, self.merged_into[index] if len(rows) else -1, -1)
 
 
 class ViewSelection(Struct, frozen=True, eq=False, dict=True):
@@ -514,7 +355,9 @@ def runs_of(query: Query) -> Iterator[Run]:
     for worker in workers_of(query):
         run = query.cache.get("PyTorch run", partial(Run.of, worker), worker.key)
         yield run
-        query.profile.arrays.spill(run, *run.computed_trees, run.trace, run.launchers)
+        trace = run.trace
+        trees = [trace.tree] if "tree" in vars(trace) else []
+        query.profile.arrays.spill(run, *trees, trace, run.launchers)
 
 
 def one_by_one(query: Query, of_workers: Iterable[Item]) -> Iterator[Item]:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.index.intervals import Intervals
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.ascend.read import coverage
 
 SPAN = 60

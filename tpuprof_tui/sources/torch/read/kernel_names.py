@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from ..read.steps import STEP
+from .steps import STEP
 
 #: Names of kernels that use tensor cores contain one of these.
 TENSOR_CORES: Final = (

@@ -44,18 +44,21 @@ class Frame(Struct, frozen=True, eq=False):
         """The frame with columns added or replaced; ``texts``: those of text columns among them."""
         return Frame({**self.columns, **columns}, {**self.texts, **(texts or {})})
 
-    def with_texts(self, key: str, change: Callable[[str], Any], origin: str = "") -> Frame:
+    def with_texts(self, key: str, change: Callable[[str], str] = str, origin: str = "", missing: str = "") -> Frame:
         """The frame with a text column that holds changed texts of ``origin`` (default: of the column itself).
 
-        ``change`` is called once for each text in use; missing values stay missing. Equal results share a code.
+        ``change`` is called once for each text in use; missing values get a text of their own, or stay missing. Equal
+        texts share a code.
         """
         codes, table = self[origin or key], self.texts[origin or key]
-        codes_of: dict[Any, int] = {}
+        codes_of: dict[str, int] = {}
         used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
         changed = np.full(int(used.max(initial=0)) + 2, -1, np.int64)
         for code in used.tolist():
             if len(table):
                 changed[code] = codes_of.setdefault(change(table[code]), len(codes_of))
+        if missing:
+            changed[-1] = codes_of.setdefault(missing, len(codes_of))
         return self.with_columns({key: list(codes_of)}, **{key: changed[codes]})
 
 

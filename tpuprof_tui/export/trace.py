@@ -44,7 +44,7 @@ from tpuprof_tui.formats.perfetto.wire import (
     varint_field,
 )
 from tpuprof_tui.model import INT_MISSING, Column, Counter, Lane, Profile
-from tpuprof_tui.model.columns import COUNTERS
+from tpuprof_tui.model.columns import COUNTERS, PLACE
 
 from .job import Job
 from .selection import Selection
@@ -175,7 +175,7 @@ class _Writer:
     def _annotated_columns(self, lane: Lane) -> Iterator[Column]:
         """Columns that are written as annotations of slices."""
         for column in self._profile.vocabulary.columns:
-            if column.key in lane and column.key not in _OWN and column.group != COUNTERS:
+            if column.key in lane and column.key not in _OWN and column.group not in (COUNTERS, PLACE):
                 yield column
 
 

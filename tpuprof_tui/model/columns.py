@@ -10,6 +10,8 @@ from msgspec import Struct
 Kind = Literal["int", "hex", "float", "percent", "text"]
 #: Group of columns that describe the event itself: the default.
 EVENT: Final = "event"
+#: Group of columns that say where an event ran, the same for all events of a lane.
+PLACE: Final = "place"
 #: Group of raw hardware counters: hidden by default, and excluded from tables of all columns.
 COUNTERS: Final = "counters"
 

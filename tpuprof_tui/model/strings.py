@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,47 @@ class Strings(Sequence[str]):
         """Texts of an array of codes; empty for missing ones."""
         values = (*self._values, "")
         return [values[code] for code in codes.tolist()]
+
+
+class StringsOnDemand(Strings):
+    """Strings of a column that is read in parts: a code is valid as soon as it was read. Thread-safe.
+
+    Looking at all strings reads the whole column first, by the functions in ``read_all``.
+    """
+
+    _values: list[str]  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self._values = []
+        self._codes: dict[str, int] = {}
+        self._lock = Lock()
+        self.read_all: list[Callable[[], object]] = []
+
+    def code(self, text: str) -> int:
+        """Code of ``text``, assigned on first use."""
+        with self._lock:
+            code: int = self._codes.setdefault(text, len(self._values))
+            if code == len(self._values):
+                self._values.append(text)
+            return code
+
+    def __len__(self) -> int:
+        self._read_all()
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        self._read_all()
+        return iter(list(self._values))
+
+    def _read_all(self) -> None:
+        while self.read_all:
+            self.read_all[-1]()
+            self.read_all.pop()
+
+    @property
+    def ranks(self) -> npt.NDArray[np.int32]:
+        """As in `Strings`, of the codes so far."""
+        return Strings(list(self._values)).ranks
 
 
 class StringsBuilder:

@@ -6,6 +6,8 @@ from typing import Final
 
 from tpuprof_tui.model.columns import Column
 
+_DEVICE: Final = ("stream", "annotation", "wait")
+_LAUNCHED: Final = ("stream", "thread")
 COLUMNS: Final = (
     Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on."),
     Column("core", "GPU", width=4, help="Number of the GPU."),
@@ -18,10 +20,36 @@ COLUMNS: Final = (
            help="End minus start."),
     Column("step", "Step", width=5, group="time", help="Number of its step; device work belongs to the step of its "
            "launch."),
+    Column("stage", "Stage", kind="text", width=8, group="time", help="What a server did in its step: prefill, "
+           "decode, or both at once (mixed)."),
     Column("depth", "Depth", width=5, engines=("thread",), help="Number of enclosing events of the thread."),
-    Column("bytes", "Bytes", unit="B", width=9, engines=("stream",), help="Bytes copied or set."),
-    Column("grid", "Grid", kind="text", width=12, engines=("stream",), help="Blocks of the kernel."),
-    Column("block", "Block", kind="text", width=12, engines=("stream",), help="Threads of a block."),
+    Column("rank", "Rank", width=4, group="place", help="Rank of its process."),
+    Column("process", "Process", width=8, engines=("thread",), group="place", aliases=("pid",),
+           help="Id of its process."),
+    Column("thread", "Thread", width=8, engines=("thread",), group="place", aliases=("tid",), help="Id of its thread."),
+    Column("stream", "Stream", width=6, engines=_DEVICE, group="place", help="Number of its stream."),
+    Column("operator", "Operator", kind="text", width=24, engines=_LAUNCHED, group="origin", aliases=("op",),
+           help="Operator that launched the work or made the call."),
+    Column("module", "Module", kind="text", width=20, engines=_LAUNCHED, group="origin",
+           help="Innermost nn.Module around the operator or event."),
+    Column("frame", "Python frame", kind="text", width=30, engines=_LAUNCHED, group="origin", aliases=("source",),
+           help="Innermost line of Python around the operator or event: file(line): function."),
+    Column("shapes", "Shapes", kind="text", width=24, engines=_LAUNCHED, group="origin",
+           help="Shapes of the operator's inputs."),
+    Column("dtypes", "Types", kind="text", width=16, engines=_LAUNCHED, group="origin", aliases=("dtype",),
+           help="Types of the operator's inputs."),
+    Column("stack", "Call stack", kind="text", width=40, engines=_LAUNCHED, group="origin",
+           help="Call stack of the operator, as recorded."),
+    Column("bytes", "Bytes", unit="B", width=9, engines=("stream",), group="kernel", help="Bytes copied or set."),
+    Column("grid", "Grid", kind="text", width=12, engines=("stream",), group="kernel", help="Blocks of the kernel."),
+    Column("block", "Block", kind="text", width=12, engines=("stream",), group="kernel", help="Threads of a block."),
+    Column("registers", "Registers", width=9, engines=("stream",), group="kernel", help="Registers of a thread."),
+    Column("shared_memory", "Shared memory", unit="B", width=9, engines=("stream",), group="kernel",
+           help="Shared memory of a block."),
+    Column("blocks", "Blocks/SM", kind="float", width=9, engines=("stream",), group="kernel",
+           help="Blocks for each multiprocessor of the device."),
+    Column("occupancy", "Occupancy", kind="percent", decimals=0, width=9, engines=("stream",), group="kernel",
+           help="Estimated occupancy of the multiprocessors."),
     Column("correlation", "Correlation", width=9, group="links", help="Links a call with what it started."),
     Column("external", "External id", width=9, group="links", help="Links a call with the operator that made it."),
 )  # fmt: skip

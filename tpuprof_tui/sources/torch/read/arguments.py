@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -23,6 +23,8 @@ from tpuprof_tui.sources.chrome.sections import state_of
 from .events import KNOWN_PHASES, NULL, ArgumentsOf, from_dict
 
 I64 = npt.NDArray[np.int64]
+#: One in so many chunks is read by itself, more in one pass over the file.
+_FEW: Final = 4
 
 
 class _Complete(msgspec.Struct, gc=False):
@@ -100,16 +102,18 @@ class Arguments(Struct, frozen=True, eq=False):
         """
         decoders = [ArgumentsOf(kind) for kind, _ in wanted]
         edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
-        for chunk, text in enumerate(self._texts() if any(len(numbers) for _, numbers in wanted) else ()):
+        wanted_chunks = [
+            chunk for chunk in range(len(self.first)) if any(edge[chunk] < edge[chunk + 1] for edge in edges)
+        ]
+        for chunk, text in self._texts_of(wanted_chunks):
             first = self.first[chunk]
             numbers_here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
                             for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
-            if any(numbers_here):
-                arguments = _raw_arguments(text)
-                # of a damaged text less may be found from here on
-                arguments += [NULL] * (max(map(max, filter(None, numbers_here))) - first + 1 - len(arguments))
-                yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
-                       for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
+            arguments = _raw_arguments(text)
+            # of a damaged text less may be found from here on
+            arguments += [NULL] * (max(map(max, filter(None, numbers_here))) - first + 1 - len(arguments))
+            yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
+                   for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
 
     def events(
         self, kind: Any, from_dict: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
@@ -126,6 +130,18 @@ class Arguments(Struct, frozen=True, eq=False):
                 yield decode(b"[%b]" % b",".join(_simple_objects(text, words)))
             except (msgspec.DecodeError, UnicodeDecodeError):
                 yield _events(text, kind, from_dict)
+
+    def _texts_of(self, chunks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        """Some chunks, ascending, with their texts; ends early if the file becomes unreadable."""
+        if self.restart_points is None or _FEW * len(chunks) > len(self.first):
+            wanted = set(chunks)
+            yield from ((chunk, text) for chunk, text in enumerate(self._texts() if wanted else ()) if chunk in wanted)
+            return
+        with contextlib.suppress(OSError, UnreadableError):
+            for chunk in chunks:
+                if (text := self._text(self.offset[chunk], self.offset[chunk + 1])) is None:
+                    return
+                yield chunk, text
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each chunk; ends early if the file becomes unreadable."""

@@ -17,7 +17,6 @@ from .arguments import Arguments
 from .events import FLOW_ENDS, FlowStart, FrameArgs, HostArgs, MessageArgs, from_dict
 from .values import I32, I64, Codes, printable, raw_codes, text_codes, to_int64
 
-_COMMUNICATION: Final = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:")
 _LONGEST: Final = 1 << 20
 #: Bytes of an element by the type that PyTorch names in the arguments of collectives.
 ELEMENT_BYTES: Final = {
@@ -36,7 +35,7 @@ class OperatorArgs(Struct, frozen=True, eq=False):
 
     Attributes:
         dims: Codes of shapes (JSON texts).
-        types: Codes of data types (JSON texts), only of communication operators.
+        types: Codes of data types (JSON texts).
         stack: Codes of call stacks.
         texts: Texts by code.
     """
@@ -76,27 +75,21 @@ class Messages(Struct, frozen=True, eq=False):
 
 
 def details_of(
-    source: Arguments, operators: I64, names: Sequence[str], frames: I64, messages: I64
+    source: Arguments, operators: I64, frames: I64, messages: I64
 ) -> tuple[OperatorArgs, FrameIds, Messages]:
-    """Arguments of operators (``names``: their names), of Python frames, and of events that tell of messages.
+    """Arguments of operators, of Python frames, and of events that tell of messages.
 
     All are given by their places in the file, which is read once for all: reading takes longer than decoding any.
     """
     texts = Codes()
     orders = np.argsort(operators), np.argsort(frames), np.argsort(messages)
-    communicates = np.array([name.startswith(_COMMUNICATION) for name in names], np.bool_)[orders[0]]
     parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(12)]
-    done = 0
     for (new_dims, old_dims, type_texts, stacks), ids, told in source.columns(
         (HostArgs, operators[orders[0]]), (FrameArgs, frames[orders[1]]), (MessageArgs, messages[orders[2]])
     ):
-        # message sizes need types and shapes; for all other operators no figure needs the types
-        rows = np.flatnonzero(communicates[done : done + len(new_dims)])
-        types = np.full(len(new_dims), -1, np.int32)
         dims = np.array(raw_codes(texts, new_dims if any(new_dims) else old_dims), np.int32)
-        types[rows] = raw_codes(texts, [type_texts[index] for index in rows.tolist()])
+        types = np.array(raw_codes(texts, type_texts), np.int32)
         stack = np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32)
-        done += len(new_dims)
         sent, received, elements, sizes, groups, ranks = told
         element_bytes = [ELEMENT_BYTES.get(each, INT_MISSING) if isinstance(each, str) else INT_MISSING
                          for each in elements]  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ from msgspec import Struct
 
 from tpuprof_tui.model import (
     INT_MISSING,
-    Activity,
     Counter,
     Device,
     Group,
@@ -21,32 +19,29 @@ from tpuprof_tui.model import (
     Lane,
     Problem,
     Profile,
-    Role,
     Scopes,
     Severity,
     Steps,
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
-from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ...runs import Place, Recorded, places_of, problems_of
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_arguments, aside_lanes, lane_problem
+from .believable import aside_lanes, lane_problem
 from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
+from .columns import LaneColumns, Texts
 from .dependencies import links_of
 from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
 from .launchers import unrecorded_problems
 from .overlaps import overlap_problems
-from .steps import MODULE, STEP, executions, rows_named, step_at, step_numbers
+from .steps import MODULE, STEP, executions, rows_named, step_numbers
 from .trace import Trace, numeric_sort_key
-from .values import I32, known
+from .values import known
 
 I64 = npt.NDArray[np.int64]
 #: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
@@ -108,7 +103,7 @@ class _Run:
         self._path, self._arrays, self._more_follows = path, arrays, more_follows
         self._traces = in_order(traces)
         self._problems = list(problems)
-        self._texts = {key: StringsBuilder() for key in ("name", "type", "grid", "block")}
+        self._texts = Texts()
         self._groups: list[Group] = []
         #: Number of each device, by its owner and process.
         self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
@@ -149,7 +144,7 @@ class _Run:
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
-            strings={key: builder.build() for key, builder in self._texts.items()}, problems=tuple(self._problems),
+            strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(
                 label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
                 group=np.array([group for _, group, *_ in steps], np.int32),
@@ -207,17 +202,19 @@ class _Run:
         starts, ends = trace.start[found], trace.end[found]
         labels = [trace.names[name] for name in trace.name[found].tolist()]
         numbers = step_numbers([label[len(STEP) :] for label in labels])
+        stages: list[str] = []
         if not labels:
             found, told = executions(trace)
-            labels = [each.label for each in told]
+            labels, stages = [each.label for each in told], [each.stage for each in told]
             starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
         self._steps += zip(labels, [top] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
-        columns = _Columns(trace, self._texts, shift, (starts, ends, numbers), self._arrays)
+        columns = LaneColumns(trace, self._texts, shift, (starts, ends, numbers), stages if any(stages) else (),
+                              -1 if rank is None else rank, self._arrays)  # fmt: skip
         lane_rows: dict[int, I64 | slice] = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
-        for thread, (pid, tid) in enumerate(trace.threads):
+        for thread, (pid, _) in enumerate(trace.threads):
             low, high = int(trace.first[thread]), int(trace.first[thread + 1])
             if low == high:
                 continue
@@ -227,7 +224,7 @@ class _Run:
                                ("wait", kinds == Kind.WAIT), ("thread", ~where)):  # fmt: skip
                 if mask.any():
                     rows: I64 | slice = slice(low, high) if mask.all() else low + np.flatnonzero(mask)
-                    parts.append((kind, pid, tid, rows))
+                    parts.append((kind, pid, thread, rows))
         groups: dict[tuple[bool, str], int] = {}
         wanted = {(kind != "thread", pid) for kind, pid, _, _ in parts}
         for device, pid in sorted(wanted, key=lambda each: (not each[0], numeric_sort_key(each[1]))):
@@ -245,11 +242,11 @@ class _Run:
                 title = trace.process_names.get(pid, "")
                 self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
         order = ("stream", "annotation", "wait", "thread")
-        for kind, pid, tid, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
+        for kind, pid, thread, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
                                                                     order.index(each[0]))):  # fmt: skip
             lane_rows[len(self._lanes)] = rows
-            self._lanes.append(columns.lane(kind, tid, rows, groups[kind != "thread", pid],
-                                            trace.thread_names.get((pid, tid), "")))  # fmt: skip
+            self._lanes.append(columns.lane(kind, thread, rows, groups[kind != "thread", pid],
+                                            trace.thread_names.get(trace.threads[thread], "")))  # fmt: skip
             if kind == "stream" and len(trace.overlaps.first):
                 self._problems += overlap_problems(trace, rows, self._groups, self._lanes[-1])
         for title, aside_rows in aside_lanes(trace):
@@ -277,158 +274,6 @@ class _Run:
                 if present.any():
                     add(group, f"{device_name(kind, number)} {title}", "B", memory.time[present] + shift,
                         values[present].astype(np.float64))  # fmt: skip
-
-
-class _Nesting:
-    """Call-stack nesting of the events of one thread, computed on first use.
-
-    Args:
-        start, end: ns, in nesting order.
-    """
-
-    def __init__(self, start: I64, end: I64) -> None:
-        self._start, self._end = start, end
-
-    @cached_property
-    def parent(self) -> I32:
-        """Row of the enclosing event; -1 at top level."""
-        return parents(self._start, self._end, np.zeros(len(self._start), np.int8)).astype(np.int32)
-
-    @cached_property
-    def depth(self) -> I32:
-        """Number of enclosing events."""
-        return depths(self.parent)
-
-    @cached_property
-    def sublane(self) -> npt.NDArray[np.int16]:
-        """Sub-lane of each event."""
-        return nested_sublanes(self._start, self._end, self.depth)[0]
-
-
-class _Columns:
-    """Builds the lanes of one trace.
-
-    Args:
-        trace: Its events.
-        texts: Builders of the profile's text columns.
-        shift: Offset added to times, ns.
-        steps: Starts, ends and numbers of its steps.
-        arrays: Storage of columns.
-    """
-
-    def __init__(
-        self, trace: Trace, texts: dict[str, StringsBuilder], shift: int, steps: tuple[I64, I64, I64],
-        arrays: MappedArrays,
-    ) -> None:  # fmt: skip
-        self._trace, self._steps, self._arrays = trace, steps, arrays
-        names = [texts["name"].code(text) for text in trace.names]
-        self._name_codes = np.array(names, np.int32)
-        # share the array if the codes are identical
-        self._name = trace.name if names == list(range(len(names))) else self._name_codes[trace.name]
-        self._types = np.array([texts["type"].code(text) for text in trace.categories], np.int32)
-        self._start, self._end = trace.start, trace.end
-        if shift:
-            self._start, self._end = arrays.stored(trace.start + shift), arrays.stored(trace.end + shift)
-        self._codes = {key: _recoded(trace.work[key], trace.texts, texts[key]) for key in ("grid", "block")}
-
-    def lane(self, kind: str, tid: str, rows: I64 | slice, group: int, title: str) -> Lane:
-        trace = self._trace
-        start, end = self._start[rows], self._end[rows]
-        count = len(start)
-        role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
-        columns: dict[str, Any] = {
-            "start": start, "end": end, "order": trace.file_order[rows],
-            "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
-            "name": self._name[rows], "type": self._on_demand(rows, lambda some: self._types[trace.category[some]]),
-            "correlation": trace.correlation[rows], "external": trace.external[rows],
-        }  # fmt: skip
-        # without marked steps, repetition decides
-        if len(self._steps[0]):
-            columns["step"] = self._on_demand(rows, self._steps_of_host_events if kind == "thread" else
-                                              self._steps_of_device_events)  # fmt: skip
-        if kind == "thread":
-            thread = _Nesting(start, end)
-            columns |= {"sublane": lambda some: thread.sublane[some], "depth": lambda some: thread.depth[some],
-                        "parent": lambda some: thread.parent[some]}  # fmt: skip
-        else:
-            found, _ = split_overlaps(start, end)
-            columns["sublane"] = constant(count, 0, np.int16) if found is None else found
-        if kind == "stream":
-            columns["activity"] = self._on_demand(rows, self._activities)
-            columns |= {key: self._work_column(key, rows) for key in ("bytes", "grid", "block")}
-        number = int(tid[:9]) if tid.isdecimal() else -1
-        word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        stream = known(tid.removeprefix("stream ")) or ""
-        label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
-        columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
-                   for key, each in columns.items()}  # fmt: skip
-        file_order = columns["order"]
-        return Lane(kind=kind, group=group, label=label.strip(), number=number, columns=columns,
-                    arguments=lambda row: trace.arguments.of(int(file_order[row])),
-                    activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
-
-    def aside_lane(self, title: str, rows: slice, group: int) -> Lane:
-        """The lane of set aside events in some rows of `Trace.aside`."""
-        trace, aside = self._trace, self._trace.aside
-        assert aside is not None
-        columns: dict[str, Any] = {
-            "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
-            "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
-            "external": aside.external[rows],
-        }  # fmt: skip
-        return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
-                    arguments=lambda row: aside_arguments(trace, rows.start + row), activity=Activity.HOST,
-                    counted=False)  # fmt: skip
-
-    @staticmethod
-    def _on_demand(rows: I64 | slice, values: Callable[[I64], npt.NDArray[Any]]) -> Callable[[Rows], npt.NDArray[Any]]:
-        """A column that is computed for the rows that are asked for; ``values`` takes rows of the trace."""
-        return lambda some: values(rows_at(rows, some))
-
-    def _steps_of_host_events(self, rows: I64) -> I64:
-        return self._step_of(self._trace.start[rows])
-
-    def _steps_of_device_events(self, rows: I64) -> I64:
-        """Step numbers of device events: of work, the step of its launch; of annotations and waits, of their start."""
-        trace = self._trace
-        times = trace.start[rows].copy()
-        index = np.searchsorted(trace.work_rows, rows)
-        work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        times[work] = trace.launchers.step_times[index[work]]
-        return self._step_of(times)
-
-    def _activities(self, rows: I64) -> npt.NDArray[np.int8]:
-        """Activities of device work; who launched it decides whether a kernel communicates."""
-        trace = self._trace
-        found = np.where(trace.kind[rows] == Kind.KERNEL, Activity.COMPUTE, Activity.TRANSFER).astype(np.int8)
-        found[trace.launchers.communicates[np.searchsorted(trace.work_rows, rows)]] = Activity.COMMUNICATION
-        return found
-
-    def _step_of(self, times: I64) -> I64:
-        starts, ends, numbers = self._steps
-        step = step_at(starts, ends, times)
-        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
-
-    def _work_column(self, key: str, rows: I64 | slice) -> Any:
-        """A column of device work, computed on demand."""
-        trace = self._trace
-
-        def values(some: Rows) -> npt.NDArray[Any]:
-            found = trace.work[key][np.searchsorted(trace.work_rows, rows_at(rows, some))]
-            return found if key == "bytes" else self._codes[key][found]
-
-        return values
-
-
-def _recoded(codes: npt.NDArray[np.int32], texts: Sequence[str], builder: StringsBuilder) -> npt.NDArray[np.int32]:
-    """Maps codes of the trace's texts to the builder's codes of these texts without blanks; -1 for unused ones.
-
-    The last element, for code -1, is -1.
-    """
-    found = np.full(len(texts) + 1, -1, np.int32)
-    for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
-        found[code] = builder.code("".join(texts[code].split()))
-    return found
 
 
 def device_name(kind: int, number: int) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,13 @@ from tpuprof_tui.model import INT_MISSING, Problem
 from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
-from .launchers import LAUNCHING, Launchers
+from .launchers import GRAPHS, LAUNCHING, Launchers
 from .operator_tree import Tree
 from .overlaps import Overlaps, overlaps_of
 from .values import F64, I32, I64, lookup
+
+if TYPE_CHECKING:
+    from .captures import Replayed
 
 #: Names of calls that start no work on a device.
 _LAUNCHES_NOTHING: Final = re.compile(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
@@ -207,6 +210,16 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Who launched its calls and device work."""
         return Launchers(self)
 
+    def replayed(self, rank: int | None) -> Replayed | None:
+        """What launched the work of replayed graphs, from captures of a rank beside the file; None: nothing tells."""
+        if "_replayed" not in self.__dict__:
+            self.__dict__["_replayed"] = None
+            if self.named(GRAPHS.match).any():
+                from .captures import capture_files, replayed_of
+
+                self.__dict__["_replayed"] = replayed_of(self, capture_files(self.path, rank))
+        return cast("Replayed | None", self.__dict__["_replayed"])
+
     @cached_property
     def tree(self) -> Tree:
         """The tree of its operators."""
@@ -260,10 +273,8 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     def _read_details(
         self, operators: I64, frames: I64, telling: I64 | None = None
     ) -> tuple[OperatorArgs, FrameIds, Messages]:  # fmt: skip
-        names = [self.names[code] for code in self.name[operators].tolist()]
         telling = operators[:0] if telling is None else telling
-        return details_of(self.arguments, self.file_order[operators], names, self.file_order[frames],
-                          self.file_order[telling])  # fmt: skip
+        return details_of(self.arguments, self.file_order[operators], self.file_order[frames], self.file_order[telling])
 
     @property
     def flows(self) -> tuple[I64, I64]:

@@ -21,10 +21,10 @@ from tpuprof_tui.views.query import Query
 
 from ..read.categories import Kind
 from ..read.collectives import RECORD, identities_of, numbered
+from ..read.columns import compact
 from ..read.deferred import OperatorArgs
 from ..read.kernel_names import ELEMENT_BYTES
 from ..read.values import lookup, printable
-from .kernels import compact
 from .run import Run, one_by_one, runs_of
 from .tables import not_narrowed
 

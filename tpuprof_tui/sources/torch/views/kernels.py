@@ -2,169 +2,127 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Any, Final
 
-import numpy as np
-
-from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.analysis.pivot import (
+    Figure,
+    Frame,
+    Groups,
+    key,
+    least,
+    mean,
+    most,
+    per,
+    rows,
+    total,
+    total_known,
+    weighted_mean,
+)
+from tpuprof_tui.model import Activity
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, plain
 
 from ..read.kernel_names import ELIGIBLE, tensor_core_use, uses_tensor_cores
 from ..read.values import printable
-from .run import Run, ViewSelection
-from .tables import Grouped, of_streams, per_step, time_table
-
-if TYPE_CHECKING:
-    from ..read.captures import Replayed
+from .run import ViewSelection
+from .tables import of_streams
 
 #: Characters of joined texts.
 _MOST_TEXT: Final = 1000
-_NAME: Final = Column("name", "Name", narrows="name")
+_NAME: Final = (Column("name", "Name", narrows="name"), key("name"))
 _TIMES: Final = (
-    Column("calls", "Calls", "count"), Column("total_us", "Total", "duration", bar=True),
-    Column("mean_us", "Mean", "duration"), Column("max_us", "Max", "duration", spare=1),
-    Column("min_us", "Min", "duration", spare=2),
-)  # fmt: skip
-_PER_STEP: Final = (
-    Column("calls_per_step", "Calls per step", "count", spare=7),
-    Column("total_per_step_us", "Per step", "duration", spare=6),
+    (Column("calls", "Calls", "count"), rows), (Column("total_us", "Total", "duration", bar=True), total("duration")),
+    (Column("mean_us", "Mean", "duration"), mean("duration")),
+    (Column("max_us", "Max", "duration", spare=1), most("duration")),
+    (Column("min_us", "Min", "duration", spare=2), least("duration")),
 )  # fmt: skip
 _MEASURED: Final = (
-    Column("blocks_per_sm", "Blocks/SM", "number", spare=3), Column("occupancy", "Occupancy", "share", spare=4),
+    (Column("blocks_per_sm", "Blocks/SM", "number", spare=3), weighted_mean("blocks", "duration")),
+    (Column("occupancy", "Occupancy", "share", spare=4), weighted_mean("occupancy", "duration", 100)),
 )  # fmt: skip
+#: What captures of graphs tell of replayed kernels.
+_CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
+                    ("captured_module", "Its module"))  # fmt: skip
+_LAUNCH: Final = ("operator", "grid", "block", "registers", "shared_memory")
+_WORK: Final = ("name", "activity", "operator", "grid", "block", "registers", "shared_memory", "blocks", "occupancy",
+                "bytes")  # fmt: skip
 
 
 @of_streams
 def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
-    run = selection.run
-    trace, work = run.trace, run.trace.work
-    chosen = np.flatnonzero(selection.work & run.kernels)
-    rows = trace.work_rows[chosen]
-    length = trace.end[rows] - trace.start[rows]
-    facts = (Fact("kernels", "Kernels", len(rows)), Fact("total_us", "Their time", int(length.sum()), "duration"))
-    name = trace.name[rows]
-
-    def measured(group: Grouped) -> list[list[float | None]]:
-        occupancy = group.mean(work["occupancy"][chosen], length)
-        return [group.mean(work["blocks"][chosen], length),
-                [None if each is None else each / 100 for each in occupancy]]  # fmt: skip
-
-    cores = Column("tensor_cores", "TensorBoard's list", "flag", spare=6, shown=run.tensor_cores_known)
-    use = Column("tensor_core_use", "Tensor cores", spare=5, shown=run.tensor_cores_known, is_key=False)
-    by_name = Grouped(name)
-    in_steps, steps = selection.in_steps
-    of_steps = in_steps[rows]
-    means = [per_step(by_name.total(each * of_steps), steps) for each in (np.ones(len(rows), np.int64), length)]
-    names = [trace.names[code] for code in by_name.keys[:, 0].tolist()]
-    tables = [time_table("by_name", "By name", [
-        (_NAME, names), (use, [_use(run, each) for each in names]),
-        (cores, [uses_tensor_cores(each) for each in names]),
-        *zip(_TIMES, _times(by_name, length), strict=True), *zip(_PER_STEP, means, strict=True),
-        *zip(_MEASURED, measured(by_name), strict=True),
-    ], ("name",))]  # fmt: skip
-    launcher = run.launchers.of_work[chosen]
-    operator = np.where(launcher >= 0, trace.name[launcher] if len(trace) else -1, -1)
-    found = selection.replayed
-    launch = Grouped(name, operator, *(_merged_codes(trace.texts, work[key][chosen]) for key in ("grid", "block")),
-                     *(work[key][chosen] for key in ("registers", "shared_memory")))  # fmt: skip
-    keys = launch.keys.T.tolist() if launch.count else [[] for _ in range(6)]
-    names = [trace.names[code] for code in keys[0]]
-    operators = ["" if code < 0 else trace.names[code] for code in keys[1]]
-    texts = [["None" if code < 0 else compact(trace.texts[code]) for code in column] for column in keys[2:]]
-    tables.append(time_table("by_launch", "By launch", [
-        (_NAME, names), (Column("operator", "Operator"), operators),
-        *((Column(key, title, spare=spare), values) for key, title, spare, values in zip(
-            ("grid", "block", "registers", "shared_memory"), ("Grid", "Block", "Registers", "Shared memory"),
-            (6, 7, 8, 9), texts, strict=True)),
-        (use, [_use(run, each) for each in names]), (cores, [uses_tensor_cores(each) for each in names]),
-        (Column("operator_eligible", "Operator can", "flag", spare=10), [each in ELIGIBLE for each in operators]),
-        *_captured_columns(found, chosen, launch),
-        *zip(_TIMES, _times(launch, length), strict=True), *zip(_MEASURED, measured(launch), strict=True),
-    ], ("name", "operator", "grid", "block", "registers", "shared_memory")))  # fmt: skip
-    tables.append(_copies(selection))
-    if found is not None:
-        tables.insert(2, _captured(found, chosen, length))
-    return Answer(facts, tuple(tables), notes=(*selection.replay_notes, *selection.overlap_notes),
-                  missing=tuple(map(Missing, found.lacking if found is not None else ())))  # fmt: skip
+    captured = selection.replayed
+    told = () if captured is None else ("captured", *(column for column, _ in _CAPTURED))
+    work = selection.frame("stream", *_WORK, *told)
+    transfers = work["activity"] == Activity.TRANSFER
+    frame, copies = work.take(~transfers), work.take(transfers)
+    known = selection.run.tensor_cores_known
+    use = (
+        (Column("tensor_core_use", "Tensor cores", spare=5, shown=known, is_key=False),
+         _of_texts("name", _use if known else lambda _: "unknown")),
+        (Column("tensor_cores", "TensorBoard's list", "flag", spare=6, shown=known),
+         _of_texts("name", uses_tensor_cores)),
+    )  # fmt: skip
+    by_name = Table.of_pivot("by_name", "By name", frame, ["name"], [
+        _NAME, *use, *_TIMES,
+        (Column("calls_per_step", "Calls per step", "count", spare=7), per(total("in_steps"), selection.step_count)),
+        (Column("total_per_step_us", "Per step", "duration", spare=6),
+         per(total("duration", "in_steps"), selection.step_count)),
+        *_MEASURED,
+    ], ("-total_us", "name"))  # fmt: skip
+    launch = [(Column("operator", "Operator"), key("operator")),
+              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _text_or_none(name))
+                for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
+    by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [
+        _NAME, *launch, *use,
+        (Column("operator_eligible", "Operator can", "flag", spare=10), _of_texts("operator", ELIGIBLE.__contains__)),
+        *((Column(name, title, spare=11), _joined(name)) for name, title in _CAPTURED if told),
+        *_TIMES, *_MEASURED,
+    ], ("-total_us", "name", *_LAUNCH))  # fmt: skip
+    sets = Table.of_pivot("copies", "Copies and sets", copies, ["name"], [
+        _NAME, *_TIMES, (Column("bytes", "Bytes", "bytes"), total_known("bytes")),
+    ], ("-total_us", "name"))  # fmt: skip
+    facts = (Fact("kernels", "Kernels", len(frame)),
+             Fact("total_us", "Their time", int(frame["duration"].sum()), "duration"))  # fmt: skip
+    tables = (by_name, by_launch, *([_captured(frame)] if told else ()), sets)
+    return Answer(facts, tables, notes=(*selection.replay_notes, *selection.overlap_notes),
+                  missing=tuple(map(Missing, captured.lacking if captured is not None else ())))  # fmt: skip
 
 
-#: What captures of graphs tell of replayed kernels: key, title.
-_CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
-                    ("captured_module", "Its module"))  # fmt: skip
-
-
-def _captured(found: Replayed, chosen: np.ndarray, length: np.ndarray) -> Table:
+def _captured(frame: Frame) -> Table:
     """Kernels of replayed graphs by the operator, shapes and module that their capture tells."""
-    which = np.flatnonzero(found.matched[chosen])
-    columns = [each[chosen[which]] for each in (found.operator, found.shape, found.module)]
-    group = Grouped(*columns)
-    keys = group.keys.T.tolist() if group.count else [[], [], []]
-    texts = [[None if code < 0 else compact(found.texts[code]) for code in column] for column in keys]
-    return time_table("captured", "Replayed kernels by what their capture tells", [
-        *((Column(key, title, spare=spare), values) for (key, title), spare, values in
-          zip(_CAPTURED, (0, 3, 4), texts, strict=True)),
-        *zip(_TIMES, _times(group, length[which]), strict=True),
-    ], [key for key, _ in _CAPTURED])  # fmt: skip
+    keys = [name for name, _ in _CAPTURED]
+    matched, title = frame.take(frame["captured"] > 0), "Replayed kernels by what their capture tells"
+    return Table.of_pivot("captured", title, matched, keys, [
+        *((Column(name, title, spare=spare), key(name, None)) for (name, title), spare in
+          zip(_CAPTURED, (0, 3, 4), strict=True)), *_TIMES,
+    ], ("-total_us", *keys))  # fmt: skip
 
 
-def _captured_columns(
-    found: Replayed | None, chosen: np.ndarray, launch: Grouped
-) -> Iterator[tuple[Column, list[str | None]]]:  # fmt: skip
-    """The same as columns of the table of launches: texts, several joined; None where nothing is told."""
-    codes = (found.operator, found.shape, found.module) if found is not None else ()
-    for (key, title), column in zip(_CAPTURED, codes, strict=False):
-        assert found is not None
-        texts: list[list[str]] = [[] for _ in range(launch.count)]
-        pairs = np.stack([launch.index, column[chosen].astype(np.int64)], axis=1)
-        for row, code in np.unique(pairs[pairs[:, 1] >= 0], axis=0).tolist():
-            texts[row].append(compact(found.texts[code]))
-        yield (Column(key, title, spare=11), [printable("; ".join(sorted(each)), _MOST_TEXT) or None for each in texts])
+def _joined(name: str) -> Figure:
+    """The distinct texts of a column, sorted; None where there is none."""
+
+    def values(groups: Groups) -> list[str | None]:
+        texts: list[set[str]] = [set() for _ in range(groups.count)]
+        codes, table = groups.frame[name], groups.frame.texts[name]
+        for group, code in set(zip(groups.index[codes >= 0].tolist(), codes[codes >= 0].tolist(), strict=True)):
+            texts[group].add(table[code])
+        return [printable("; ".join(sorted(of_group)), _MOST_TEXT) or None for of_group in texts]
+
+    return values
 
 
-def _use(run: Run, name: str) -> str:
+def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
+    """What a function tells of the texts of a key column."""
+    return lambda groups: list(map(tell, key(name)(groups)))
+
+
+def _text_or_none(name: str) -> Figure:
+    """Values of a key column as text; ``None`` for missing ones, as in TensorBoard's table."""
+    return lambda groups: [str(plain(value)) for value in key(name, None)(groups)]
+
+
+def _use(name: str) -> str:
     """Whether a kernel uses tensor cores: yes, no, or unknown."""
-    use = tensor_core_use(name) if run.tensor_cores_known else None
+    use = tensor_core_use(name)
     return "unknown" if use is None else "yes" if use else "no"
-
-
-def _copies(selection: ViewSelection) -> Table:
-    trace = selection.run.trace
-    chosen = np.flatnonzero(selection.work & ~selection.run.kernels)
-    rows = trace.work_rows[chosen]
-    length = trace.end[rows] - trace.start[rows]
-    group = Grouped(trace.name[rows])
-    size = trace.work["bytes"][chosen] if len(chosen) else np.zeros(0, np.int64)
-    known = size != INT_MISSING
-    total, has = group.total(np.where(known, size, 0)), group.any(known)
-    return time_table("copies", "Copies and sets", [
-        (_NAME, [trace.names[code] for code in group.keys[:, 0].tolist()]),
-        *zip(_TIMES, _times(group, length), strict=True),
-        (Column("bytes", "Bytes", "bytes"), [int(each) if one else None for each, one in zip(total, has, strict=True)]),
-    ], ("name",))  # fmt: skip
-
-
-def _times(group: Grouped, length: np.ndarray) -> list[list[float]]:
-    calls, total = group.calls(), group.total(length)
-    mean = [each / count for each, count in zip(total.tolist(), calls.tolist(), strict=True)]
-    return [calls.tolist(), total.tolist(), mean, group.total(length, np.maximum).tolist(),
-            group.total(length, np.minimum, np.iinfo(np.int64).max).tolist()]  # fmt: skip
-
-
-def _merged_codes(texts: tuple[str, ...], codes: np.ndarray) -> np.ndarray:
-    """Codes made equal where their JSON texts are equal up to blanks."""
-    first: dict[str, int] = {}
-    distinct = np.unique(codes)
-    representative = [first.setdefault(compact(texts[code]), code) if code >= 0 else -1 for code in distinct.tolist()]
-    return np.array(representative, np.int64)[np.searchsorted(distinct, codes)] if len(codes) else codes
-
-
-def compact(text: str) -> str:
-    """JSON without blanks; a JSON string without its quotes; other text as it is."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

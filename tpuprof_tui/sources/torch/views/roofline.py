@@ -13,10 +13,10 @@ import numpy as np
 
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
+from ..read.columns import compact
 from ..read.profile import properties_of
 from ..read.values import lookup
 from ..vocabulary import DEVICE
-from .kernels import compact
 from .run import ViewSelection
 from .tables import Grouped, per_worker
 

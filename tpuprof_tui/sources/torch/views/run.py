@@ -15,7 +15,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
@@ -24,7 +26,7 @@ from tpuprof_tui.views.query import Query
 from ..read.believable import is_fragmentary
 from ..read.categories import Kind
 from ..read.kernel_names import LOADER, OTHER_CARDS, tensor_core_use
-from ..read.launchers import GRAPHS, unrecorded_problems
+from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import STEP, executions, rows_named, step_at, step_numbers
 
@@ -135,15 +137,6 @@ class Run:
             self.launchers.has_collective_name & np.isin(self.trace.kind, (Kind.OPERATOR, Kind.ANNOTATION))
         )
 
-    @cached_property
-    def replayed(self) -> Replayed | None:
-        """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
-        if not self.trace.named(GRAPHS.match).any():
-            return None
-        from ..read.captures import capture_files, replayed_of
-
-        return replayed_of(self.trace, capture_files(self.trace.path, self.worker.rank))
-
     # -- selections
 
     @cached_property
@@ -228,6 +221,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     Attributes:
         run: The worker's run.
+        query: The query, of this worker alone.
         events: Mask of the selected events, which start in the window; None: all.
         reaching: The same, with events that reach into the window: unions are of these.
         window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
@@ -238,6 +232,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     """
 
     run: Run
+    query: Query
     events: Mask | None
     reaching: Mask | None
     window: tuple[int, int] | None
@@ -246,6 +241,27 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     step_numbers: I64
     guessed: bool
     narrowed: bool
+
+    def frame(self, kind: str, *keys: str) -> Frame:
+        """Columns of the selected events of the lanes of a kind, and whether they are ``in_steps`` that count."""
+        query = self.query
+        lanes = [number for number in query.session.lanes_in(query.scope) if query.profile.lanes[number].kind == kind]
+        frame = query.events((*keys, "step"), lanes)
+        numbers = self.counted_steps
+        inside = np.ones(len(frame), np.bool_) if numbers is None else np.isin(frame["step"], numbers)
+        return frame.with_columns(in_steps=inside.astype(np.int64))
+
+    @cached_property
+    def counted_steps(self) -> I64 | None:
+        """Numbers of the selected steps that count; None, with a selected step or without annotated ones: no steps."""
+        if self.step is not None or not self.step_list.annotated:
+            return None
+        return self.step_numbers[self.step_list.counted & self.steps]
+
+    @property
+    def step_count(self) -> int:
+        """Number of steps that means per step are of; a selected step, and a trace without marked steps, count as 1."""
+        return 1 if self.counted_steps is None else len(self.counted_steps)
 
     def mask_of(self, rows: I64) -> Mask:
         """Mask of the selected ones among some rows."""
@@ -309,7 +325,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     @property
     def replayed(self) -> Replayed | None:
         """What launched the work of replayed graphs, from captures beside the trace; None if there are none."""
-        return self.run.replayed
+        return self.run.trace.replayed(self.run.worker.rank)
 
     @property
     def overlap_notes(self) -> tuple[str, ...]:
@@ -392,7 +408,8 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
     narrowed = bool(query.filter) or not is_whole or query.range is not None
     guessed = query.step is not None and query.session.steps.guessed
     steps, numbers = _steps_to_select(query, run)
-    return ViewSelection(run, events, reaching, window, query.step, steps, numbers, guessed, narrowed)
+    own = query if query.top_group == worker.group else replace(query, scope=Scope(worker.group))
+    return ViewSelection(run, own, events, reaching, window, query.step, steps, numbers, guessed, narrowed)
 
 
 def _steps_to_select(query: Query, run: Run) -> tuple[Steps, I64]:

@@ -1,0 +1,368 @@
+"""Columns of the lanes of a trace: what is stored of its events, and what is computed for the rows asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, StringsBuilder
+from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
+from tpuprof_tui.model.mapped_arrays import MappedArrays
+from tpuprof_tui.model.strings import Strings, StringsOnDemand
+from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
+
+from .believable import aside_arguments
+from .categories import DEVICE_WORK, Kind
+from .steps import MODULE, step_at
+from .trace import Trace
+from .values import I32, I64, known, lookup
+
+#: Text columns with the texts of names.
+_OF_NAMES: Final = ("operator", "frame")
+#: Text columns that are read from the file again.
+_READ_AGAIN: Final = ("shapes", "dtypes", "stack")
+#: Text columns that captures of graphs tell of replayed kernels; for views alone.
+CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
+_FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total")
+Values = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+#: Values of a column for rows of a trace.
+OfRows = Callable[[I64], Values]
+
+
+class Texts:
+    """Texts of the text columns of a profile."""
+
+    def __init__(self) -> None:
+        self.builders = {key: StringsBuilder() for key in ("name", "type", "grid", "block", "module", "stage")}
+        self.read_again = {key: StringsOnDemand() for key in (*_READ_AGAIN, *CAPTURED)}
+
+    def build(self) -> dict[str, Strings]:
+        """String tables by column."""
+        tables = {key: builder.build() for key, builder in self.builders.items()}
+        return {**tables, **self.read_again, **dict.fromkeys(_OF_NAMES, tables["name"])}
+
+
+class _Nesting:
+    """Call-stack nesting of the events of one thread, computed on first use.
+
+    Args:
+        start, end: ns, in nesting order.
+    """
+
+    def __init__(self, start: I64, end: I64) -> None:
+        self._start, self._end = start, end
+
+    @cached_property
+    def parent(self) -> I32:
+        """Row of the enclosing event; -1 at top level."""
+        return parents(self._start, self._end, np.zeros(len(self._start), np.int8)).astype(np.int32)
+
+    @cached_property
+    def depth(self) -> I32:
+        """Number of enclosing events."""
+        return depths(self.parent)
+
+    @cached_property
+    def sublane(self) -> npt.NDArray[np.int16]:
+        """Sub-lane of each event."""
+        return nested_sublanes(self._start, self._end, self.depth)[0]
+
+
+class LaneColumns:
+    """Builds the lanes of one trace.
+
+    Args:
+        trace: Its events.
+        texts: Texts of the profile's text columns.
+        shift: Offset added to times, ns.
+        steps: Starts, ends and numbers of its steps.
+        stages: Stage of each step; empty: no stages.
+        rank: Rank of its process; -1: unknown.
+        arrays: Storage of columns.
+    """
+
+    def __init__(
+        self, trace: Trace, texts: Texts, shift: int, steps: tuple[I64, I64, I64], stages: Sequence[str], rank: int,
+        arrays: MappedArrays,
+    ) -> None:  # fmt: skip
+        self._trace, self._steps, self._arrays, self._texts, self._rank = trace, steps, arrays, texts, rank
+        builders = texts.builders
+        names = [builders["name"].code(text) for text in trace.names]
+        self._name_codes = np.array(names, np.int32)
+        # share the array if the codes are identical
+        self._name = trace.name if names == list(range(len(names))) else self._name_codes[trace.name]
+        self._types = np.array([builders["type"].code(text) for text in trace.categories], np.int32)
+        modules = [builders["module"].code(text[len(MODULE) :]) if text.startswith(MODULE) else -1
+                   for text in trace.names]  # fmt: skip
+        self._modules = np.array(modules, np.int32)
+        self._stages = np.array([builders["stage"].code(stage) if stage else -1 for stage in stages], np.int32)
+        self._start, self._end = trace.start, trace.end
+        if shift:
+            self._start, self._end = arrays.stored(trace.start + shift), arrays.stored(trace.end + shift)
+        self._codes = {key: _recoded(trace.work[key], trace.texts, builders[key]) for key in ("grid", "block")}
+        for key in _READ_AGAIN:
+            texts.read_again[key].read_all.append(partial(self._codes_at, key, None))
+        #: Rows and nesting of the host events of a thread, by its index.
+        self._nesting: dict[int, tuple[I64 | slice, _Nesting]] = {}
+
+    def lane(self, kind: str, thread: int, rows: I64 | slice, group: int, title: str) -> Lane:
+        """The lane of some events of a thread; ``kind``: stream, annotation, wait or thread."""
+        trace = self._trace
+        pid, tid = trace.threads[thread]
+        start, end = self._start[rows], self._end[rows]
+        count = len(start)
+        role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
+        columns: dict[str, Any] = {
+            "start": start, "end": end, "order": trace.file_order[rows],
+            "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
+            "name": self._name[rows], "type": self._computed(rows, lambda some: self._types[trace.category[some]]),
+            "correlation": trace.correlation[rows], "external": trace.external[rows],
+            "kind": self._computed(rows, lambda some: trace.kind[some]),
+        }  # fmt: skip
+        places = {"process": pid, "thread": tid} if kind == "thread" else {"stream": tid}
+        numbers = {"rank": self._rank, **{key: _number(text) for key, text in places.items()}}
+        columns |= {key: constant(count, number, np.int64) for key, number in numbers.items() if number >= 0}
+        # without marked steps, repetition decides
+        if len(self._steps[0]):
+            times = self._host_times if kind == "thread" else self._device_times
+            columns["step"] = self._computed(rows, lambda some: self._step_of(times(some)))
+            if len(self._stages):
+                columns["stage"] = self._computed(rows, lambda some: self._stage_of(times(some)))
+        if kind == "thread":
+            nesting = _Nesting(start, end)
+            self._nesting[thread] = rows, nesting
+            columns |= {"sublane": lambda some: nesting.sublane[some], "depth": lambda some: nesting.depth[some],
+                        "parent": lambda some: nesting.parent[some]}  # fmt: skip
+            columns |= {key: self._computed(rows, partial(self._tree_figure, key)) for key in (*_FIGURES, "eligible")}
+        else:
+            found, _ = split_overlaps(start, end)
+            columns["sublane"] = constant(count, 0, np.int16) if found is None else found
+        if kind == "stream":
+            columns["activity"] = self._computed(rows, self._activities)
+            columns |= {key: self._computed(rows, values) for key, values in self._work_columns().items()}
+            columns |= {key: self._computed(rows, partial(self._captured, key)) for key in ("captured", *CAPTURED)}
+        if kind in ("stream", "thread"):
+            columns |= {key: self._computed(rows, values) for key, values in self._launch_columns().items()}
+        word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
+        stream = known(tid.removeprefix("stream ")) or ""
+        label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
+        columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
+                   for key, each in columns.items()}  # fmt: skip
+        file_order = columns["order"]
+        return Lane(kind=kind, group=group, label=label.strip(), number=_number(tid), columns=columns,
+                    arguments=lambda row: trace.arguments.of(int(file_order[row])),
+                    activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
+
+    def aside_lane(self, title: str, rows: slice, group: int) -> Lane:
+        """The lane of set aside events in some rows of `Trace.aside`."""
+        trace, aside = self._trace, self._trace.aside
+        assert aside is not None
+        columns: dict[str, Any] = {
+            "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
+            "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
+            "external": aside.external[rows],
+        }  # fmt: skip
+        return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
+                    arguments=lambda row: aside_arguments(trace, rows.start + row), activity=Activity.HOST,
+                    counted=False)  # fmt: skip
+
+    @staticmethod
+    def _computed(rows: I64 | slice, values: OfRows) -> Callable[[Rows], Values]:
+        """A column that is computed for the rows that are asked for."""
+        return lambda some: values(rows_at(rows, some))
+
+    # -- steps
+
+    def _host_times(self, rows: I64) -> I64:
+        return np.asarray(self._trace.start[rows])
+
+    def _device_times(self, rows: I64) -> I64:
+        """When device events belong to a step: work when it was launched, annotations and waits when they start."""
+        trace = self._trace
+        times = trace.start[rows].copy()
+        work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
+        times[work] = trace.launchers.step_times[np.searchsorted(trace.work_rows, rows)[work]]
+        return np.asarray(times)
+
+    def _step_of(self, times: I64) -> I64:
+        starts, ends, numbers = self._steps
+        step = step_at(starts, ends, times)
+        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
+
+    def _stage_of(self, times: I64) -> I32:
+        step = step_at(*self._steps[:2], times)
+        return np.where(step == INT_MISSING, np.int32(-1), self._stages[np.maximum(step, 0)])
+
+    # -- device work
+
+    def _activities(self, rows: I64) -> npt.NDArray[np.int8]:
+        """Activities of device work; who launched it decides whether a kernel communicates."""
+        trace = self._trace
+        found = np.where(trace.kind[rows] == Kind.KERNEL, Activity.COMPUTE, Activity.TRANSFER).astype(np.int8)
+        found[trace.launchers.communicates[np.searchsorted(trace.work_rows, rows)]] = Activity.COMMUNICATION
+        return found
+
+    def _work_columns(self) -> Mapping[str, OfRows]:
+        """Columns of device work from its arguments."""
+        trace = self._trace
+
+        def of_work(key: str, table: Values | None = None) -> OfRows:
+            def values(rows: I64) -> Values:
+                found = trace.work[key][np.searchsorted(trace.work_rows, rows)]
+                return found if table is None else table[found]
+
+            return values
+
+        numbers = {key: _numbers_of(trace.work[key], trace.texts) for key in ("registers", "shared_memory")}
+        return {key: of_work(key, table) for key, table in
+                {"bytes": None, "blocks": None, "occupancy": None, **self._codes, **numbers}.items()}  # fmt: skip
+
+    # -- who launched it, and where
+
+    def _launch_columns(self) -> Mapping[str, OfRows]:
+        """Columns of device work and host events from the operator that they belong to."""
+        names = self._name_codes
+        return {
+            "operator": lambda rows: _coded(names, self._trace.name, self._launcher(rows)),
+            "module": lambda rows: _coded(self._modules, self._trace.name, self._above(rows, self._is_module)),
+            "frame": lambda rows: _coded(names, self._trace.name, self._above(rows, self._is_frame)),
+            **{key: partial(self._read_again, key) for key in _READ_AGAIN},
+        }
+
+    def _launcher(self, rows: I64) -> I64:
+        """Row of the operator or annotation that launched device work or made a call; -1 of other events."""
+        trace, found = self._trace, np.full(len(rows), -1, np.int64)
+        kinds = trace.kind[rows]
+        work, calls = np.isin(kinds, DEVICE_WORK), kinds == Kind.CALL
+        found[work] = trace.launchers.of_work[np.searchsorted(trace.work_rows, rows[work])]
+        found[calls] = trace.launchers.of_call[rows[calls]]
+        return found
+
+    def _origin(self, rows: I64) -> I64:
+        """Row of the host event that events come from: of device work its launcher, else its call; else their own."""
+        trace, found = self._trace, rows.copy()
+        work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
+        index = np.searchsorted(trace.work_rows, rows[work])
+        found[work] = np.where((launcher := trace.launchers.of_work[index]) >= 0, launcher, trace.call[index])
+        return np.asarray(found)
+
+    def _is_module(self, rows: I64) -> Mask:
+        return np.asarray((self._modules[self._trace.name[rows]] >= 0) & (self._trace.kind[rows] == Kind.FRAME))
+
+    def _is_frame(self, rows: I64) -> Mask:
+        frames = np.isin(self._trace.kind[rows], (Kind.FRAME, Kind.OLD_FRAME))
+        return np.asarray(frames & (self._modules[self._trace.name[rows]] < 0))
+
+    def _above(self, rows: I64, wanted: Callable[[I64], Mask]) -> I64:
+        """Row of the innermost enclosing event of a kind, around what events come from; -1 if none."""
+        trace = self._trace
+        origins, inverse = np.unique(self._origin(rows), return_inverse=True)
+        found = np.full(len(origins), -1, np.int64)
+        threads = trace.thread_of(origins)
+        for thread in np.unique(threads[origins >= 0]).tolist():
+            own, nesting = self._nesting.get(thread, (slice(0, 0), None))
+            if nesting is None:
+                continue
+            places = np.flatnonzero((threads == thread) & (origins >= 0))
+            numbers = np.arange(own.start, own.stop) if isinstance(own, slice) else own
+            row = nesting.parent[lookup(numbers, origins[places])]
+            while len(places):
+                inside = row >= 0
+                places, row = places[inside], row[inside]
+                hit = wanted(numbers[row])
+                found[places[hit]] = numbers[row[hit]]
+                places, row = places[~hit], nesting.parent[row[~hit]]
+        return np.asarray(found[inverse.reshape(-1)])
+
+    def _read_again(self, key: str, rows: I64) -> I32:
+        """Codes of texts that the file states of the operators that events come from."""
+        trace = self._trace
+        operators = np.isin(trace.kind[rows], (Kind.OPERATOR, Kind.ANNOTATION))
+        origin = np.where(operators, rows, self._launcher(rows))
+        distinct, inverse = np.unique(origin[origin >= 0], return_inverse=True)
+        found = np.full(len(rows), -1, np.int32)
+        if len(distinct):
+            found[origin >= 0] = self._codes_at(key, distinct)[inverse.reshape(-1)]
+        return found
+
+    def _codes_at(self, key: str, operators: I64 | None) -> I32:
+        """Codes of what the file states of operators in some rows; None: of all."""
+        trace = self._trace
+        arguments = trace.operator_args if operators is None else trace.operator_args_at(operators)
+        codes = {"shapes": arguments.dims, "dtypes": arguments.types, "stack": arguments.stack}[key]
+        return self._coded_texts(key, codes, arguments.texts)
+
+    def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
+        """Codes of texts in the profile's column."""
+        strings = self._texts.read_again[key]
+        own = np.full(len(texts) + 1, -1, np.int32)
+        for code in np.unique(codes[codes >= 0]).tolist():
+            own[code] = strings.code(texts[code] if key == "stack" else compact(texts[code]))
+        return own[codes]
+
+    def _captured(self, key: str, rows: I64) -> I32:
+        """What captures of graphs tell of replayed kernels; ``captured``: whether their call is known."""
+        told = self._trace.replayed(None if self._rank < 0 else self._rank)
+        if told is None:
+            return np.full(len(rows), -1, np.int32)
+        if key == "captured":
+            return told.matched[np.searchsorted(self._trace.work_rows, rows)].astype(np.int32)
+        codes = {"captured_operator": told.operator, "captured_shape": told.shape, "captured_module": told.module}[key]
+        return self._coded_texts(key, codes[np.searchsorted(self._trace.work_rows, rows)], told.texts)
+
+    def _tree_figure(self, key: str, rows: I64) -> I64:
+        """Times of operators with what they call, ns; missing for events that are no operators of their own."""
+        tree = self._trace.tree
+        index = lookup(tree.rows, rows)
+        figures = tree.eligible if key == "eligible" else {
+            "device": tree.device, "host": (tree.host_self, tree.host_total), "tensor": tree.tensor,
+        }[key.partition("_")[0]][key.endswith("total")]  # fmt: skip
+        operators = (index >= 0) & (tree.operator & tree.unmerged)[index] if len(tree.rows) else index >= 0
+        return np.where(operators, figures[index] if len(figures) else 0, INT_MISSING)
+
+
+def compact(text: str) -> str:
+    """JSON without blanks; a JSON string without its quotes; other text as it is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _number(text: str) -> int:
+    """The number of a thread, stream or process; -1 if it is none."""
+    return int(text[:9]) if text.isascii() and text.isdecimal() else -1
+
+
+def _coded(codes: I32, name: I32, rows: I64) -> I32:
+    """Codes of the names of events in some rows; -1 for row -1."""
+    if not len(name):
+        return np.full(len(rows), -1, np.int32)
+    return np.where(rows >= 0, codes[name[rows]], np.int32(-1))
+
+
+def _numbers_of(codes: I32, texts: Sequence[str]) -> I64:
+    """Numbers by code of the texts in use; missing for other texts and for code -1, the last."""
+    found = np.full(len(texts) + 1, INT_MISSING, np.int64)
+    for code in np.unique(codes[codes >= 0]).tolist():
+        found[code] = _number(texts[code]) if _number(texts[code]) >= 0 else INT_MISSING
+    return found
+
+
+def _recoded(codes: I32, texts: Sequence[str], builder: StringsBuilder) -> I32:
+    """Maps codes of the trace's texts to the builder's codes of these texts without blanks; -1 for unused ones.
+
+    The last element, for code -1, is -1.
+    """
+    found = np.full(len(texts) + 1, -1, np.int32)
+    for code in np.unique(codes[codes >= 0]).tolist():
+        found[code] = builder.code(compact(texts[code]))
+    return found

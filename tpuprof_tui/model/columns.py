@@ -31,6 +31,7 @@ class Column(Struct, frozen=True):
         group: Heading in the detail pane.
         source: Source of the formula.
         level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
+        is_id: Whether numbers are names, written without separators of thousands.
     """
 
     key: str
@@ -48,6 +49,7 @@ class Column(Struct, frozen=True):
     group: str = EVENT
     source: str = ""
     level: str = ""
+    is_id: bool = False
 
     @property
     def align(self) -> Literal["left", "right"]:

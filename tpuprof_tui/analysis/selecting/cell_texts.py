@@ -19,7 +19,7 @@ def value_text(column: Column, value: int | float) -> str:
         return f"{value:.{column.decimals}f}%"
     if column.kind == "hex":
         return f"0x{int(value):x}"
-    return f"{int(value):,}"
+    return str(int(value)) if column.is_id else f"{int(value):,}"
 
 
 def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> list[str]:

@@ -28,7 +28,10 @@ _OF_NAMES: Final = ("operator", "frame")
 #: Text columns that are read from the file again.
 _READ_AGAIN: Final = ("shapes", "dtypes", "stack")
 #: Text columns that captures of graphs tell of replayed kernels; for views alone.
+_DEVICES: Final = ("device_text", "stream_text")
 CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
+#: Text columns that hold JSON in the file.
+_JSON: Final = ("shapes", "dtypes", *CAPTURED)
 _FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total")
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -41,7 +44,7 @@ class Texts:
 
     def __init__(self) -> None:
         self.builders = {key: StringsBuilder() for key in ("name", "type", "grid", "block", "module", "stage")}
-        self.read_again = {key: StringsOnDemand() for key in (*_READ_AGAIN, *CAPTURED)}
+        self.read_again = {key: StringsOnDemand() for key in (*_READ_AGAIN, *CAPTURED, *_DEVICES)}
 
     def build(self) -> dict[str, Strings]:
         """String tables by column."""
@@ -220,9 +223,38 @@ class LaneColumns:
 
             return values
 
+        def of_text(key: str, rows: I64) -> Values:
+            codes = trace.work[key.removesuffix("_text")][np.searchsorted(trace.work_rows, rows)]
+            return self._coded_texts(key, codes, trace.texts)
+
         numbers = {key: _numbers_of(trace.work[key], trace.texts) for key in ("registers", "shared_memory")}
-        return {key: of_work(key, table) for key, table in
-                {"bytes": None, "blocks": None, "occupancy": None, **self._codes, **numbers}.items()}  # fmt: skip
+        tables: dict[str, Values | None] = {"bytes": None, "blocks": None, "occupancy": None, **self._codes, **numbers}
+        return {
+            **{key: of_work(key, table) for key, table in tables.items()},
+            **{key: partial(of_text, key) for key in _DEVICES},
+            "call": self._call, "launched_together": self._launched_together,
+            "call_start": lambda rows: self._of_call(self._start, rows),
+            "call_end": lambda rows: self._of_call(self._end, rows), "delay": self._delay,
+        }  # fmt: skip
+
+    def _call(self, rows: I64) -> I64:
+        """Row of the call that launched device work; -1 if it is not in the file."""
+        return np.asarray(self._trace.call[np.searchsorted(self._trace.work_rows, rows)])
+
+    def _of_call(self, times: I64, rows: I64) -> I64:
+        """A time of the call that launched device work; missing without a call."""
+        call = self._call(rows)
+        return np.where(call >= 0, times[call] if len(times) else 0, INT_MISSING)
+
+    def _delay(self, rows: I64) -> I64:
+        end = self._of_call(self._end, rows)
+        return np.where(end == INT_MISSING, end, np.maximum(self._start[rows] - end, 0))
+
+    def _launched_together(self, rows: I64) -> I64:
+        """Number of events of the device that the call of each launched, as of a graph; 0 without a call."""
+        call, every = self._call(rows), self._trace.call
+        together = np.bincount(every[every >= 0], minlength=1)
+        return np.where(call >= 0, together[call], 0)
 
     # -- who launched it, and where
 
@@ -303,8 +335,8 @@ class LaneColumns:
         """Codes of texts in the profile's column."""
         strings = self._texts.read_again[key]
         own = np.full(len(texts) + 1, -1, np.int32)
-        for code in np.unique(codes[codes >= 0]).tolist():
-            own[code] = strings.code(texts[code] if key == "stack" else compact(texts[code]))
+        for code in _used(codes):
+            own[code] = strings.code(compact(texts[code]) if key in _JSON else texts[code])
         return own[codes]
 
     def _captured(self, key: str, rows: I64) -> I32:
@@ -349,10 +381,16 @@ def _coded(codes: I32, name: I32, rows: I64) -> I32:
     return np.where(rows >= 0, codes[name[rows]], np.int32(-1))
 
 
+def _used(codes: I32) -> list[int]:
+    """The codes in use, ascending."""
+    used: list[int] = np.flatnonzero(np.bincount(codes[codes >= 0])).tolist()
+    return used
+
+
 def _numbers_of(codes: I32, texts: Sequence[str]) -> I64:
     """Numbers by code of the texts in use; missing for other texts and for code -1, the last."""
     found = np.full(len(texts) + 1, INT_MISSING, np.int64)
-    for code in np.unique(codes[codes >= 0]).tolist():
+    for code in _used(codes):
         found[code] = _number(texts[code]) if _number(texts[code]) >= 0 else INT_MISSING
     return found
 
@@ -363,6 +401,6 @@ def _recoded(codes: I32, texts: Sequence[str], builder: StringsBuilder) -> I32:
     The last element, for code -1, is -1.
     """
     found = np.full(len(texts) + 1, -1, np.int32)
-    for code in np.unique(codes[codes >= 0]).tolist():
+    for code in _used(codes):
         found[code] = builder.code(compact(texts[code]))
     return found

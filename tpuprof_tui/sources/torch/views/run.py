@@ -242,11 +242,11 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     guessed: bool
     narrowed: bool
 
-    def frame(self, kind: str, *keys: str) -> Frame:
+    def frame(self, kind: str, *keys: str, reaching: bool = False) -> Frame:
         """Columns of the selected events of the lanes of a kind, and whether they are ``in_steps`` that count."""
         query = self.query
         lanes = [number for number in query.session.lanes_in(query.scope) if query.profile.lanes[number].kind == kind]
-        frame = query.events((*keys, "step"), lanes)
+        frame = query.events((*keys, "step"), lanes, reaching=reaching)
         numbers = self.counted_steps
         inside = np.ones(len(frame), np.bool_) if numbers is None else np.isin(frame["step"], numbers)
         return frame.with_columns(in_steps=inside.astype(np.int64))

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
 from ..read.categories import Kind
 from ..read.values import known
 from .run import ViewSelection
-from .tables import Grouped, of_streams, ratio
+from .tables import of_streams, ratio
 
-I64 = npt.NDArray[np.int64]
+Window = tuple[int, int]
 #: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
 _KERNEL_GAP: Final = 30_000
 #: Device work that starts later than this after its launch counts as long delayed, ns.
 _LONG_DELAY: Final = 100_000
+_COLUMNS: Final = (
+    Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
+    Column("start_us", "Start", "time", spare=3), Column("span_us", "Span", "duration", spare=2),
+    Column("busy_us", "Busy", "duration", bar=True), Column("idle_us", "Idle", "duration"),
+    Column("host_wait_us", "Waits for host", "duration"), Column("kernel_wait_us", "Between kernels", "duration"),
+    Column("other_wait_us", "Other", "duration"), Column("queue_max", "Queue", "count", spare=1),
+)  # fmt: skip
 
 
 @of_streams
 def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
-    run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
-    work = selection.reaching_work
+    work = selection.frame("stream", "activity", "kind", "call_start", "order", "device_text", "stream_text",
+                           reaching=True)  # fmt: skip
+    window = selection.query.range
 
-    def union(which: npt.NDArray[np.bool_]) -> Intervals:
-        return selection.clip(run.work_union(which & work))
+    def union(which: npt.NDArray[np.bool_] | slice = slice(None)) -> Intervals:
+        covered = Intervals.union(work["start"][which], work["end"][which])
+        return covered if window is None else covered.clip(*window)
 
-    everything = union(np.ones(len(work), np.bool_))
-    comm = union(run.launchers.communicates)
-    compute = union(run.kernels & ~run.launchers.communicates)
-    copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
-    if selection.window is None:
-        window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
-    else:
-        window = selection.window[1] - selection.window[0]
+    everything, comm = union(), union(work["activity"] == Activity.COMMUNICATION)
+    compute = union(work["activity"] == Activity.COMPUTE)
+    copies, sets = union(work["kind"] == Kind.COPY), union(work["kind"] == Kind.SET)
+    low, high = window or ((int(work["start"].min()), int(work["end"].max())) if len(work) else (0, 0))
     covered = comm.union_with(compute)
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
-        Fact("window_us", "Window", window, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
-        Fact("idle_us", "Idle", window - everything.total, "duration"),
+        Fact("window_us", "Window", high - low, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
+        Fact("idle_us", "Idle", high - low - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),
         Fact("communication_us", "Communication", comm.total, "duration"),
         Fact("memcpy_us", "Copies", copies.total, "duration"), Fact("memset_us", "Sets", sets.total, "duration"),
@@ -53,77 +60,49 @@ def streams(selection: ViewSelection) -> Answer:
         Fact("overlap_us", "Overlap", comm.total - exposed, "duration"),
         Fact("overlap_share", "Overlap share", ratio(comm.total - exposed, comm.total), "share"),
     )  # fmt: skip
-    rows = []
-    chosen = np.flatnonzero(work)
-    group = Grouped(trace.work["device"][chosen], trace.work["stream"][chosen]) if len(chosen) else None
-    for number in range(group.count if group else 0):
-        assert group is not None
-        device, stream = (trace.texts[code] for code in group.keys[number].tolist())
-        rows.append((device, stream, *_stream(selection, chosen[group.index == number], shift)))
+    groups = Groups(work, ["device_text", "stream_text"])
+    rows: list[tuple[Any, ...]] = []
+    for group, first in enumerate(groups.first):
+        names = [work.texts[key][work[key][first]] for key in ("device_text", "stream_text")]
+        rows.append((*names, *_stream(work.take(groups.index == group), window)))
     rows.sort(key=lambda row: [(len(text), text) for text in row[:2]])
     rows = [(known(row[0]), known(row[1]), *row[2:]) for row in rows]
-    columns = (
-        Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
-        Column("start_us", "Start", "time", spare=3), Column("span_us", "Span", "duration", spare=2),
-        Column("busy_us", "Busy", "duration", bar=True), Column("idle_us", "Idle", "duration"),
-        Column("host_wait_us", "Waits for host", "duration"), Column("kernel_wait_us", "Between kernels", "duration"),
-        Column("other_wait_us", "Other", "duration"), Column("queue_max", "Queue", "count", spare=1),
-    )  # fmt: skip
-    return Answer(facts, (Table.of_rows("streams", "Streams", columns, rows),))
+    return Answer(facts, (Table.of_rows("streams", "Streams", _COLUMNS, rows),))
 
 
-def _stream(selection: ViewSelection, work: I64, shift: int) -> tuple[int, ...]:
+def _stream(work: Frame, window: Window | None) -> tuple[int, ...]:
     """Figures of one stream; with a window, of the part of its work that is inside."""
-    run, trace = selection.run, selection.run.trace
-    work = work[np.lexsort((trace.file_order[trace.work_rows[work]], run.work_start[work]))]
-    start, end, call = run.work_start[work], run.work_end[work], run.call[work]
-    if selection.window is not None:
-        start, end = np.clip(start, *selection.window), np.clip(end, *selection.window)
+    work = work.take(np.lexsort((work["order"], work["start"])))
+    start, end, call = work["start"], work["end"], work["call_start"]
+    if window is not None:
+        start, end = np.clip(start, *window), np.clip(end, *window)
     reach = np.maximum.accumulate(end)
     gap = start[1:] - reach[:-1]
-    real = gap > 0
-    late = (call[1:] >= 0) & (trace.start[call[1:]] > reach[:-1])
+    late = (call[1:] != INT_MISSING) & (call[1:] > reach[:-1])
     short = ~late & (gap < _KERNEL_GAP)
-    waits = [int(gap[real & which].sum()) for which in (late, short, ~late & ~short)]
-    span = int(reach[-1] - start[0])
-    busy = Intervals.union(start, end).total
-    counted = selection.work[work]
-    launched = (call >= 0) & counted
-    times = np.concatenate([trace.start[call[launched]], start[launched]])
+    waits = [int(gap[(gap > 0) & which].sum()) for which in (late, short, ~late & ~short)]
+    span, busy = int(reach[-1] - start[0]), Intervals.union(start, end).total
+    launched = (call != INT_MISSING) & work["inside"]
     change = np.repeat([1, -1], int(launched.sum()))
-    queue = np.cumsum(change[np.lexsort((-change, times))])
-    return (
-        int(counted.sum()),
-        int(start[0]) + shift,
-        span,
-        busy,
-        span - busy,
-        *waits,
-        max(int(queue.max(initial=0)), 0),
-    )
+    queue = np.cumsum(change[np.lexsort((-change, np.concatenate([call[launched], start[launched]])))])
+    return (int(work["inside"].sum()), int(start[0]), span, busy, span - busy, *waits,
+            max(int(queue.max(initial=0)), 0))  # fmt: skip
 
 
 @of_streams
 def launches(selection: ViewSelection) -> Answer:
     """The launches view of one worker: durations of launching calls, and delays until the work starts."""
-    run, trace = selection.run, selection.run.trace
-    call = run.call
-    launched = call >= 0
-    shared = np.bincount(call[launched], minlength=len(trace)) if len(trace) else np.zeros(0, np.int64)
-    alone = launched.copy()
-    alone[launched] = shared[call[launched]] == 1
-    chosen = alone & selection.work
-    calls = call[chosen]
-    host = trace.end[calls] - trace.start[calls]
-    device = (run.work_end - run.work_start)[chosen]
-    delay = np.maximum(run.work_start[chosen] - trace.end[calls], 0)
+    work = selection.frame("stream", "call_start", "call_end", "delay", "launched_together")
+    together = work["launched_together"]
+    alone = work.take(together == 1)
+    host, device, delay = alone["call_end"] - alone["call_start"], alone["duration"], alone["delay"]
     return Answer((
-        Fact("launches", "Launches", len(calls)), Fact("host_us", "Time of calls", int(host.sum()), "duration"),
+        Fact("launches", "Launches", len(alone)), Fact("host_us", "Time of calls", int(host.sum()), "duration"),
         Fact("device_us", "Time on the device", int(device.sum()), "duration"),
         Fact("delay_us", "Waiting", int(delay.sum()), "duration"),
         Fact("delay_max_us", "Longest wait", int(delay.max(initial=0)), "duration"),
         Fact("short_kernels", "Shorter than their call", int((device < host).sum())),
         Fact("long_delays", "Waited over 100 us", int((delay > _LONG_DELAY).sum())),
-        Fact("unlaunched", "Launched before recording", int((~launched & selection.work).sum())),
-        Fact("graph_launched", "Launched together (graphs)", int((launched & ~alone & selection.work).sum())),
+        Fact("unlaunched", "Launched before recording", int((together == 0).sum())),
+        Fact("graph_launched", "Launched together (graphs)", int((together > 1).sum())),
     ))  # fmt: skip

@@ -617,13 +617,10 @@ def launchers(events: list[dict], row: int) -> tuple[str | None, str | None]:
         # the first that has it: others of its name lie in it
         operator = next(each for each in events if each["cat"] in ("cpu_op", "user_annotation")
                         and each["args"].get("External id") == event["args"]["External id"])  # fmt: skip
-    elif not event["name"].startswith("nn.Module: "):
-        return None, None
-    inner = operator or event
-    if inner["cat"] != "user_annotation":
-        around = [each for each in events if each["name"].startswith("nn.Module: ") and each["tid"] == inner["tid"]
-                  and each["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= each["ts"] + each["dur"]]  # fmt: skip
-        module = min(around, key=lambda each: each["dur"], default=None)
+    inner = operator if event is not events[row] and operator else event
+    around = [each for each in events if each["name"].startswith("nn.Module: ") and each["tid"] == inner["tid"]
+              and each["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= each["ts"] + each["dur"]]  # fmt: skip
+    module = min(around, key=lambda each: each["dur"], default=None)
     return operator and operator["name"], module and module["name"].removeprefix("nn.Module: ")
 
 

@@ -36,7 +36,7 @@ class Frame(Struct, frozen=True, eq=False):
     def __getitem__(self, key: str) -> Array:
         return self.columns[key]
 
-    def take(self, rows: Array) -> Frame:
+    def take(self, rows: Array | slice) -> Frame:
         """The frame of some rows, or of those in a mask."""
         return Frame({key: values[rows] for key, values in self.columns.items()}, self.texts)
 

@@ -151,6 +151,7 @@ class LaneColumns:
             columns["activity"] = self._computed(rows, self._activities)
             columns |= {key: self._computed(rows, values) for key, values in self._work_columns().items()}
             columns |= {key: self._computed(rows, partial(self._captured, key)) for key in ("captured", *CAPTURED)}
+            columns["eligible"] = self._computed(rows, self._of_eligible)
         if kind in ("stream", "thread"):
             columns |= {key: self._computed(rows, values) for key, values in self._launch_columns().items()}
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
@@ -269,9 +270,9 @@ class LaneColumns:
         }
 
     def _launcher(self, rows: I64) -> I64:
-        """Row of the operator or annotation that launched device work or made a call; -1 of other events."""
-        trace, found = self._trace, np.full(len(rows), -1, np.int64)
-        kinds = trace.kind[rows]
+        """Row of the operator or annotation that launched device work or made a call; operators' own; else -1."""
+        trace, kinds = self._trace, self._trace.kind[rows]
+        found: I64 = np.where(trace.launchers.operators[rows], rows, np.int64(-1))
         work, calls = np.isin(kinds, DEVICE_WORK), kinds == Kind.CALL
         found[work] = trace.launchers.of_work[np.searchsorted(trace.work_rows, rows[work])]
         found[calls] = trace.launchers.of_call[rows[calls]]
@@ -293,7 +294,7 @@ class LaneColumns:
         return np.asarray(frames & (self._modules[self._trace.name[rows]] < 0))
 
     def _above(self, rows: I64, wanted: Callable[[I64], Mask]) -> I64:
-        """Row of the innermost enclosing event of a kind, around what events come from; -1 if none."""
+        """Row of the innermost event of a kind that encloses what events come from, or is it; -1 if none."""
         trace = self._trace
         origins, inverse = np.unique(self._origin(rows), return_inverse=True)
         found = np.full(len(origins), -1, np.int64)
@@ -304,13 +305,13 @@ class LaneColumns:
                 continue
             places = np.flatnonzero((threads == thread) & (origins >= 0))
             numbers = np.arange(own.start, own.stop) if isinstance(own, slice) else own
-            row = nesting.parent[lookup(numbers, origins[places])]
+            row = lookup(numbers, origins[places])
             while len(places):
                 inside = row >= 0
                 places, row = places[inside], row[inside]
                 hit = wanted(numbers[row])
                 found[places[hit]] = numbers[row[hit]]
-                places, row = places[~hit], nesting.parent[row[~hit]]
+                places, row = places[~hit], nesting.parent[row[~hit]].astype(np.int64)
         return np.asarray(found[inverse.reshape(-1)])
 
     def _read_again(self, key: str, rows: I64) -> I32:
@@ -338,6 +339,12 @@ class LaneColumns:
         for code in _used(codes):
             own[code] = strings.code(compact(texts[code]) if key in _JSON else texts[code])
         return own[codes]
+
+    def _of_eligible(self, rows: I64) -> Mask:
+        """Whether device work was launched by an operator that can use tensor cores, or that called one that can."""
+        tree = self._trace.tree
+        node = tree.work_node[np.searchsorted(self._trace.work_rows, rows)]
+        return np.asarray((node >= 0) & (tree.eligible & tree.operator)[node]) if len(tree.rows) else node >= 0
 
     def _captured(self, key: str, rows: I64) -> I32:
         """What captures of graphs tell of replayed kernels; ``captured``: whether their call is known."""

@@ -11,16 +11,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
-from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
+from ..read.kernel_names import LOADER, tensor_core_use
 from ..read.profile import GPU_TYPES, device_name, properties_of
 from .distributed import transfers_by_run
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
@@ -55,29 +57,20 @@ def _runs(query: Query) -> Iterator[tuple[Run, ViewSelection]]:
         yield run, selection_of(query, run)
 
 
-def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, rows: I64) -> Finding:
-    """A finding about the events in some rows, with the longest as evidence; without rows about the worker."""
-    trace, profile = run.trace, query.profile
-    if not len(rows):
+def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, events: Frame) -> Finding:
+    """A finding about some events, with the longest as evidence; without any about the worker."""
+    profile = query.profile
+    if not len(events):
         return window_finding(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
-    row = int(rows[(trace.end[rows] - trace.start[rows]).argmax()])
-    begin, length = int(trace.start[row]) + run.worker.shift_ns, int(trace.end[row] - trace.start[row])
-    name = line_text(trace.names[trace.name[row]], 60)
-    for number, of_lane in run.worker.lane_rows.items():
-        index = row - of_lane.start if isinstance(of_lane, slice) else int(np.searchsorted(of_lane, row))
-        members = range(of_lane.start, of_lane.stop) if isinstance(of_lane, slice) else of_lane[index : index + 1]
-        if row in members and _has_event(profile, number, index, begin):
-            lane = profile.lanes[number]
-            found = evidence(profile.groups.title(lane.group), begin, length, name, lane.label)
-            return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice,
-                           Target(event=(number, index)))  # fmt: skip
-    return window_finding(query, rule, run.worker.key, gain, text, name, Target(time=(begin, begin + length)))
-
-
-def _has_event(profile: Profile, number: int, index: int, begin: int) -> bool:
-    """Whether the profile has the event at this lane and row: a device-only profile numbers lanes differently."""
-    lane = profile.lanes[number] if number < len(profile.lanes) else None
-    return lane is not None and index < len(lane) and int(lane.take("start", slice(index, index + 1))[0]) == begin
+    longest = int(events["duration"].argmax())
+    number, row, start, length, name = (
+        int(events[key][longest]) for key in ("lane", "row", "start", "duration", "name")
+    )
+    lane = profile.lanes[number]
+    found = evidence(
+        profile.groups.title(lane.group), start, length, line_text(events.texts["name"][name], 60), lane.label
+    )
+    return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice, Target(event=(number, row)))
 
 
 def _streams(query: Query) -> list[tuple[Run, Answer]]:
@@ -108,30 +101,47 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             yield window_finding(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
 
 
-def _covered(query: Query, rule: Rule, least: float, rows_of: Callable[[Run], I64], text: str) -> Iterator[Finding]:
+#: Chooses events of a worker.
+_Choose = Callable[[ViewSelection], Frame]
+
+
+def _covered(query: Query, rule: Rule, least: float, chosen: _Choose, text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
     for run, selection in _runs(query):
-        rows = selection.reaching_rows(rows_of(run))
-        gain = selection.clip(run.union(rows)).total
-        if len(rows) and gain and gain >= least:
-            length = np.bincount(run.trace.name[rows], weights=run.trace.end[rows] - run.trace.start[rows])
-            name = line_text(run.trace.names[int(length.argmax())], 60)
+        events = chosen(selection)
+        gain = selection.union(events).total
+        if len(events) and gain and gain >= least:
+            names = events.texts["name"]
+            name = line_text(names[int(np.bincount(events["name"], weights=events["duration"]).argmax())], 60)
             # aten::item calls what waits
-            trace = run.trace
-            count = int((parents(trace.start[rows], trace.end[rows], trace.thread_of(rows)) < 0).sum())
+            outer = parents(events["start"], events["end"], events["lane"]) < 0
+            count = int(outer.sum())
             full = text.format(count=f"{count:,}", calls=plural(count, "call"), time=time_text(gain), name=name)
-            yield _finding(query, rule, run, gain, full, rows)
+            yield _finding(query, rule, run, gain, full, events)
 
 
-def _named(pattern: str, *kinds: Kind) -> Callable[[Run], I64]:
-    """A function that returns the rows of events of some kinds whose name contains a pattern."""
+def _named(pattern: str, kind: str, *kinds: Kind) -> _Choose:
+    """Chooses the events of some kinds on a kind of lane whose name contains a pattern, or reaches into the window."""
     test = re.compile(pattern).search
-    return lambda run: np.flatnonzero(np.isin(run.trace.kind, kinds) & run.trace.named(test))
+
+    def chosen(selection: ViewSelection) -> Frame:
+        events = selection.frame(kind, "name", "kind", reaching=True)
+        names = [code for code, name in enumerate(events.texts["name"]) if test(name)]
+        return events.take(np.isin(events["kind"], kinds) & np.isin(events["name"], names))
+
+    return chosen
 
 
-def _waits_for_gpu(run: Run) -> I64:
-    """Rows of the calls that wait for the GPU; none if it did nothing."""
-    return _named(_WAITS, Kind.CALL, Kind.OPERATOR)(run) if len(run.call) else np.zeros(0, np.int64)
+def _waits_for_gpu(selection: ViewSelection) -> Frame:
+    """The calls that wait for the GPU; none if it did nothing."""
+    events = _named(_WAITS, "thread", Kind.CALL, Kind.OPERATOR)(selection)
+    return events if len(selection.run.call) else events.take(slice(0, 0))
+
+
+def _loads(selection: ViewSelection) -> Frame:
+    """The calls that fetch the next batch."""
+    host = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME)
+    return _named(rf"^(?:{LOADER.pattern})$", "thread", *host)(selection)
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -139,23 +149,20 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            rows = selection_of(query, run).reaching_rows(run.trace.work_rows[run.launchers.communicates])
-            yield _finding(query, rule, run, gain, text, rows)
+            events = selection_of(query, run).frame("stream", "name", "activity", reaching=True)
+            events = events.take(events["activity"] == Activity.COMMUNICATION)
+            yield _finding(query, rule, run, gain, text, events)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
     for run, selection in _runs(query):
-        chosen = np.flatnonzero(run.kernels & selection.work)
-        if not len(chosen) or run.captures_graphs:
+        kernels = selection.kernels("name")
+        if not len(kernels) or run.captures_graphs:
             continue
-        work = run.trace.work
-        order = np.lexsort((run.work_start[chosen], work["stream"][chosen], work["device"][chosen]))
-        chosen = chosen[order]
-        start, end = run.work_start[chosen], run.work_end[chosen]
-        same = (np.diff(work["stream"][chosen]) == 0) & (np.diff(work["device"][chosen]) == 0)
-        short = end - start < _SHORT
-        both = same & short[1:] & short[:-1]
+        start, end = kernels["start"], kernels["end"]
+        short = kernels["duration"] < _SHORT
+        both = (np.diff(kernels["lane"]) == 0) & short[1:] & short[:-1]
         edges = np.flatnonzero(np.diff(np.concatenate([[0], both.astype(np.int8), [0]])))
         begins, ends = edges[::2], edges[1::2]
         long = ends - begins + 1 >= _IN_A_ROW
@@ -165,8 +172,7 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             count = int((ends - begins + 1)[long].sum())
             text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
             most = int(np.where(long, ends - begins, 0).argmax())
-            row = run.trace.work_rows[chosen[begins[most] : ends[most] + 1]]
-            yield _finding(query, rule, run, gain, text, row)
+            yield _finding(query, rule, run, gain, text, kernels.take(slice(begins[most], ends[most] + 1)))
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -175,14 +181,14 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                       for each in properties_of(run.trace))  # fmt: skip
         if not capable or not run.tensor_cores_known:
             continue
-        nodes = run.trace.tree.eligible & run.trace.tree.operator
-        owner = run.trace.tree.work_node
-        unused = run.plain_kernels & selection.work & (owner >= 0)
-        unused[unused] = nodes[owner[unused]]
-        gain = int((run.work_end - run.work_start)[unused].sum())
+        kernels = selection.kernels("name", "eligible")
+        plain = [code for code in np.unique(kernels["name"]).tolist()
+                 if tensor_core_use(kernels.texts["name"][code]) is False]  # fmt: skip
+        unused = kernels.take(kernels["eligible"] & np.isin(kernels["name"], plain))
+        gain = int(unused["duration"].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."
-            yield _finding(query, rule, run, gain, text, run.trace.work_rows[unused])
+            yield _finding(query, rule, run, gain, text, unused)
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -277,14 +283,14 @@ RULES: Final = (
          of_all=True),
     Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
-         partial(_covered, rows_of=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}.")),
+         partial(_covered, chosen=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}.")),
     Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
          "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
-         partial(_covered, rows_of=_named("Pageable", Kind.COPY),
+         partial(_covered, chosen=_named("Pageable", "stream", Kind.COPY),
                  text="{count} copies from or to memory that is not pinned take {time}.")),
     Rule("loader_waits", "Union of the calls that fetch the next batch.", 0.05,
          "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.",
-         partial(_covered, rows_of=lambda run: run.loaders, text="The run waits {time} for data in {calls}.")),
+         partial(_covered, chosen=_loads, text="The run waits {time} for data in {calls}.")),
     Rule("exposed_communication", "Communication that no computation covers.", 0.05,
          "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed,
          of_all=True),

@@ -53,7 +53,7 @@ def kernels(selection: ViewSelection) -> Answer:
     """The kernels view of one worker."""
     captured = selection.replayed
     told = () if captured is None else ("captured", *(column for column, _ in _CAPTURED))
-    work = selection.frame("stream", *_WORK, *told)
+    work = selection.frame("stream", *_WORK, *told, "in_steps")
     transfers = work["activity"] == Activity.TRANSFER
     frame, copies = work.take(~transfers), work.take(transfers)
     known = selection.run.tensor_cores_known

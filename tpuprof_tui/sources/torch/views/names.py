@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 @per_worker()
 def names(selection: ViewSelection) -> Answer:
     """The names view of one worker."""
-    host, work = (selection.frame(kind, "name", "kind") for kind in ("thread", "stream"))
+    host, work = (selection.frame(kind, "name", "kind", "in_steps") for kind in ("thread", "stream"))
     host = host.take(np.isin(host["kind"], _HOST)).with_texts("name", lambda name: short_name(name, "<"))
     texts, kernels = work.texts["name"], np.unique(work["name"][work["kind"] == Kind.KERNEL]).tolist()
     of_kernels = {texts[code] for code in kernels}

@@ -22,7 +22,8 @@ _UNLINKED: Final = "What launched the work of the device is not recorded: device
 def operators(selection: ViewSelection) -> Answer:
     """The operators view of one worker."""
     run, steps = selection.run, selection.step_count
-    frame = selection.frame("thread", "name", "shapes", "stack", *_SIDES, "tensor_self", "tensor_total", "eligible")
+    frame = selection.frame("thread", "name", "shapes", "stack", *_SIDES, "tensor_self", "tensor_total", "eligible",
+                            "in_steps")  # fmt: skip
     frame = frame.take(frame["host_total"] != INT_MISSING).with_texts("shapes", missing="[]")
     known, main = run.tensor_cores_known, "device_self_us" if frame["device_self"].any() else "host_self_us"
     figures = (

@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.query import Query
 
@@ -243,13 +243,25 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     narrowed: bool
 
     def frame(self, kind: str, *keys: str, reaching: bool = False) -> Frame:
-        """Columns of the selected events of the lanes of a kind, and whether they are ``in_steps`` that count."""
+        """Columns of the selected events of the lanes of a kind; ``in_steps``: whether their step counts, as 0 or 1."""
         query = self.query
         lanes = [number for number in query.session.lanes_in(query.scope) if query.profile.lanes[number].kind == kind]
-        frame = query.events((*keys, "step"), lanes, reaching=reaching)
+        if "in_steps" not in keys:
+            return query.events(keys, lanes, reaching=reaching)
+        frame = query.events((*(key for key in keys if key != "in_steps"), "step"), lanes, reaching=reaching)
         numbers = self.counted_steps
         inside = np.ones(len(frame), np.bool_) if numbers is None else np.isin(frame["step"], numbers)
         return frame.with_columns(in_steps=inside.astype(np.int64))
+
+    def kernels(self, *keys: str) -> Frame:
+        """Columns of the selected kernels."""
+        work = self.frame("stream", *keys, "activity")
+        return work.take(work["activity"] != Activity.TRANSFER)
+
+    def union(self, events: Frame) -> Intervals:
+        """Union of the intervals of events, clipped to the range."""
+        covered, window = Intervals.union(events["start"], events["end"]), self.query.range
+        return covered if window is None else covered.clip(*window)
 
     @cached_property
     def counted_steps(self) -> I64 | None:

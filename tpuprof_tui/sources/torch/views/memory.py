@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
@@ -17,7 +19,7 @@ from tpuprof_tui.views.query import Query
 from ..read.profile import GPU_TYPES, device_name, properties_of
 from ..vocabulary import MEMORY
 from .run import Run, ViewSelection
-from .tables import Grouped, not_narrowed, of_workers, ratio
+from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
 UNKNOWN: Final = "<unknown>"
@@ -45,7 +47,7 @@ def _memory(selection: ViewSelection) -> Answer:
         steps = selection.step_list
         inside &= np.logical_or.reduce([(memory.time >= steps.host_start[step]) & (memory.time < steps.host_end[step])
                                         for step in np.flatnonzero(selection.steps)], initial=False)  # fmt: skip
-    devices = sorted(map(tuple, Grouped(memory.device_type, memory.device_id).keys.tolist()))
+    devices = sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)})
     points = inside & (memory.address != INT_MISSING) & (memory.allocated != INT_MISSING)
     points &= memory.reserved != INT_MISSING
     node = run.trace.tree.node_at(memory.lane, memory.time)
@@ -91,8 +93,8 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
     trace, tree, memory = run.trace, run.trace.tree, run.trace.memory
     names = trace.name[tree.rows]
     nodes = np.flatnonzero(tree.unmerged & tree.operator)
-    group = Grouped(names[nodes])
-    calls = group.calls()
+    group = Groups(Frame({"name": names[nodes]}, {"name": trace.names}), ["name"])
+    operators = key("name")(group)
     rows: list[tuple[Any, ...]] = []
     for kind, number in devices:
         instants = np.flatnonzero(inside & (memory.device_type == kind) & (memory.device_id == number) & (node >= 0))
@@ -101,11 +103,13 @@ def _statistics(run: Run, devices: list[tuple[int, int]], node: I64, inside: npt
         for values in (change, (change > 0).astype(np.int64), np.maximum(change, 0)):
             own_sums = np.zeros(len(tree.rows), np.int64)
             np.add.at(own_sums, node[instants], values)
-            columns += [group.total(tree.subtree_sums(own_sums)[nodes]), group.total(own_sums[nodes])]
+            columns += [group.reduce(tree.subtree_sums(own_sums)[nodes]), group.reduce(own_sums[nodes])]
         found = np.flatnonzero(np.stack(columns).any(axis=0)) if group.count else np.zeros(0, np.int64)
         device = [device_name(kind, number)] * len(found)
-        labels = [trace.names[code] for code in group.keys[found, 0].tolist()]
-        rows += zip(device, labels, calls[found].tolist(), *(each[found].tolist() for each in columns), strict=True)
+        labels = [operators[number] for number in found.tolist()]
+        rows += zip(
+            device, labels, group.sizes[found].tolist(), *(each[found].tolist() for each in columns), strict=True
+        )
     rows.sort(key=lambda row: (row[0], -row[8], -row[7], row[1]))
     keys = (
         Column("device", "Device"),
@@ -166,12 +170,11 @@ def _held_at_peak(lives: Lifetimes, peaks: list[tuple[str, int, int]]) -> Table:
     for name, time, peak in peaks:
         alive = (lives.begin != INT_MISSING) & (lives.begin <= time) & ((lives.end == INT_MISSING) | (lives.end > time))
         held = np.flatnonzero(alive & (lives.device == (lives.devices.index(name) if name in lives.devices else -1)))
-        group = Grouped(lives.operator[held])
-        sums = group.total(lives.size[held]).tolist()
-        found = [(name, lives.operators[code], size, calls, ratio(size, peak)) for code, size, calls in
-                 zip(group.keys[:, 0].tolist(), sums, group.calls().tolist(), strict=True)]  # fmt: skip
-        rows += sorted(found, key=lambda row: (-row[2], row[1]))
-        if (rest := peak - sum(sums)) > 0:
+        frame = Frame({"operator": lives.operator[held], "size": lives.size[held]}, {"operator": lives.operators})
+        found = pivot(frame, ["operator"], {"operator": key("operator"), "size": total("size"), "calls": count},
+                      ("-size", "operator"))  # fmt: skip
+        rows += [(name, operator, size, calls, ratio(size, peak)) for operator, size, calls in found]
+        if (rest := peak - int(frame["size"].sum())) > 0:
             rows.append((name, BEFORE, rest, None, ratio(rest, peak)))
     return Table.of_rows("held", "Held at the peak", (
         Column("device", "Device"), Column("operator", "Operator"), Column("bytes", "Bytes", "bytes", bar=True),
@@ -209,8 +212,10 @@ def _operators(run: Run, node: I64) -> tuple[I64, list[str]]:
 
 def _texts(codes: tuple[npt.NDArray[np.integer[Any]], ...], text_of: Callable[..., str]) -> tuple[I64, list[str]]:
     """Texts of rows of codes, as indices into the sorted distinct texts."""
-    group = Grouped(*codes)
-    row_texts = [text_of(*each) for each in group.keys.tolist()]
+    group = Groups(
+        Frame({str(place): values for place, values in enumerate(codes)}, {}), [*map(str, range(len(codes)))]
+    )
+    row_texts = [text_of(*each) for each in zip(*(values[group.first].tolist() for values in codes), strict=True)]
     texts = sorted(set(row_texts))
     index_of = {text: index for index, text in enumerate(texts)}
     return np.array([index_of[text] for text in row_texts], np.int64)[group.index], texts

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
 from ..read.columns import compact
@@ -18,7 +19,7 @@ from ..read.profile import properties_of
 from ..read.values import lookup
 from ..vocabulary import DEVICE
 from .run import ViewSelection
-from .tables import Grouped, per_worker
+from .tables import per_worker
 
 Shape = Sequence[int]
 #: Bytes per element, by type.
@@ -164,18 +165,16 @@ def roofline(selection: ViewSelection) -> Answer:
         message = "There are no matrix products, convolutions or attention with shapes."
         return Answer(missing=(Missing(message, "record_shapes=True"),))
     rows = tree.rows[nodes]
-    index = lookup(trace.operator_rows, rows)
-    group = Grouped(trace.name[rows].astype(np.int64), trace.operator_args.dims[index].astype(np.int64))
-    calls, device = group.calls(), group.total(tree.device[1][nodes])
-    first = np.full(group.count, len(rows))
-    np.minimum.at(first, group.index, np.arange(len(rows)))
+    dims = trace.operator_args.dims[lookup(trace.operator_rows, rows)]
+    group = Groups(Frame({"name": trace.name[rows], "dims": dims}, {}), ["name", "dims"])
+    device = group.reduce(tree.device[1][nodes])
     names = [str(each.get("name") or "") for each in properties_of(trace)]
     card = next(filter(None, map(card_named, names)), None)
     found, unknown = [], 0
-    for number, (name, dims) in enumerate(group.keys.tolist()):
-        arguments = trace.arguments.of(int(trace.file_order[rows[first[number]]]))
-        line = _line(trace.names[name], trace.operator_args.texts[dims] if dims >= 0 else "[]", arguments,
-                     int(calls[number]), int(device[number]), card)  # fmt: skip
+    for number, first in enumerate(group.first.tolist()):
+        arguments, shape = trace.arguments.of(int(trace.file_order[rows[first]])), int(dims[first])
+        line = _line(trace.names[trace.name[rows[first]]], trace.operator_args.texts[shape] if shape >= 0 else "[]",
+                     arguments, int(group.sizes[number]), int(device[number]), card)  # fmt: skip
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))

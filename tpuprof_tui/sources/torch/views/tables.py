@@ -1,16 +1,15 @@
-"""Shared by the views: grouping of events by codes, and merging of the answers of several workers."""
+"""Shared by the views: answers of several workers, and notes on what does not narrow them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.totals.aggregates import distinct_together
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
@@ -78,61 +77,6 @@ def not_narrowed(query: Query, answer: Answer, subject: str, by: Sequence[str] =
         narrowing.append("scope below the rank")
     note = f"{subject} are not narrowed by {' and '.join(narrowing)}."
     return replace(answer, notes=(*answer.notes, note)) if narrowing else answer
-
-
-class Grouped:
-    """Events grouped by one or more codes.
-
-    Attributes:
-        keys: Distinct combinations of codes, one column per code.
-        index: Group index of each event.
-        count: Number of groups.
-    """
-
-    def __init__(self, *codes: npt.NDArray[np.integer[Any]]) -> None:
-        index, self.count = distinct_together(*codes)
-        self.index = index.astype(np.int64)
-        example = np.zeros(self.count, np.int64)
-        example[self.index] = np.arange(len(index))
-        self.keys = np.stack([np.asarray(each, np.int64)[example] for each in codes], axis=1)
-
-    def calls(self) -> I64:
-        """Number of events of each group."""
-        return np.bincount(self.index, minlength=self.count).astype(np.int64)
-
-    def total(self, values: I64, gather: np.ufunc = np.add, start: int = 0) -> I64:
-        """Sum of values of each group, or another reduction (ufunc) with its initial value."""
-        found = np.full(self.count, start, np.int64)
-        gather.at(found, self.index, values)
-        return found
-
-    def any(self, values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Whether any value of each group is true."""
-        return np.bincount(self.index, weights=values, minlength=self.count) > 0
-
-    def mean(self, values: npt.NDArray[np.float64], weights: I64) -> list[float | None]:
-        """Weighted means; missing and negative values count as 0; None for a group without any value."""
-        known = ~np.isnan(values) & (np.nan_to_num(values) >= 0)
-        total_weights = np.bincount(self.index, weights=weights, minlength=self.count)
-        weighted = np.bincount(self.index, weights=np.where(known, values, 0) * weights, minlength=self.count)
-        has = self.any(known)
-        return [float(p / w) if h and w else None for h, p, w in zip(has, weighted, total_weights, strict=True)]
-
-
-def time_table(
-    key: str, title: str, columns: Sequence[tuple[Column, Sequence[Any]]], keys: Sequence[str], main: str = "total_us"
-) -> Table:  # fmt: skip
-    """A table sorted by falling time (``main``), then by its keys."""
-    order = [column.key for column, _ in columns]
-    indices = [order.index(each) for each in (main, *keys)]
-    rows = sorted(zip(*(values for _, values in columns), strict=True),
-                  key=lambda row: (-row[indices[0]], *(row[index] or "" for index in indices[1:])))  # fmt: skip
-    return Table.of_rows(key, title, [column for column, _ in columns], rows)
-
-
-def per_step(total: I64, steps: int) -> list[float | None]:
-    """Sums over some steps as means per step; None without steps."""
-    return [each / steps if steps else None for each in total.tolist()]
 
 
 def ratio(part: float | int, whole: float | int) -> float | None:

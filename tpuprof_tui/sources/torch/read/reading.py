@@ -496,7 +496,7 @@ class _Reader:
         columns: dict[str, npt.NDArray[Any]] = {
             "file_order": file_order, **{key: text_codes(self._texts, waiting[key]) for key in ("device", "stream")},
             **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
-            **{key: text_codes(self._texts, [each or 0 for each in waiting[key]])
+            **{key: text_codes(self._texts, waiting[key])
                for key in ("registers", "shared_memory")},
             **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": to_int64(waiting["bytes"]),
             "collective": np.array([each is not None for each in waiting["collective"]], np.bool_),

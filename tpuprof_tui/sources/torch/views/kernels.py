@@ -71,8 +71,8 @@ def kernels(selection: ViewSelection) -> Answer:
         *_MEASURED,
     ], ("-total_us", "name"))  # fmt: skip
     launch = [(Column("operator", "Operator"), key("operator")),
-              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _text_or_none(name))
-                for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
+              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name, missing))
+                for spare, (name, missing) in enumerate(zip(_LAUNCH[1:], ("None", "None", "0", "0"), strict=True), 6))]  # fmt: skip
     by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [
         _NAME, *launch, *use,
         (Column("operator_eligible", "Operator can", "flag", spare=10), _of_texts("operator", ELIGIBLE.__contains__)),
@@ -117,9 +117,10 @@ def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
     return lambda groups: list(map(tell, key(name)(groups)))
 
 
-def _text_or_none(name: str) -> Figure:
-    """Values of a key column as text; ``None`` for missing ones, as in TensorBoard's table."""
-    return lambda groups: [str(plain(value)) for value in key(name, None)(groups)]
+def _as_text(name: str, missing: str) -> Figure:
+    """Values of a key column as text; what TensorBoard's table has for missing ones."""
+    return lambda groups: [missing if (known := plain(value)) is None else str(known)
+                           for value in key(name, None)(groups)]  # fmt: skip
 
 
 def _use(name: str) -> str:

@@ -199,7 +199,7 @@ def test_the_schemas_refuse_what_is_not_of_their_form(capfd):
     found = answer(capfd, "report", str(DAMAGED), "lanes", "--json")
     check = validator("report")
     table = next(iter(found["views"]["lanes"]["workers"].values()))["tables"]["lanes"]
-    changes = [({}, "schema"), ({"schema": "2.0"}, ""), ({"more": 1}, "")]
+    changes = [({}, "schema"), ({"schema": "1.1"}, ""), ({"more": 1}, "")]
     for more, without in changes:
         assert not check.is_valid({key: value for key, value in {**found, **more}.items() if key != without})
     whole = dict(table)

@@ -706,15 +706,12 @@ def gate_is_report(case: Case) -> Iterator[Break]:
         found = json.loads(body)["rules"][0]
         if status not in (0, 1) or found["base"] != found["other"] or found["delta"]:
             yield f"gate.{rule}", f"against itself: {status} {found}"
-        if view in ("total", "step"):
-            expected = [case.whole.sum(*place) for place in {
-                "total": (("overview", "total_us"), ("overview", "window_us")),
-                "step": (("overview", "step_us"), ("steps", "median_us"))}[view]]  # fmt: skip
-            values = [value / len(case.whole.workers) for value in expected if value is not None]
-            values = values if view == "step" or len(case.whole.workers) < 2 else []
-        else:
-            values = [record["figures"][key] for record in case.whole.views.get(view, {}).values()
-                      if record["figures"].get(key) is not None]  # fmt: skip
+        places = {"total": (("overview", "total_us"), ("overview", "window_us")),
+                  "step": (("overview", "step_us"), ("steps", "median_us"))}.get(view, ((view, key),))  # fmt: skip
+        values = [record["figures"][figure] for place, figure in places
+                  for record in case.whole.views.get(place, {}).values()
+                  if record["figures"].get(figure) is not None]  # fmt: skip
+        values = [] if view == "total" and len(case.whole.workers) > 1 else values
         values += [sum(values) / len(values)] if values else []
         if values and not any(near(found["base"], value, 0.01) for value in values):
             yield f"gate.{rule}", f"{found['base']}, in the report {values}"

@@ -127,8 +127,6 @@ KNOWN = (
           "one `export --cores`, two totals"),
     Known("gate_is_report", "gate.total", ("torch_cpu*", _MI250, _VLLM, _QWEN),
           '"Total time", "Length", gate\'s `total`: device, whole or step, under one name each'),
-    Known("gate_is_report", "gate.step", ("torch_cuda*", _MI250, _VLLM, _QWEN),
-          "gate and diff of `step` use the host's span, and average in steps that are not counted"),
     Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
           "`mean_utilisation` in the data set is no rank's, nor the largest"),
     Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),

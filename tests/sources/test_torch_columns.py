@@ -59,7 +59,7 @@ def wanted(events: list[dict], event: dict) -> dict[str, object]:
     return {
         "operator": operator and operator["name"], "module": modules[0]["name"][11:] if modules else None,
         "frame": frames[0]["name"] if frames else None,
-        "shapes": compact(stated.get("Input Dims")), "dtypes": compact(stated.get("Input type")),
+        "shapes": compact(stated.get("Input Dims")), "input_types": compact(stated.get("Input type")),
         "registers": kernel.get("registers per thread"), "shared_memory": kernel.get("shared memory"),
         "delay": None if end is None else max(round((event["ts"] - end) * 1000), 0),
     }  # fmt: skip
@@ -71,7 +71,7 @@ def compact(value: object) -> str | None:
 
 def test_columns_are_what_one_finds_event_by_event(run):
     profile, events = run
-    seen = dict.fromkeys(("operator", "module", "frame", "shapes", "dtypes", "registers", "delay"), 0)
+    seen = dict.fromkeys(("operator", "module", "frame", "shapes", "input_types", "registers", "delay"), 0)
     for lane in profile.lanes:
         columns = {key: lane[key] for key in wanted(events, events[0]) if key in lane}
         for row, place in enumerate(lane["order"].tolist()):
@@ -94,7 +94,7 @@ def test_columns_are_what_one_finds_event_by_event(run):
 def test_a_few_rows_read_again_are_the_same_as_all(run):
     profile, _ = run
     for lane in profile.lanes:
-        for key in ("shapes", "dtypes", "operator", "module", "frame", "delay"):
+        for key in ("shapes", "input_types", "operator", "module", "frame", "delay"):
             if key in lane:
                 rows = np.arange(len(lane))[::-7]
                 assert lane.take(key, rows).tolist() == lane[key][rows].tolist()

@@ -575,13 +575,42 @@ def test_steps_and_gaps_of_several_ranks_are_not_counted_twice(runs_of_ranks):
     record = record_of(compared(*runs_of_ranks), "steps")
     parts = {row["part"]: row for row in rows_of(record, "steps", "parts")}
     assert min(row[key] for row in parts.values() for key in ("base_us", "other_us")) >= 0
-    assert [name for name in sorted(parts) if name.startswith("step")] == ["step 1", "step 2", "step 3"]
-    assert (parts["step 3"]["base_us"], parts["step 3"]["status"]) == (0, "added")
+    assert [name for name in sorted(parts) if name.startswith("step")] == ["step 0", "step 1", "step 2"]
+    assert (parts["step 2"]["base_us"], parts["step 2"]["status"]) == (0, "added")
+
+
+def test_steps_of_two_runs_are_compared_by_position_and_have_labels_that_step_takes(tmp_path, capsys):
+    """Steps 5 and 6 against 8 and 9: each with the work that it launched; --step takes what is printed."""
+    paths = []
+    for first, took in ((5, 300), (8, 400)):
+        events = []
+        for number in range(2):
+            start = 1000 * number
+            events += [
+                {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{first + number}", "pid": 1, "tid": 1,
+                 "ts": start, "dur": 100},
+                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start + 10,
+                 "dur": 5, "args": {"correlation": number}},
+                {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start + 20, "dur": took,
+                 "args": {"device": 0, "stream": 7, "correlation": number}},
+            ]  # fmt: skip
+        paths.append(tmp_path / f"{first}.pt.trace.json")
+        paths[-1].write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    record = record_of(compared(*map(open_profile, paths)), "steps")
+    parts = {row["part"]: row for row in rows_of(record, "steps", "parts")}
+    assert (parts["step 5"]["base_us"], parts["step 5"]["other_us"]) == (320, 420)
+    assert (parts["gap before step 6"]["base_us"], parts["gap before step 6"]["other_us"]) == (680, 580)
+    assert sum(row["base_us"] for row in parts.values()) == 1320
+    for label in ("6", "step 6", "ProfilerStep#6"):
+        assert main(["summary", str(paths[0]), "--step", label]) == 0
+        assert "step 6 only" in capsys.readouterr().out
+    assert main(["summary", str(paths[0]), "--step", "last"]) == 2
+    assert "is not the number of a step" in capsys.readouterr().err
 
 
 def test_another_number_of_steps_is_the_cause(runs_of_ranks):
     told = why(compared(*runs_of_ranks))
-    assert told.startswith("The other has 1 step more (2 -> 3); the median step takes 2.")
+    assert told.startswith("The other has 1 step more (2 -> 3); a step takes 2.")
     assert "--step N" in told
     assert "1 step fewer (3 -> 2)" in why(compared(*reversed(runs_of_ranks)))
     assert "step fewer" not in why(compared(*runs_of_ranks, step=1))

@@ -291,6 +291,55 @@ def slower_traces(folder: Path, kernel: str) -> list[Path]:
     return paths
 
 
+def stepped_trace(path: Path, took: int, *, first: int = 5) -> Path:
+    """Three marked steps of 100 us of the host, each of which launches a kernel that takes longer; a last one of 20 us.
+
+    The last one launches nothing, so that it does not count.
+    """
+    events = []
+    for number in range(3):
+        start = 1000 * number
+        call = {"pid": 1, "tid": 1, "ts": start + 10, "dur": 5, "args": {"correlation": number}}
+        events += [
+            {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{first + number}", "pid": 1, "tid": 1,
+             "ts": start, "dur": 100},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **call},
+            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start + 20, "dur": took + number,
+             "args": {"device": 0, "stream": 7, "correlation": number}},
+        ]  # fmt: skip
+    events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{first + 3}", "pid": 1, "tid": 1,
+                   "ts": 3000, "dur": 20})  # fmt: skip
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def test_a_step_is_what_the_views_say_it_is(capsys, tmp_path):
+    """With the work that it launched, and of the steps that count: the host's spans are the same on both sides."""
+    base, other = (stepped_trace(tmp_path / f"{name}.pt.trace.json", took) for name, took in
+                   (("base", 400), ("other", 800)))  # fmt: skip
+    words = [str(other), "--against", str(base), "--json", "--fail-on"]
+    assert main(["gate", *words, "step>5%"]) == 3
+    (rule,) = json.loads(capsys.readouterr().out)["rules"]
+    assert (rule["base"], rule["other"]) == (421, 821)
+    main(["gate", *words, "overview.step_us>5%"])
+    (same,) = json.loads(capsys.readouterr().out)["rules"]
+    assert (same["base"], same["other"]) == (421, 821)
+
+
+def test_a_baseline_of_other_definitions_is_refused_with_the_command_that_saves_it(capsys, tmp_path):
+    trace = stepped_trace(tmp_path / "a run.pt.trace.json", 400)
+    kept = tmp_path / "kept.json"
+    assert main(["baseline", "save", str(kept), str(trace)]) == 0
+    record = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**record, "tpuprof_baseline": "1.1"}))
+    capsys.readouterr()
+    assert main(["gate", str(trace), "--against", str(kept)]) == 2
+    told = capsys.readouterr().err
+    command = shlex.split(told.partition("Save it again: ")[2].splitlines()[0])
+    assert main(command[1:]) == 0
+    assert main(["gate", str(trace), "--against", str(kept)]) == 0
+
+
 def test_a_long_name_leaves_the_outcome_short(capsys, tmp_path):
     base, other = slower_traces(tmp_path / "long", "\u540d" * 5000)
     assert main(["gate", str(other), "--against", str(base)]) == 3

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui import __version__
 from tpuprof_tui.export.outputs import TABLES, outputs_of_all
+from tpuprof_tui.formats.parsing import step_typed
 from tpuprof_tui.model.vocabulary import Output, join_words
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 
@@ -69,6 +70,13 @@ def _count(text: str) -> int:
     if text.isdecimal() and len(text) < 19:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+
+
+def _step(text: str) -> int:
+    number = step_typed(text)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a step")
+    return number
 
 
 def _core(text: str) -> int:
@@ -193,7 +201,8 @@ OPTIONS: Final = (
     _number(
         "--step",
         "summary report diff instructions export",
-        "only what belongs to step N: a batch, an iteration, a repetition",
+        "only what belongs to step N, or to the one with this label: a batch, an iteration, a repetition",
+        type=_step,
     ),
     _switch(
         "--redact",

@@ -30,6 +30,10 @@ _NUMBER: Final = re.compile(
 )
 
 
+#: A step: its number, alone or at the end of its label, as in ``batch 2`` and ``ProfilerStep#2``.
+_STEP: Final = re.compile(r"(?:.*[\s#])?(\d{1,18})", re.DOTALL)
+
+
 class TypedError(UsageError):
     """Invalid input; the hint shows valid examples."""
 
@@ -49,6 +53,12 @@ class TimeBase(Struct, frozen=True):
     cursor: int = 0
     mhz: Fraction = Fraction(0)
     cycles: bool = False
+
+
+def step_typed(text: str) -> int | None:
+    """The number of a step, from the number or from its label; None: neither."""
+    found = _STEP.fullmatch(text.strip())
+    return int(found[1]) if found and found[1].isascii() else None
 
 
 def time_typed(text: str, base: TimeBase) -> int:

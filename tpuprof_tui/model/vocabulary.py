@@ -411,7 +411,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
         same in the order of a table; ``workers``: workers that recorded a profile (``views.report``); ``identities``:
         hosts and users to redact (``views.redacting``); ``findings``: additional findings (``views.finding_rules``);
-        ``page_summary``, ``page_memory``: parts of the web page.
+        ``steps``: steps as it defines them (``views.steps``); ``page_summary``, ``page_memory``: parts of the web page.
         """
         entry = self.entries.get(name)
         return import_entry(entry) if entry else None

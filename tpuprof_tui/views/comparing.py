@@ -23,6 +23,7 @@ from .joining import join_sides
 from .query import Query
 from .registry import answer, view_named, views_of
 from .report import Worker, of_worker, worker_record, workers_of
+from .steps import StepSpans, step_spans
 from .workers import WORKER
 
 #: Views that exist only for comparisons.
@@ -100,10 +101,17 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         groups = [tuple(-2 if worker is None else worker.scope.group for worker in pair) for pair in self.pairs]
         steps: Any = None
         if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
-            found = [query.session.steps for query in self._queries]
-            steps = tuple((each.steps.end - each.steps.start)[each.usual] for each in found)
+            steps = tuple(
+                np.concatenate([np.zeros(0, np.int64), *((own.end - own.start)[own.counted] for own in spans)])
+                for spans in self.steps
+            )
         return Comparison(self.base.filtered_session.profile, self.other.filtered_session.profile, pairs=groups,  # type: ignore[arg-type]
                           run_noise=self.run_noise, steps=steps)  # fmt: skip
+
+    @cached_property
+    def steps(self) -> tuple[list[StepSpans], list[StepSpans]]:
+        """Steps of each side, by worker or group."""
+        return step_spans(self.base), step_spans(self.other)
 
     @cached_property
     def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -189,11 +197,13 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     def _steps_and_gaps(self) -> Table:
         """Table of steps and of the gaps between them, which add up to the total."""
-        sides = [_step_parts(query, span) for query, span in zip(self._queries, self.spans, strict=True)]
+        sides = [_step_parts([] if query.step is not None else steps, span)
+                 for query, steps, span in zip(self._queries, self.steps, self.spans, strict=True)]  # fmt: skip
         rows = []
-        for name in dict.fromkeys((*sides[0], *sides[1])):
-            ours, theirs = (side.get(name, 0) for side in sides)
-            amount = Amount(name, ours, theirs, int(name in sides[0]), int(name in sides[1]))
+        for place in dict.fromkeys((*sides[0], *sides[1])):
+            (_, ours), (_, theirs) = (side.get(place, ("", 0)) for side in sides)
+            name = next(side[place][0] for side in sides if place in side)
+            amount = Amount(name, ours, theirs, int(place in sides[0]), int(place in sides[1]))
             rows.append((name, ours, theirs, theirs - ours, self.comparison.with_status(amount).status))
         rows.sort(key=lambda row: -abs(row[3]))
         columns = (
@@ -318,31 +328,37 @@ def _waits(query: Query) -> Answer:
     return Answer(tables=(Table.of_rows("waits", "Waits", columns, told, word=words.operation.one),))
 
 
-def _step_parts(query: Query, span: tuple[int, int]) -> dict[str, int]:
-    """Length of each step, of the gap before each, and of the rest at the end, ns; they add up to the span."""
+def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tuple[str, int], tuple[str, int]]:
+    """Name and length (ns) of each step, of the gap before each, and of the rest at the end, by kind and position.
+
+    They add up to the span. The k-th steps of two sides have one key, whatever their labels.
+    """
     start, end = span
-    steps = query.session.steps.steps if query.step is None else None
-    if steps is None or not len(steps):
-        return {"run": end - start}
+    rows = sorted(
+        (begin, stop, number, label)
+        for own in workers
+        for begin, stop, number, label in zip(
+            own.start.tolist(), own.end.tolist(), own.number.tolist(), own.label, strict=True
+        )
+    )
+    if not rows:
+        return {("run", 0): ("run", end - start)}
     # the ranks of a run are in a step at about the same time
-    spans: list[list[int]] = []
-    known: dict[int, list[int]] = {}
-    order = np.lexsort((steps.end, steps.start))
-    for number, begin, stop in zip(*(each[order].tolist() for each in (steps.number, steps.start, steps.end)),
-                                   strict=True):  # fmt: skip
-        if number in known and begin < known[number][1]:
-            known[number][1] = max(known[number][1], stop)
+    steps: list[tuple[int, int, str]] = []
+    latest: dict[int, int] = {}
+    for begin, stop, number, label in rows:
+        place = latest.get(number)
+        if place is not None and begin < steps[place][1]:
+            steps[place] = (steps[place][0], max(steps[place][1], stop), label)
         else:
-            known[number] = [begin, stop]
-            spans.append(known[number])
-    word, before = query.session.steps.word.one, start
-    found: dict[str, int] = {}
-    for place, (begin, stop) in enumerate(spans, 1):
-        found[f"gap before {word} {place}"] = max(begin - before, 0)
-        found[f"{word} {place}"] = max(stop - max(begin, before), 0)
+            latest[number] = len(steps)
+            steps.append((begin, stop, label))
+    before, found = start, dict[tuple[str, int], tuple[str, int]]()
+    for place, (begin, stop, label) in enumerate(steps):
+        found["gap", place] = f"gap before {label}", max(begin - before, 0)
+        found["step", place] = label, max(stop - max(begin, before), 0)
         before = max(before, stop)
-    found["after the last"] = end - before
-    return found
+    return {**found, ("rest", 0): ("after the last", end - before)}
 
 
 def _alignment(compared: Compared) -> Answer:

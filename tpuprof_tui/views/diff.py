@@ -135,15 +135,19 @@ def why(compared: Compared) -> str:
 
 def _more_steps(compared: Compared) -> Iterator[tuple[float, str]]:
     """Another number of marked steps, as the first cause: then all sums differ."""
+    if compared.base.step is not None:
+        return
     sides = [query.session.steps for query in (compared.base, compared.other)]
-    counts = [len(set(each.steps.number.tolist())) for each in sides]
-    marked = all(count and not each.guessed for count, each in zip(counts, sides, strict=True))
-    if compared.base.step is None and marked and counts[0] != counts[1]:
-        lengths = [time_text(round(float(np.median(each.steps.end - each.steps.start)))) for each in sides]
+    counts = [len(set(side.steps.number.tolist())) for side in sides]
+    marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
+    if marked and counts[0] != counts[1]:
+        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
+                   for spans in compared.steps]  # fmt: skip
         word = sides[0].word
         more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
-        yield np.inf, (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); the median {word.one} takes "
-                       f"{lengths[0]} -> {lengths[1]}. --step N compares one.")  # fmt: skip
+        lengths = " -> ".join("-" if length is None else time_text(round(length)) for length in typical)
+        yield np.inf, (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
+                       "--step N compares one.")  # fmt: skip
 
 
 def _causes(compared: Compared) -> Iterator[tuple[float, str]]:

@@ -84,13 +84,12 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     figures: dict[str, Figure] = {}
     total = compared.total
     figures["total"] = _figure_of(total)
-    steps = query.session.steps
-    if len(steps):
-        lengths = (steps.steps.end - steps.steps.start)[steps.usual]
-        spread = float(lengths.var(ddof=1)) / len(lengths) if len(lengths) > 1 else math.nan
-        figures["step"] = Figure(
-            float(np.median(lengths)) if len(lengths) else 0.0, max(len(lengths), 1), spread, max(len(lengths) - 1, 0)
-        )
+    steps = [own for own in compared.steps[0] if not math.isnan(own.typical)]
+    if steps:  # of several workers the largest, as of all figures
+        step = max(steps, key=lambda own: own.typical)
+        count = len(step.lengths)
+        spread = float(step.lengths.var(ddof=1)) / count if count > 1 else math.nan
+        figures["step"] = Figure(step.typical, count, spread, count - 1)
     for view, parts in compared.breakdowns.items():
         if view == LAUNCHES:  # kernels are event counts here: one that lost events would look new
             continue
@@ -229,8 +228,8 @@ def read_baseline(path: Path) -> Side:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
-            raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}).",
-                                  "Save it again: tpuprof baseline save.")  # fmt: skip
+            raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}): "
+                                  "its figures have other definitions.", _save_again(path, record))  # fmt: skip
         runs = tuple(
             Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
                 int(run["lost"]), {str(key): (int(count), int(number))
@@ -247,6 +246,12 @@ def read_baseline(path: Path) -> Side:
         raise UnreadableError(
             f"{path} cannot be read as a baseline.", "Save it again: tpuprof baseline save."
         ) from error
+
+
+def _save_again(path: Path, record: Any) -> str:
+    """The command that saves a baseline anew."""
+    captures = " ".join(quote(line_text(str(run["path"]))) for run in record.get("runs", ())) or "PATH ..."
+    return f"Save it again: tpuprof baseline save {quote(line_text(str(path)))} {captures}"
 
 
 def _figure(value: float, count: int, variance: float | None, freedom: float) -> Figure:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, repeated_sequences
 from tpuprof_tui.analysis.steps.step_figures import (
@@ -18,6 +19,7 @@ from tpuprof_tui.analysis.steps.step_figures import (
     step_lengths,
     step_table,
 )
+from tpuprof_tui.formats.parsing import step_typed
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
@@ -29,6 +31,54 @@ Ints = npt.NDArray[np.int64]
 #: Number of cached step tables, by scope.
 _KEPT: Final = 4
 _GROUP: Final = Column("group", "Group")
+
+
+class StepSpans(Struct, frozen=True, eq=False):
+    """Steps of one worker or group, for comparisons; columns of one length.
+
+    Attributes:
+        number: Numbers, as ``--step`` takes them.
+        label: Labels for people, which ``--step`` takes too.
+        start, end: int64 ns.
+        counted: Mask of those that count in figures.
+        typical: What the views say that a step takes, ns; NaN: unknown.
+        lengths: Lengths that ``typical`` is the mean or median of, ns.
+    """
+
+    number: Ints
+    label: tuple[str, ...]
+    start: Ints
+    end: Ints
+    counted: npt.NDArray[np.bool_]
+    typical: float
+    lengths: Ints
+
+
+def step_spans(query: Query) -> list[StepSpans]:
+    """The steps of each worker or group of a whole profile: by the source's definition, else as `steps` lists them."""
+    own = query.vocabulary.entry("steps")
+    found: list[StepSpans] = detected_steps(query) if own is None else own(query)
+    return found
+
+
+def detected_steps(query: Query, worker: int | None = None) -> list[StepSpans]:
+    """The steps that `steps` lists, by group; ``worker``: only those of one group."""
+    found = query.session.steps
+    table, spans = step_lengths(found), []
+    for group, steady in table.steadiness.items():
+        if worker not in (None, group):
+            continue
+        rows = np.flatnonzero(table.group == group)
+        start, length = table.start[rows], table.length[rows]
+        labels = tuple(
+            label if step_typed(label) == number else f"{found.word.one} {number}"
+            for label, number in zip(
+                map(found.label, table.index[rows].tolist()), table.number[rows].tolist(), strict=True
+            )
+        )
+        spans.append(StepSpans(table.number[rows], labels, start, start + length, steady.steady, steady.median,
+                               length[steady.steady]))  # fmt: skip
+    return spans
 
 
 def steps(query: Query) -> Answer:

@@ -11,12 +11,13 @@ from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, 
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
+from tpuprof_tui.formats.parsing import step_typed
 
 from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree_nodes import node_conditions
 from ..settings.actions import ActionTable
 from ..shell.background import Background
-from .command_line import MAX_DIGITS, CommandResult, CommandTable, fault
+from .command_line import CommandResult, CommandTable, fault
 from .services import Prompting, Services
 
 #: Examples of filters, shown while the prompt is empty.
@@ -136,7 +137,8 @@ class Filtering:
         if not text:
             self.apply(with_step(self.store.state.filter, None))
             return None
-        number = int(text) if text.isdecimal() and len(text) < MAX_DIGITS else -1
+        typed = step_typed(text)
+        number = -1 if typed is None else typed
         if not len(steps):
             return fault(f"there are no {steps.word.plural} here, and no sequence of launches repeats")
         if not len(steps.numbered(number)):

@@ -101,6 +101,6 @@ VOCABULARY: Final = Vocabulary(
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", all_workers=True),
     ),
-    entries={"findings": f"{_VIEWS}.advice:findings", "workers": f"{_VIEWS}.workers:workers",
-             "identities": f"{_VIEWS}.workers:identities"},
+    entries={"findings": f"{_VIEWS}.advice:findings", "steps": f"{_VIEWS}.overview:step_spans",
+             "workers": f"{_VIEWS}.workers:workers", "identities": f"{_VIEWS}.workers:identities"},
 )  # fmt: skip

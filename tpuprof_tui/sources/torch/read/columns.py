@@ -26,12 +26,12 @@ from .values import I32, I64, known, lookup
 #: Text columns with the texts of names.
 _OF_NAMES: Final = ("operator", "frame")
 #: Text columns that are read from the file again.
-_READ_AGAIN: Final = ("shapes", "dtypes", "stack")
+_READ_AGAIN: Final = ("shapes", "input_types", "stack")
 #: Text columns that captures of graphs tell of replayed kernels; for views alone.
 _DEVICES: Final = ("device_text", "stream_text")
 CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
 #: Text columns that hold JSON in the file.
-_JSON: Final = ("shapes", "dtypes", *CAPTURED)
+_JSON: Final = ("shapes", "input_types", *CAPTURED)
 _FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total")
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -229,9 +229,9 @@ class LaneColumns:
             return self._coded_texts(key, codes, trace.texts)
 
         numbers = {key: _numbers_of(trace.work[key], trace.texts) for key in ("registers", "shared_memory")}
-        tables: dict[str, Values | None] = {"bytes": None, "blocks": None, "occupancy": None, **self._codes, **numbers}
+        tables: dict[str, Values | None] = {"bytes": None, "occupancy": None, **self._codes, **numbers}
         return {
-            **{key: of_work(key, table) for key, table in tables.items()},
+            **{key: of_work(key, table) for key, table in tables.items()}, "blocks_per_sm": of_work("blocks"),
             **{key: partial(of_text, key) for key in _DEVICES},
             "call": self._call, "launched_together": self._launched_together,
             "call_start": lambda rows: self._of_call(self._start, rows),
@@ -329,7 +329,7 @@ class LaneColumns:
         """Codes of what the file states of operators in some rows; None: of all."""
         trace = self._trace
         arguments = trace.operator_args if operators is None else trace.operator_args_at(operators)
-        codes = {"shapes": arguments.dims, "dtypes": arguments.types, "stack": arguments.stack}[key]
+        codes = {"shapes": arguments.dims, "input_types": arguments.types, "stack": arguments.stack}[key]
         return self._coded_texts(key, codes, arguments.texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:

@@ -37,15 +37,14 @@ _TIMES: Final = (
     (Column("min_us", "Min", "duration", spare=2), least("duration")),
 )  # fmt: skip
 _MEASURED: Final = (
-    (Column("blocks_per_sm", "Blocks/SM", "number", spare=3), weighted_mean("blocks", "duration")),
+    (Column("blocks_per_sm", "Blocks/SM", "number", spare=3), weighted_mean("blocks_per_sm", "duration")),
     (Column("occupancy", "Occupancy", "share", spare=4), weighted_mean("occupancy", "duration", 100)),
 )  # fmt: skip
 #: What captures of graphs tell of replayed kernels.
 _CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
                     ("captured_module", "Its module"))  # fmt: skip
 _LAUNCH: Final = ("operator", "grid", "block", "registers", "shared_memory")
-_WORK: Final = ("name", "activity", "operator", "grid", "block", "registers", "shared_memory", "blocks", "occupancy",
-                "bytes")  # fmt: skip
+_WORK: Final = ("name", "activity", *_LAUNCH, "blocks_per_sm", "occupancy", "bytes")
 
 
 @of_streams
@@ -71,8 +70,8 @@ def kernels(selection: ViewSelection) -> Answer:
         *_MEASURED,
     ], ("-total_us", "name"))  # fmt: skip
     launch = [(Column("operator", "Operator"), key("operator")),
-              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name, missing))
-                for spare, (name, missing) in enumerate(zip(_LAUNCH[1:], ("None", "None", "0", "0"), strict=True), 6))]  # fmt: skip
+              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name))
+                for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
     by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [
         _NAME, *launch, *use,
         (Column("operator_eligible", "Operator can", "flag", spare=10), _of_texts("operator", ELIGIBLE.__contains__)),
@@ -117,8 +116,9 @@ def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
     return lambda groups: list(map(tell, key(name)(groups)))
 
 
-def _as_text(name: str, missing: str) -> Figure:
+def _as_text(name: str) -> Figure:
     """Values of a key column as text; what TensorBoard's table has for missing ones."""
+    missing = "None" if name in ("grid", "block") else "0"
     return lambda groups: [missing if (known := plain(value)) is None else str(known)
                            for value in key(name, None)(groups)]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import nan
 from typing import Any, Final
 
 import numpy as np
@@ -14,14 +15,15 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
 from ..read.categories import Kind
 from ..read.kernel_names import ELIGIBLE
 from ..read.profile import GPU_TYPES, properties_of
-from ..read.steps import STEP, executions, step_at
+from ..read.steps import STEP, executions, step_at, step_numbers
 from ..read.values import known
-from .run import Run, ViewSelection
+from .run import Run, ViewSelection, runs_of
 from .tables import not_narrowed, of_workers, ratio
 
 I64 = npt.NDArray[np.int64]
@@ -32,6 +34,30 @@ _SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
 _NOT_COUNTED: Final = "Last steps whose device work was not recorded to its end do not count."
 _CAPTURED: Final = "CUDA graphs are captured, not run."
+
+
+def step_spans(query: Query) -> list[StepSpans]:
+    """The steps of each worker, with the work that they launched; if none are marked, those that ``--step`` selects."""
+    spans = []
+    for run in runs_of(query):
+        steps, shift = run.steps, run.worker.shift_ns
+        lengths = (steps.end - steps.start)[steps.counted]
+        mean = _mean(lengths)
+        typical = nan if mean is None else mean
+        if steps.annotated:
+            spans.append(StepSpans(step_numbers(steps.label), tuple(f"step {label}" for label in steps.label),
+                                   steps.start + shift, steps.end + shift, steps.counted, typical,
+                                   lengths))  # fmt: skip
+        else:
+            spans += [
+                replace(found, typical=typical, lengths=lengths) for found in detected_steps(query, run.worker.group)
+            ]
+    return spans
+
+
+def _mean(values: I64) -> float | None:
+    """Mean of a time of the counted steps; None without any."""
+    return int(values.sum()) / len(values) if len(values) else None
 
 
 def steps(query: Query) -> Answer:
@@ -162,15 +188,12 @@ def _overview(selection: ViewSelection) -> Answer:
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
-    def mean(values: I64) -> float | None:
-        return int(values.sum()) / count if count else None
-
     counted_work = selection.narrow_work
     kernel_time = int((run.work_end - run.work_start)[run.kernels & counted_work].sum())
     facts = [
         Fact("steps", "Steps", count),
-        Fact("step_us", "Step", mean(length), "duration"),
-        *(Fact(f"{key}_us", title, mean(values), "duration", share=ratio(int(values.sum()), int(length.sum())))
+        Fact("step_us", "Step", _mean(length), "duration"),
+        *(Fact(f"{key}_us", title, _mean(values), "duration", share=ratio(int(values.sum()), int(length.sum())))
           for key, title, values in zip(PARTS, _TITLES, parts, strict=True)),
         Fact("window_us", "Window", window, "duration"),
     ]  # fmt: skip

@@ -98,7 +98,7 @@ def test_without_steps_there_is_no_mean_per_step() -> None:
 def test_events_follow_scope_range_filter_and_step() -> None:
     profile = open_profile(SAMPLES / "aks_decode_mode1")
     query = query_of(profile)
-    every = query.events(("name", "engine", "core"))
+    every = query.events(("name", "engine", "core", "start", "end", "duration", "lane", "row"))
     assert len(every) == profile.instructions
     assert int(every["duration"].sum()) == sum(int((lane["end"] - lane["start"]).sum()) for lane in profile.lanes)
     middle = (profile.start_ns + profile.end_ns) // 2
@@ -106,7 +106,7 @@ def test_events_follow_scope_range_filter_and_step() -> None:
               for part in ((profile.start_ns, middle), (middle, profile.end_ns))]  # fmt: skip
     before = int((every["start"] < profile.start_ns).sum())
     assert sum(map(len, halves)) == len(every) - before
-    late = query_of(profile, range=(middle, profile.end_ns)).events(("name",), reaching=True)
+    late = query_of(profile, range=(middle, profile.end_ns)).events(("name", "lane", "row"), reaching=True)
     inside = every.take((every["start"] >= middle) | (every["end"] > middle))
     assert late["lane"].tolist() == inside["lane"].tolist()
     assert late["row"].tolist() == inside["row"].tolist()
@@ -115,3 +115,5 @@ def test_events_follow_scope_range_filter_and_step() -> None:
     assert len(of_unit)
     assert {of_unit.texts["engine"][code] for code in of_unit["engine"].tolist()} == {"GDMA"}
     assert set(of_unit["core"].tolist()) == {profile.groups[unit].number}
+    with pytest.raises(KeyError):
+        query.events(("no_such_column",))

@@ -125,7 +125,7 @@ def _named(pattern: str, kind: str, *kinds: Kind) -> _Choose:
     test = re.compile(pattern).search
 
     def chosen(selection: ViewSelection) -> Frame:
-        events = selection.frame(kind, "name", "kind", reaching=True)
+        events = selection.frame(kind, "name", "kind", "lane", "row", reaching=True)
         names = [code for code, name in enumerate(events.texts["name"]) if test(name)]
         return events.take(np.isin(events["kind"], kinds) & np.isin(events["name"], names))
 
@@ -149,7 +149,8 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            events = selection_of(query, run).frame("stream", "name", "activity", reaching=True)
+            events = selection_of(query, run).frame("stream", "name", "activity", "lane", "row",
+                                                        reaching=True)  # fmt: skip
             events = events.take(events["activity"] == Activity.COMMUNICATION)
             yield _finding(query, rule, run, gain, text, events)
 
@@ -157,7 +158,7 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
     for run, selection in _runs(query):
-        kernels = selection.kernels("name")
+        kernels = selection.kernels("name", "lane", "row")
         if not len(kernels) or run.captures_graphs:
             continue
         start, end = kernels["start"], kernels["end"]
@@ -181,7 +182,7 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                       for each in properties_of(run.trace))  # fmt: skip
         if not capable or not run.tensor_cores_known:
             continue
-        kernels = selection.kernels("name", "eligible")
+        kernels = selection.kernels("name", "eligible", "lane", "row")
         plain = [code for code in np.unique(kernels["name"]).tolist()
                  if tensor_core_use(kernels.texts["name"][code]) is False]  # fmt: skip
         unused = kernels.take(kernels["eligible"] & np.isin(kernels["name"], plain))

@@ -244,6 +244,7 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     def frame(self, kind: str, *keys: str, reaching: bool = False) -> Frame:
         """Columns of the selected events of the lanes of a kind; ``in_steps``: whether their step counts, as 0 or 1."""
+        keys = ("start", "end", "duration", *keys)
         query = self.query
         lanes = [number for number in query.session.lanes_in(query.scope) if query.profile.lanes[number].kind == kind]
         if "in_steps" not in keys:

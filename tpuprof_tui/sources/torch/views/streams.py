@@ -35,7 +35,7 @@ _COLUMNS: Final = (
 def streams(selection: ViewSelection) -> Answer:
     """The streams view of one worker."""
     work = selection.frame("stream", "activity", "kind", "call_start", "order", "device_text", "stream_text",
-                           reaching=True)  # fmt: skip
+                           "inside", reaching=True)  # fmt: skip
     window = selection.query.range
 
     def union(which: npt.NDArray[np.bool_] | slice = slice(None)) -> Intervals:

@@ -59,8 +59,7 @@ def events(
         elif key == "row":
             parts = [row_numbers(rows) for _, _, rows in chosen]
         elif key == "inside":
-            parts = [np.ones(row_count(rows), np.bool_) if window is None else
-                     _inside(lane, rows, window, profile.end_ns, reaching=False) for _, lane, rows in chosen]  # fmt: skip
+            parts = [_inside(lane, rows, window, profile.end_ns) for _, lane, rows in chosen]
         elif key == "activity":
             parts = [lane.take(key, rows) if lane.activity is None else np.full(row_count(rows), lane.activity, np.int8)
                      for _, lane, rows in chosen]  # fmt: skip
@@ -79,8 +78,12 @@ def _column(profile: Profile, key: str, chosen: list[tuple[int, Lane, Rows]]) ->
     return column_values(profile, key, ((lane, rows) for _, lane, rows in chosen))
 
 
-def _inside(lane: Lane, rows: Rows, window: tuple[int, int], last: int, *, reaching: bool) -> npt.NDArray[np.bool_]:
+def _inside(
+    lane: Lane, rows: Rows, window: tuple[int, int] | None, last: int, *, reaching: bool = False
+) -> npt.NDArray[np.bool_]:
     """Mask of the events of a window; ``last``: end of the recording, at which an event may still start."""
+    if window is None:
+        return np.ones(row_count(rows), np.bool_)
     start = lane.take("start", rows)
     inside = (start >= window[0]) & ((start < window[1]) | (window[1] >= last))
     return inside | ((start < window[1]) & (lane.take("end", rows) > window[0])) if reaching else inside

@@ -40,6 +40,16 @@ class Frame(Struct, frozen=True, eq=False):
         """The frame of some rows, or of those in a mask."""
         return Frame({key: values[rows] for key, values in self.columns.items()}, self.texts)
 
+    def has(self, key: str, test: Callable[[str], object]) -> Mask:
+        """Mask of the rows whose text passes a test, which is called once for each text in use; missing: none does."""
+        codes, table = self[key], self.texts[key]
+        used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
+        passing = np.zeros(int(used.max(initial=0)) + 2, np.bool_)
+        for code in used.tolist():
+            passing[code] = bool(len(codes)) and bool(test(table[code]))
+        passing[-1] = False
+        return passing[codes]
+
     def with_columns(self, texts: Mapping[str, Sequence[str]] | None = None, **columns: Array) -> Frame:
         """The frame with columns added or replaced; ``texts``: those of text columns among them."""
         return Frame({**self.columns, **columns}, {**self.texts, **(texts or {})})

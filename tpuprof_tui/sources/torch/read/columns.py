@@ -152,6 +152,7 @@ class LaneColumns:
             columns |= {key: self._computed(rows, values) for key, values in self._work_columns().items()}
             columns |= {key: self._computed(rows, partial(self._captured, key)) for key in ("captured", *CAPTURED)}
             columns["eligible"] = self._computed(rows, self._of_eligible)
+            columns["by_operator"] = self._computed(rows, self._by_operator)
         if kind in ("stream", "thread"):
             columns |= {key: self._computed(rows, values) for key, values in self._launch_columns().items()}
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
@@ -345,6 +346,13 @@ class LaneColumns:
         tree = self._trace.tree
         node = tree.work_node[np.searchsorted(self._trace.work_rows, rows)]
         return np.asarray((node >= 0) & (tree.eligible & tree.operator)[node]) if len(tree.rows) else node >= 0
+
+    def _by_operator(self, rows: I64) -> Mask:
+        """Whether an operator launched device work, by a call in the file."""
+        launcher, operators = self._launcher(rows), self._trace.launchers.operators
+        return np.asarray(
+            (launcher >= 0) & (self._call(rows) >= 0) & (operators[launcher] if len(operators) else False)
+        )
 
     def _captured(self, key: str, rows: I64) -> I32:
         """What captures of graphs tell of replayed kernels; ``captured``: whether their call is known."""

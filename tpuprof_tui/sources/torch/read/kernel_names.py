@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from .categories import Kind
 from .steps import STEP
 
 #: Names of kernels that use tensor cores contain one of these.
@@ -54,6 +55,8 @@ TREE_COLLECTIVES: Final = frozenset(
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
 LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
+#: Kinds of the events that load data.
+LOADER_KINDS: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME)
 #: Bytes per element, by type.
 ELEMENT_BYTES: Final = {
     "long int": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1,

@@ -22,7 +22,7 @@ from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of
 from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..read.categories import Kind
-from ..read.kernel_names import LOADER, tensor_core_use
+from ..read.kernel_names import LOADER, LOADER_KINDS, tensor_core_use
 from ..read.profile import GPU_TYPES, device_name, properties_of
 from .distributed import transfers_by_run
 from .run import Run, ViewSelection, runs_of, selection_of, workers_of
@@ -126,8 +126,7 @@ def _named(pattern: str, kind: str, *kinds: Kind) -> _Choose:
 
     def chosen(selection: ViewSelection) -> Frame:
         events = selection.frame(kind, "name", "kind", "lane", "row", reaching=True)
-        names = [code for code, name in enumerate(events.texts["name"]) if test(name)]
-        return events.take(np.isin(events["kind"], kinds) & np.isin(events["name"], names))
+        return events.take(np.isin(events["kind"], kinds) & events.has("name", test))
 
     return chosen
 
@@ -140,8 +139,7 @@ def _waits_for_gpu(selection: ViewSelection) -> Frame:
 
 def _loads(selection: ViewSelection) -> Frame:
     """The calls that fetch the next batch."""
-    host = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME)
-    return _named(rf"^(?:{LOADER.pattern})$", "thread", *host)(selection)
+    return _named(rf"^(?:{LOADER.pattern})$", "thread", *LOADER_KINDS)(selection)
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -183,9 +181,7 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if not capable or not run.tensor_cores_known:
             continue
         kernels = selection.kernels("name", "eligible", "lane", "row")
-        plain = [code for code in np.unique(kernels["name"]).tolist()
-                 if tensor_core_use(kernels.texts["name"][code]) is False]  # fmt: skip
-        unused = kernels.take(kernels["eligible"] & np.isin(kernels["name"], plain))
+        unused = kernels.take(kernels["eligible"] & kernels.has("name", lambda name: tensor_core_use(name) is False))
         gain = int(unused["duration"].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."

@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
-from ..read.categories import Kind
-from ..read.kernel_names import ELIGIBLE
+from ..read.categories import COLLECTIVE_COMM, Kind
+from ..read.kernel_names import ELIGIBLE, LOADER, LOADER_KINDS, tensor_core_use, uses_tensor_cores
+from ..read.launchers import COLLECTIVE
 from ..read.profile import GPU_TYPES, properties_of
 from ..read.steps import STEP, executions, step_at, step_numbers
 from ..read.values import known
@@ -126,21 +128,22 @@ def _executions(selection: ViewSelection) -> Iterator[Table]:
     ), found, ordered=True)  # fmt: skip
 
 
-def parts_of(selection: ViewSelection, steps: I64) -> list[I64]:
+def parts_of(selection: ViewSelection, work: Frame, steps: I64) -> list[I64]:
     """Time of each part (``PARTS``, in that order) in some steps, without the time that earlier parts cover."""
-    run, trace = selection.run, selection.run.trace
-    start, end = selection.step_spans(steps)
-    host_cpu = (trace.kind == Kind.OPERATOR) & ~trace.named(lambda name: name.startswith(STEP))
-    counted_work = selection.narrow_reaching_work
-    work = [run.kernels & ~run.launchers.communicates, run.work_kind == Kind.COPY, run.work_kind == Kind.SET]
-
-    def union(rows: I64) -> Intervals:
-        return run.union(selection.reaching_rows(rows) if selection.narrowed else rows)
-
-    comm = run.work_union(run.launchers.communicates & counted_work).union_with(union(run.collectives))
+    shift = selection.run.worker.shift_ns
+    start, end = (edge + shift for edge in selection.step_spans(steps))
+    host = selection.ran("thread", "name", "type", "kind")
+    operators, kind = host["kind"] == Kind.OPERATOR, host["kind"]
+    collectives = host.has("name", COLLECTIVE.match) | host.has("type", lambda text: text.lower() == COLLECTIVE_COMM)
+    collectives &= operators | (kind == Kind.ANNOTATION)
+    loaders = host.has("name", LOADER.fullmatch) & np.isin(kind, LOADER_KINDS)
+    cpu = (operators & ~host.has("name", lambda name: name.startswith(STEP))) | (kind == Kind.OLD_FRAME)
     unions = [
-        *(run.work_union(which & counted_work) for which in work), comm, union(run.calls), union(run.loaders),
-        union(np.flatnonzero(host_cpu | (trace.kind == Kind.OLD_FRAME))),
+        selection.union(work.take(work["activity"] == Activity.COMPUTE)),
+        *(selection.union(work.take(work["kind"] == copies)) for copies in (Kind.COPY, Kind.SET)),
+        selection.union(work.take(work["activity"] == Activity.COMMUNICATION)).union_with(
+            selection.union(host.take(collectives))),
+        *(selection.union(host.take(which)) for which in (kind == Kind.CALL, loaders, cpu)),
     ]  # fmt: skip
     so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []
     for each in unions:
@@ -184,12 +187,15 @@ def _overview(selection: ViewSelection) -> Answer:
     counted = np.flatnonzero(found.counted & selection.steps)
     start, end = selection.step_spans(counted)
     length = end - start
-    parts = parts_of(selection, counted)
+    work = selection.ran("stream", "activity", "kind", "name", "device_text", "blocks_per_sm", "occupancy", "inside",
+                         "by_operator", "operator")  # fmt: skip
+    parts = parts_of(selection, work, counted)
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
-    counted_work = selection.narrow_work
-    kernel_time = int((run.work_end - run.work_start)[run.kernels & counted_work].sum())
+    kernels = work.take(work["activity"] != Activity.TRANSFER)
+    counted_kernels = kernels.take(kernels["inside"])
+    kernel_time, use = int(counted_kernels["duration"].sum()), TensorCoreUse(run, counted_kernels)
     facts = [
         Fact("steps", "Steps", count),
         Fact("step_us", "Step", _mean(length), "duration"),
@@ -199,8 +205,8 @@ def _overview(selection: ViewSelection) -> Answer:
     ]  # fmt: skip
     if run.kernels.any():
         used, unknown, listed = (
-            ratio(int((run.work_end - run.work_start)[which & counted_work].sum()), kernel_time)
-            for which in (*run.on_tensor_cores, run.launchers.tensor_cores)
+            ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
+            for which in (use.used, use.unknown, use.listed)
         )
         known = run.tensor_cores_known
         facts += [
@@ -222,7 +228,7 @@ def _overview(selection: ViewSelection) -> Answer:
          int(length[n]), *(int(part[n]) for part in parts))
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
-    devices = _devices(selection, start, end)
+    devices = _devices(selection, kernels, start + shift, end + shift)
     notes = list(selection.step_notes)
     if not run.trace.overlaps.explained.all():
         notes += selection.overlap_notes
@@ -231,7 +237,7 @@ def _overview(selection: ViewSelection) -> Answer:
     if run.kernels.any() and not run.tensor_cores_known:
         card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
-    elif (run.on_tensor_cores[0] & ~run.launchers.tensor_cores).any():
+    elif (use.used & ~use.listed).any():
         notes.append(
             "TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, nvjet)."
         )
@@ -240,7 +246,7 @@ def _overview(selection: ViewSelection) -> Answer:
     return Answer(
         tuple(facts),
         (
-            _recommendations(run, parts, length, devices),
+            _recommendations(run, kernels, parts, length, devices),
             devices,
             Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
         ),
@@ -248,64 +254,65 @@ def _overview(selection: ViewSelection) -> Answer:
     )
 
 
-def _devices(selection: ViewSelection, starts: I64, ends: I64) -> Table:
-    run, trace = selection.run, selection.run.trace
-    kernels = run.kernels & selection.narrow_reaching_work
+class TensorCoreUse:
+    """Whether kernels use tensor cores, as masks.
+
+    Attributes:
+        used, unknown: By their names; unknown on cards whose names do not tell.
+        listed: By TensorBoard's list of names.
+    """
+
+    def __init__(self, run: Run, kernels: Frame) -> None:
+        known = run.tensor_cores_known
+        self.used = kernels.has("name", lambda name: known and tensor_core_use(name) is True)
+        self.unknown = kernels.has("name", lambda name: not known or tensor_core_use(name) is None)
+        self.listed = kernels.has("name", uses_tensor_cores)
+
+
+def _devices(selection: ViewSelection, kernels: Frame, starts: I64, ends: I64) -> Table:
+    known_use = selection.run.tensor_cores_known
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
                                                                     head="Util"),
         Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
-        Column("tensor_core_share", "By TensorBoard's list", "share", spare=3, shown=run.tensor_cores_known),
-        Column("tensor_core_time_share", "Tensor cores", "share", shown=run.tensor_cores_known),
+        Column("tensor_core_share", "By TensorBoard's list", "share", spare=3, shown=known_use),
+        Column("tensor_core_time_share", "Tensor cores", "share", shown=known_use),
     )  # fmt: skip
-    cards = properties_of(trace)
+    cards = properties_of(selection.run.trace)
     properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
-    device = trace.work.get("device", np.zeros(0, np.int32))
-    codes = np.flatnonzero(np.bincount(device[kernels])).tolist()
-    codes.sort(key=lambda code: (len(trace.texts[code]), trace.texts[code]))
-    launcher = run.launchers.of_work
-    of_operator = (launcher >= 0) & (run.call >= 0)
-    if len(trace):
-        of_operator &= run.launchers.operators[launcher]
-    length = run.work_end - run.work_start
-    for code in codes:
-        device_kernels = kernels & (device == code)
-        alone = cards[0] if len(codes) == len(cards) == 1 and "id" not in cards[0] else {}
-        properties = properties_of_id.get(trace.texts[code], alone)
+    groups = Groups(kernels, ["device_text"])
+    devices = sorted(enumerate(key("device_text")(groups)), key=lambda each: (len(each[1]), each[1]))
+    for group, device in devices:
+        own = kernels.take(groups.index == group)
+        alone = cards[0] if len(devices) == len(cards) == 1 and "id" not in cards[0] else {}
+        properties = properties_of_id.get(device, alone)
         capability = properties.get("computeMajor"), properties.get("computeMinor")
-        span = high - low
-        utilization = run.work_union(device_kernels).between(low, high) / span if span > 0 else None
-        counted = device_kernels & selection.narrow_work
-        by_operator = counted & of_operator
-        operator_time = int(length[by_operator].sum())
+        busy = Intervals.union(own["start"], own["end"]).between(low, high)
+        counted = own.take(own["inside"])
+        use, length, by_operator = TensorCoreUse(selection.run, counted), counted["duration"], counted["by_operator"]
         rows.append((
-            known(trace.texts[code]), *(value if isinstance(value := properties.get(key), kind) else None
-                                        for key, kind in (("name", str), ("totalGlobalMem", int))),
-            "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None, utilization,
-            _efficiency(run, device_kernels, low, high), _occupancy(run, device_kernels, low, high),
-            int(length[by_operator & run.launchers.tensor_cores].sum()) / operator_time if operator_time else None,
-            ratio(int(length[counted & run.on_tensor_cores[0]].sum()), int(length[counted].sum()))
-            if run.tensor_cores_known else None,
+            known(device), *(value if isinstance(value := properties.get(name), kind) else None
+                             for name, kind in (("name", str), ("totalGlobalMem", int))),
+            "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None,
+            busy / (high - low) if high > low else None,
+            _efficiency(own, low, high), _occupancy(own, low, high),
+            ratio(int(length[by_operator & use.listed].sum()), int(length[by_operator].sum())),
+            ratio(int(length[use.used].sum()), int(length.sum())) if known_use else None,
         ))  # fmt: skip
     return Table.of_rows("devices", "Devices", columns, rows)
 
 
-def _inside(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> tuple[I64, I64]:
-    return np.clip(run.work_start[work], low, high), np.clip(run.work_end[work], low, high)
-
-
-def _efficiency(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
+def _efficiency(kernels: Frame, low: int, high: int) -> float | None:
     """SM efficiency: mean over the window of the summed blocks per SM of running kernels, capped at 1."""
-    blocks = run.trace.work["blocks"]
-    work = work & (np.nan_to_num(blocks) > 0)
-    start, end = _inside(run, work, low, high)
+    kernels = kernels.take(np.nan_to_num(kernels["blocks_per_sm"]) > 0)
+    start, end = (np.clip(kernels[edge], low, high) for edge in ("start", "end"))
     real = end > start
     if not real.any():
         return None
-    value = blocks[work][real]
+    value = kernels["blocks_per_sm"][real]
     times = np.concatenate([start[real], end[real]])
     order = np.argsort(times, kind="stable")
     height = np.cumsum(np.concatenate([value, -value])[order])
@@ -313,25 +320,24 @@ def _efficiency(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> f
     return float((np.clip(height[:-1], 0, 1) * width).sum() / (high - low))
 
 
-def _occupancy(run: Run, work: npt.NDArray[np.bool_], low: int, high: int) -> float | None:
-    value = run.trace.work["occupancy"]
-    work = work & (np.nan_to_num(value, nan=-1.0) >= 0)
-    start, end = _inside(run, work, low, high)
-    weight = (end - start).astype(np.float64)
+def _occupancy(kernels: Frame, low: int, high: int) -> float | None:
+    """Mean occupancy, weighted by the time of the kernels in the window."""
+    kernels = kernels.take(np.nan_to_num(kernels["occupancy"], nan=-1.0) >= 0)
+    weight = (np.clip(kernels["end"], low, high) - np.clip(kernels["start"], low, high)).astype(np.float64)
     total = float(weight.sum())
-    return float((value[work] * weight).sum() / total / 100) if total else None
+    return float((kernels["occupancy"] * weight).sum() / total / 100) if total else None
 
 
-def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) -> Table:
+def _recommendations(run: Run, kernels: Frame, parts: list[I64], length: I64, devices: Table) -> Table:
     rows: list[tuple[Any, ...]] = []
     total = int(length.sum())
-    for key, most, text in (
+    for part, most, text in (
         ("dataloader", 0.05, "Steps wait for data: num_workers, pin_memory."),
         ("communication", 0.1, "Uncovered: larger buckets, compression."),
     ):
-        share = ratio(int(parts[PARTS.index(key)].sum()), total)
+        share = ratio(int(parts[PARTS.index(part)].sum()), total)
         if share is not None and share > most:
-            rows.append((key, None, share, text))
+            rows.append((part, None, share, text))
     device_rows = devices.rows()
     for device, _, memory, _, utilization, *_ in device_rows:
         if utilization is not None and utilization < 0.5 and not run.is_fragmentary:
@@ -340,12 +346,11 @@ def _recommendations(run: Run, parts: list[I64], length: I64, devices: Table) ->
         peak = _peak(run, device)
         if memory and peak is not None and peak > 0.9 * memory:
             rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
-    eligible = run.trace.named(ELIGIBLE.__contains__)
-    by_eligible = (run.launchers.of_work >= 0) & (eligible[run.launchers.of_work] if len(run.trace) else False)
-    tried = by_eligible & run.kernels
+    tried = kernels.has("operator", ELIGIBLE.__contains__)
+    use = TensorCoreUse(run, kernels)
     for device, _, _, capability, *_ in device_rows:
         capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
-        if capable and tried.any() and not (tried & ~run.plain_kernels).any():
+        if capable and tried.any() and not (tried & (use.used | use.unknown)).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))

@@ -25,7 +25,7 @@ from tpuprof_tui.views.query import Query
 
 from ..read.believable import is_fragmentary
 from ..read.categories import Kind
-from ..read.kernel_names import LOADER, OTHER_CARDS, tensor_core_use
+from ..read.kernel_names import LOADER, OTHER_CARDS
 from ..read.launchers import unrecorded_problems
 from ..read.profile import TorchProfile, TraceWorker, properties_of
 from ..read.steps import STEP, executions, rows_named, step_at, step_numbers
@@ -73,7 +73,7 @@ class Run:
         worker, trace: The worker and its trace.
         launchers: Who launched the trace's calls and device work.
         call: Row of the call of each device work; -1 if none.
-        work_start, work_end, work_kind: Start and end (ns) and kind of each device work.
+        work_start, work_end: Start and end (ns) of each device work.
         kernels: Mask of the device work that is kernels.
         calls: Rows of the calls.
     """
@@ -82,7 +82,7 @@ class Run:
         self.worker = worker
         trace = self.trace = worker.trace
         self.call, rows = trace.call, trace.work_rows
-        self.work_start, self.work_end, self.work_kind = trace.start[rows], trace.end[rows], trace.kind[rows]
+        self.work_start, self.work_end = trace.start[rows], trace.end[rows]
         self.launchers = trace.launchers
         self.kernels, self.calls = self.launchers.kernels, self.launchers.calls
 
@@ -96,22 +96,6 @@ class Run:
         return run
 
     # -- device work
-
-    @cached_property
-    def on_tensor_cores(self) -> tuple[Mask, Mask]:
-        """Masks of the kernels that use tensor cores, and of those of which that is not known, by more names."""
-        codes = self.trace.name[self.trace.work_rows]
-        used, unknown = np.zeros((2, len(self.trace.names)), np.bool_)
-        for code in np.unique(codes[self.kernels]).tolist():
-            use = tensor_core_use(self.trace.names[code]) if self.tensor_cores_known else None
-            used[code], unknown[code] = use is True, use is None
-        return used[codes] & self.kernels, unknown[codes] & self.kernels
-
-    @cached_property
-    def plain_kernels(self) -> Mask:
-        """Mask of the kernels that certainly do not use tensor cores."""
-        used, unknown = self.on_tensor_cores
-        return np.asarray(self.kernels & ~used & ~unknown)
 
     @cached_property
     def tensor_cores_known(self) -> bool:
@@ -223,24 +207,20 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         run: The worker's run.
         query: The query, of this worker alone.
         events: Mask of the selected events, which start in the window; None: all.
-        reaching: The same, with events that reach into the window: unions are of these.
         window: Start and end, ns of the trace, to which unions are clipped; None: no clipping.
         step: Number of the selected step; None: all.
         step_list, step_numbers: The steps that can be selected, and their numbers.
         guessed: Whether the selected step was found by repetition.
-        narrowed: Whether scope, range or filter exclude events; a step alone includes all that ran in it.
     """
 
     run: Run
     query: Query
     events: Mask | None
-    reaching: Mask | None
     window: tuple[int, int] | None
     step: int | None
     step_list: Steps
     step_numbers: I64
     guessed: bool
-    narrowed: bool
 
     def frame(self, kind: str, *keys: str, reaching: bool = False) -> Frame:
         """Columns of the selected events of the lanes of a kind; ``in_steps``: whether their step counts, as 0 or 1."""
@@ -253,6 +233,10 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         numbers = self.counted_steps
         inside = np.ones(len(frame), np.bool_) if numbers is None else np.isin(frame["step"], numbers)
         return frame.with_columns(in_steps=inside.astype(np.int64))
+
+    def ran(self, kind: str, *keys: str) -> Frame:
+        """As `frame`, with events that reach into the range, in all steps: a step includes all that ran in it."""
+        return replace(self, query=replace(self.query, step=None)).frame(kind, *keys, reaching=True)
 
     def kernels(self, *keys: str) -> Frame:
         """Columns of the selected kernels."""
@@ -284,12 +268,6 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
     def work(self) -> Mask:
         """Mask of the selected device work."""
         return self.mask_of(self.run.trace.work_rows)
-
-    @cached_property
-    def reaching_work(self) -> Mask:
-        """Mask of the device work that unions are of."""
-        rows = self.run.trace.work_rows
-        return np.ones(len(rows), np.bool_) if self.reaching is None else self.reaching[rows]
 
     @cached_property
     def steps(self) -> Mask:
@@ -348,28 +326,10 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         text = f"Events of one stream overlap: sums count {time_text(found.sum_ns)} twice{wrong}."
         return (text,) if found.sum_ns else ()
 
-    @property
-    def narrow_work(self) -> Mask:
-        """Mask of the device work that counts in the selected steps."""
-        return self.work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
-
-    @property
-    def narrow_reaching_work(self) -> Mask:
-        """Mask of the device work that unions in the selected steps are of."""
-        return self.reaching_work if self.narrowed else np.ones(len(self.run.trace.work_rows), np.bool_)
-
-    def reaching_rows(self, rows: I64) -> I64:
-        """The rows among some that unions are of."""
-        return rows if self.reaching is None else rows[self.reaching[rows]]
-
     def step_spans(self, steps: I64) -> tuple[I64, I64]:
         """Start and end of some steps, clipped to the window."""
         start, end = self.step_list.start[steps], self.step_list.end[steps]
         return (start, end) if self.window is None else (np.clip(start, *self.window), np.clip(end, *self.window))
-
-    def clip(self, covered: Intervals) -> Intervals:
-        """A union clipped to the window."""
-        return covered if self.window is None else covered.clip(*self.window)
 
 
 def workers_of(query: Query) -> list[TraceWorker]:
@@ -409,20 +369,15 @@ def selection_of(query: Query, run: Run) -> ViewSelection:
         for lane, rows in worker.lane_rows.items():
             if lane in chosen:
                 events[rows] = True if masks is None else masks.lane(lane)
-    reaching = events
     if query.range is not None:
-        low, high = (edge - worker.shift_ns for edge in query.range)
-        window = (low, high)
-        start, end = run.trace.start, run.trace.end
+        window = low, high = query.range[0] - worker.shift_ns, query.range[1] - worker.shift_ns
         # the last event may start at the end of the recording
-        inside = (start >= low) & ((start < high) | (query.range[1] >= query.profile.end_ns))
-        touching = inside | ((start < high) & (end > low))
-        events, reaching = (each if events is None else events & each for each in (inside, touching))
-    narrowed = bool(query.filter) or not is_whole or query.range is not None
+        inside = (run.trace.start >= low) & ((run.trace.start < high) | (query.range[1] >= query.profile.end_ns))
+        events = inside if events is None else events & inside
     guessed = query.step is not None and query.session.steps.guessed
     steps, numbers = _steps_to_select(query, run)
     own = query if query.top_group == worker.group else replace(query, scope=Scope(worker.group))
-    return ViewSelection(run, own, events, reaching, window, query.step, steps, numbers, guessed, narrowed)
+    return ViewSelection(run, own, events, window, query.step, steps, numbers, guessed)
 
 
 def _steps_to_select(query: Query, run: Run) -> tuple[Steps, I64]:

@@ -13,6 +13,8 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.peek import sessions
+from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.query import query_of
 
 S = 10**9
 #: A plausible wall-clock time, ns since 1970.
@@ -109,6 +111,15 @@ def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time
     told = capsys.readouterr().out
     assert "1 GPU, 2 recordings" in told
     assert "60.0" not in told  # neither 60 s of idling nor 60 s between
+
+
+def test_the_length_of_sessions_is_that_of_what_was_recorded(tmp_path):
+    trace(tmp_path / "w.1.pt.trace.json", DAY // 1000)
+    trace(tmp_path / "w.2.pt.trace.json", DAY // 1000 + 60_000_000, length=500)
+    profile = open_profile(tmp_path)
+    assert profile.length_ns == query_of(profile).span == info_record(profile)["total_ns"] == 1_500_000
+    (_, end), (start, _) = profile.windows
+    assert query_of(profile, range=(end - 100_000, start + 200_000)).span == 300_000
 
 
 def test_a_folder_is_listed_by_session_unless_all_are_ranks_of_one_job(tmp_path):

@@ -73,7 +73,8 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
         return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
-        found = judged(*(np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end)), device)
+        start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
+        found = judged(start, end, device)
     else:
         moved = {number: whole.moved[pid] for number, pid in enumerate(clocks) if pid in whole.moved}
         found = Judgement(whole.low - zero, whole.high - zero, moved=moved)

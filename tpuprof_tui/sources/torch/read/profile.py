@@ -36,7 +36,7 @@ from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
-from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
+from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order, job_of
 from .launchers import unrecorded_problems
 from .overlaps import overlap_problems
 from .steps import MODULE, STEP, executions, rows_named, step_numbers
@@ -301,8 +301,7 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
 def _job(trace: Trace) -> str:
     """What the ranks of a job have in common; empty for a process alone."""
     stated = distributed_info(trace)
-    alone = _int_or_zero(stated.get("world_size")) < 2
-    return "" if alone else f"{stated['world_size']} {stated.get('backend')} {stated.get('pg_count')}"
+    return job_of(*map(stated.get, ("world_size", "backend", "pg_count")))
 
 
 def _card(trace: Trace) -> str:

@@ -571,6 +571,22 @@ def test_clocks_are_corrected_by_the_collectives_of_one_id(tmp_path):
     assert moved == ["Its times were moved by ~-450.500 us, the median difference."]
 
 
+@pytest.mark.parametrize(("lacking", "moves"), [((), 2), ((3,), 0)])
+def test_clocks_of_several_recordings_are_corrected_within_each_session(tmp_path, lacking, moves):
+    """The second host's clock is 450.5 us ahead; if it lacks a recording, it is not known which."""
+    for session in (0, 1):
+        for rank in (0, 1):
+            if 2 * session + rank in lacking:
+                continue
+            calls = [(100 * n + session * 60e6 + rank * 450.5, 20, seq(n)) for n in range(1, 8)]
+            written(tmp_path / f"rank{rank}.{session}.json", reduced(rank, calls, "kernel"),
+                    distributedInfo={"rank": rank, "world_size": 2, "backend": "nccl"})  # fmt: skip
+    moved = [each for each in report(tmp_path, "steps")["problems"] if "collectives" in each["what"]]
+    assert [(each["file"], each["done"][:35]) for each in moved] == [
+        (f"rank1.{session}.json", "Its times were moved by ~-450.500 u") for session in range(moves)
+    ]
+
+
 @pytest.mark.parametrize("ids", [{"correlation": 0}, {}, {"correlation": 5}])
 def test_collectives_without_correlation_are_launched_by_none_and_counted_by_their_time(tmp_path, ids):
     events = [

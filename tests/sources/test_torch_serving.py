@@ -311,9 +311,7 @@ def merged(folder: Path, path: Path, merger) -> Path:
 
 @pytest.mark.parametrize("merger", MERGERS)
 def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, merger):
-    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules"]
-    # memory instants are known by the name that one merger changes
-    views += ["memory"] * (merger is not with_named_events)
+    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules", "memory"]
     path = merged(two_ranks, tmp_path / "merged-17.trace.json", merger)
     expected, found = report(two_ranks, *views), report(path, *views)
     assert [each["what"] for each in found["problems"]] == [

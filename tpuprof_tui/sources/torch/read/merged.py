@@ -33,6 +33,8 @@ _PROCESS: Final = LazyPattern(
 )
 _NAMED: Final = LazyPattern(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _EVENT: Final = LazyPattern(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
+#: Name of memory instants.
+MEMORY: Final = "[memory]"
 _OPEN: Final = "Open the files that were merged."
 _MARKS: Final = (Kind.OPERATOR, Kind.ANNOTATION)
 _MOST_RANKS: Final = 4096
@@ -40,6 +42,14 @@ _MOST_RANKS: Final = 4096
 _MOST_PROCESSES: Final = 256
 #: Kinds of events that are those of a rank.
 _OF_RANK: Final = np.isin(np.arange(len(Kind)), (Kind.OPERATOR, Kind.CALL, Kind.WAIT, Kind.MARK, *DEVICE_WORK))
+
+
+def is_memory_of_rank(name: Any) -> bool:
+    """Whether an instant is one of memory whose name a merger has put the rank before."""
+    if not (isinstance(name, str) and name.endswith(MEMORY)):
+        return False
+    match = _EVENT.match(name)
+    return match is not None and name[match.end() :] == MEMORY
 
 
 def is_merged(trace: Trace) -> bool:

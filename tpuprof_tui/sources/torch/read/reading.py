@@ -44,7 +44,7 @@ from .believable import Recording, believable
 from .categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from .collectives import RECORD, collective_identity
 from .launchers import COLLECTIVE
-from .merged import is_merged
+from .merged import MEMORY, is_memory_of_rank, is_merged
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
@@ -434,7 +434,7 @@ class _Reader:
             return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
 
     def _add_memory(self, events: list[ev.Instant]) -> None:
-        instants = [each for each in events if each.name == "[memory]"]
+        instants = [each for each in events if each.name == MEMORY or is_memory_of_rank(each.name)]
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
             beyond: list[int] = []

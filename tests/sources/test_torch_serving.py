@@ -17,6 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.peek import sessions
+from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.query import Query
@@ -321,6 +322,34 @@ def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, m
         assert [each[key] for each in found["workers"]] == [each[key] for each in expected["workers"]], key
     assert {each["files"][0] for each in found["workers"]} == {"merged-17.trace.json"}
     assert found["views"] == expected["views"]
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_a_part_of_a_merged_file_that_is_larger_than_memory_tells_what_the_whole_does(
+    tmp_path, monkeypatch, capsys, merger
+):  # fmt: skip
+    for rank, made in enumerate(torch_trace.write_run(tmp_path / "made", ranks=2, steps=4, layers=1, packed=False)):
+        record = json.loads(made.read_text())
+        del record["distributedInfo"]["rank"]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(record))
+    path = merged(tmp_path, tmp_path / "merged-17.trace.json", merger)
+    text = path.stat().st_size
+
+    def answered(*asked: str) -> dict:
+        assert main(["report", str(path), "operators", "kernels", "steps", "--json", *asked]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    parts = ["--step", "2"], ["--range", "3.2ms..5.1ms"]
+    whole = [answered(*asked) for asked in parts]
+    monkeypatch.setattr(text_stream, "_LARGE", 1)
+    monkeypatch.setattr(text_stream, "memory_bytes", lambda: int(text * 0.65))
+    for asked, of_whole in zip(parts, whole, strict=True):
+        found = answered(*asked)
+        assert "does not fit into memory" in found["problems"][0]["what"]
+        assert found["views"] == of_whole["views"]
+        assert len(found["workers"]) == 2
+    assert main(["report", str(path), "steps", "--step", "77"]) == 2
+    assert "no step 77" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("merger", MERGERS)

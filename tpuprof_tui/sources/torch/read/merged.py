@@ -44,12 +44,10 @@ _MOST_PROCESSES: Final = 256
 _OF_RANK: Final = np.isin(np.arange(len(Kind)), (Kind.OPERATOR, Kind.CALL, Kind.WAIT, Kind.MARK, *DEVICE_WORK))
 
 
-def is_memory_of_rank(name: Any) -> bool:
-    """Whether an instant is one of memory whose name a merger has put the rank before."""
-    if not (isinstance(name, str) and name.endswith(MEMORY)):
-        return False
-    match = _EVENT.match(name)
-    return match is not None and name[match.end() :] == MEMORY
+def own_name(name: str) -> str:
+    """The name of an event without a rank that a merger put before it."""
+    match = _EVENT.match(name) if name.startswith("[") else None
+    return name if match is None else name[match.end() :]
 
 
 def is_merged(trace: Trace) -> bool:
@@ -251,8 +249,7 @@ def _names(names: tuple[str, ...], codes: npt.NDArray[np.int32]) -> tuple[tuple[
     used = np.flatnonzero(np.bincount(codes, minlength=len(names)))
     table = np.full(len(names), -1, np.int32)
     table[used] = np.arange(len(used))
-    return tuple(names[code][match.end() :] if (match := _EVENT.match(names[code])) is not None else names[code]
-                 for code in used.tolist()), table[codes]  # fmt: skip
+    return tuple(own_name(names[code]) for code in used.tolist()), table[codes]
 
 
 def _metadata(metadata: dict[str, Any], devices: set[str], *, alone: bool) -> dict[str, Any]:

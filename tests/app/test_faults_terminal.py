@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -191,6 +192,18 @@ def test_a_capture_that_is_being_written_is_followed_to_its_end(tmp_path: Path) 
         session.read(0.2)
     session.press("3")
     session.until(b"2,832")  # the most frequent operation of all that ran
+    assert session.end() == 0
+
+
+def test_a_named_pipe_is_read_once_and_shown(tmp_path: Path) -> None:
+    pipe = tmp_path / "trace.pt.trace.json"
+    os.mkfifo(pipe)
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 5, "dur": 2}
+    script = "import sys; open(sys.argv[1], 'w').write(sys.argv[2])"
+    with subprocess.Popen([sys.executable, "-c", script, pipe, json.dumps({"traceEvents": [event]})]):
+        session = Session(str(pipe), XDG_CONFIG_HOME=str(tmp_path / "config"))
+        session.until(b"aten::mm")
+    assert pipe.name in _shown(session.sent)
     assert session.end() == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -135,6 +136,21 @@ async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tm
     async with together.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(together.screen, ExplorerScreen))
         assert len(together.explorer.session.profile.groups.sessions) == 3
+
+
+async def test_lengths_of_large_recordings_are_those_of_the_list(tmp_path, monkeypatch):
+    monkeypatch.setattr("tpuprof_tui.app.shell.captures.MAX_READ_BYTES", 0)
+    for number, place in enumerate("ab"):
+        event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "dur": 50,
+                 "ts": 1_780_000_000_000_000 + number * 86_400_000_000}  # fmt: skip
+        text = json.dumps({"schemaVersion": 1, "traceEvents": [event]}).encode()
+        name = f"{place}.pt.trace.json"
+        (tmp_path / (f"{name}.gz" if number else name)).write_bytes(gzip.compress(text) if number else text)
+    app = TpuprofApp(str(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "b.pt.trace" in frame(app))
+        lengths = ["~50.00 us" in line or "unknown" in line for line in frame(app).splitlines() if ".pt.trace" in line]
+        assert lengths == [True, True]
 
 
 async def test_escape_cancels_reading_and_lists_captures(tmp_path, reading):

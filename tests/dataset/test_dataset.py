@@ -488,6 +488,10 @@ def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
     pipe = tmp_path / "x.pt.trace.json"
     os.mkfifo(pipe)
     tool(capfd, "build", tmp_path / "new", pipe, "/dev/zero", status=2)
+    assert main(["dataset", "build", str(tmp_path / "new"), str(pipe)]) == 2
+    assert f"No capture was found: {pipe} is a named pipe, which is read only once.\n" in capfd.readouterr().err
+    assert main(["dataset", "build", str(tmp_path / "other"), str(folder), str(pipe)]) == 1
+    assert f"missing, or not a capture:\n  {pipe} is a named pipe" in capfd.readouterr().out
     core = min(folder.rglob("cdmlib*"))
     core.unlink()
     core.symlink_to("/dev/zero")

@@ -1,5 +1,6 @@
 """Which recordings of a folder are one run, which sessions it has, and where each lies on the time line."""
 
+import gzip
 import json
 
 import pytest
@@ -11,8 +12,12 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
+from tpuprof_tui.sources.chrome.peek import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.peek import sessions
+from tpuprof_tui.views.info import info_record
+from tpuprof_tui.views.query import query_of
+from tpuprof_tui.views.report import recordings
 
 S = 10**9
 #: A plausible wall-clock time, ns since 1970.
@@ -111,6 +116,15 @@ def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time
     assert "60.0" not in told  # neither 60 s of idling nor 60 s between
 
 
+def test_the_length_of_sessions_is_that_of_what_was_recorded(tmp_path):
+    trace(tmp_path / "w.1.pt.trace.json", DAY // 1000)
+    trace(tmp_path / "w.2.pt.trace.json", DAY // 1000 + 60_000_000, length=500)
+    profile = open_profile(tmp_path)
+    assert profile.length_ns == query_of(profile).span == info_record(profile)["total_ns"] == 1_500_000
+    (_, end), (start, _) = profile.windows
+    assert query_of(profile, range=(end - 100_000, start + 200_000)).span == 300_000
+
+
 def test_a_folder_is_listed_by_session_unless_all_are_ranks_of_one_job(tmp_path):
     files = [trace(tmp_path / f"h_{each}.1.pt.trace.json", DAY // 1000, rank=each, world=2) for each in (0, 1)]
     assert sessions(files) == []
@@ -121,6 +135,50 @@ def test_a_folder_is_listed_by_session_unless_all_are_ranks_of_one_job(tmp_path)
     assert [len(each.names) for each in found] == [2, 2, 1]
     assert found[0].size == sum(file.stat().st_size for file in files[:2])
     assert found[0].begun_ns == DAY
+
+
+@pytest.mark.parametrize(("packed", "after_us", "listed"), [
+    # two processes at the same time are one session, and one after the other two runs: in the list as in the report
+    (False, 500, []),
+    (False, 5000, [(1, 1_010_000), (2, 1_010_000)]),
+    # ends of packed files are not looked for
+    (True, 500, [(1, None), (2, None)]),
+])  # fmt: skip
+def test_a_list_has_the_sessions_of_the_report(tmp_path, packed, after_us, listed):
+    for name, start in (("one", 0), ("two", after_us)):
+        file = trace(tmp_path / f"{name}.json", DAY // 1000 + start)
+        if packed:
+            (tmp_path / f"{name}.json.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+    found = Catalog().sessions(tmp_path)
+    assert [(each.run, each.length_ns) for each in found] == listed
+    if not packed:
+        assert len(open_profile(tmp_path).groups.sessions) == max(len(found), 1)
+
+
+def test_a_list_believes_no_impossible_time_and_knows_bases_at_the_end(tmp_path):
+    events = [{"ph": "X", "name": "f", "pid": 1, "tid": 1, "ts": 1000 + 10 * each, "dur": 9} for each in range(9)]
+    events.append({"ph": "X", "name": "f", "pid": 1, "tid": 1, "dur": 5, "ts": 86_400_000_000})
+    for name, base in (("a", DAY), ("b", DAY + 7200 * S)):
+        stated = {"schemaVersion": 1, "traceEvents": events, "baseTimeNanoseconds": base}
+        (tmp_path / f"{name}.json").write_text(json.dumps(stated))
+    found = Catalog().sessions(tmp_path)
+    assert [(each.begun_ns, each.length_ns) for each in found] == [(DAY + 10**6, 89_000),
+                                                                   (DAY + 7200 * S + 10**6, 89_000)]  # fmt: skip
+    assert extent(b"[", b"") is None
+
+
+def test_a_guessed_rank_is_marked_in_the_list_and_in_the_table(tmp_path, capsys):
+    for number in (3, 4):
+        trace(tmp_path / f"rank_{number}.json", DAY // 1000 + number * 7_200_000_000)
+    trace(tmp_path / "x.json", DAY // 1000, rank=5, world=8)
+    assert [each.ranks for each in Catalog().sessions(tmp_path)] == ["5", "3 ~", "4 ~"]
+    assert main(["report", str(tmp_path), "recordings"]) == 0
+    ranks = [line.split(" H100")[0].split()[-1] for line in capsys.readouterr().out.splitlines() if "H100" in line]
+    assert ranks == ["5", "~3", "~4"]
+    table = recordings(query_of(open_profile(tmp_path))).tables[0]
+    assert list(zip(table.column("rank"), table.column("rank_guessed"), strict=True)) == [
+        (5, False), (3, True), (4, True)]  # fmt: skip
 
 
 def test_recordings_are_chosen_by_name_or_pattern(tmp_path, capsys):
@@ -162,6 +220,22 @@ def test_recordings_of_one_rank_of_an_ascend_profile_are_listed_and_chosen(tmp_p
     assert one.instructions == 2
     with pytest.raises(UsageError, match="no recording 'other'"):
         open_profile(tmp_path, recordings="other")
+
+
+@pytest.mark.parametrize(("after_us", "runs"), [(500, []), (5000, [1, 2])])
+def test_timelines_of_ascend_tell_which_recordings_overlap(tmp_path, after_us, runs):
+    for name, start in (("a_1", 0), ("b_2", after_us)):
+        output = tmp_path / f"{name}_20260601101000000_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        begin = DAY // 1000 + start
+        events = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Ascend Hardware"}},
+                  *({"ph": "X", "name": "op", "pid": 1, "tid": 2, "ts": f"{begin + 100 * each}.000", "dur": 90,
+                     "args": {"Task Type": "AI_CORE"}} for each in range(10))]  # fmt: skip
+        (output / "trace_view.json").write_text(json.dumps(events))
+    found = Catalog().sessions(tmp_path)
+    assert [each.run for each in found] == runs
+    assert all(each.length_ns == 990_000 for each in found)
+    assert len(open_profile(tmp_path).groups.sessions) == max(len(found), 1)
 
 
 def test_runs_of_several_sources_in_a_folder_are_captures_to_choose_from(tmp_path):

@@ -22,6 +22,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome import chunks, inflate, sections
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
@@ -31,6 +32,9 @@ from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
 from tpuprof_tui.sources.torch.read.profile import device_name
 from tpuprof_tui.sources.torch.read.reading import read_section, read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
+from tpuprof_tui.sources.torch.views.operators import operators
+from tpuprof_tui.views.cells import Cells
+from tpuprof_tui.views.query import query_of
 
 
 def exactly(text: str) -> int:
@@ -498,6 +502,38 @@ def test_legacy_traces_have_kinds_by_their_processes(tmp_path):
     told_of = [problem.what for problem in trace.problems]
     assert any("legacy trace" in what for what in told_of)
     assert [problem.count for problem in trace.problems if "quotation" in problem.what] == [2]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_flows_of_legacy_traces_are_launches(tmp_path, ends):
+    """Newer exports begin flows, but have no kernels at their ends: then nothing tells who launched the work."""
+    host, device = {"pid": "CPU functions", "args": {}}, {"pid": "CUDA functions", "tid": 0, "args": {}}
+    flow = {"cat": "cpu_to_cuda"}
+    events = [{"name": "ProfilerStep#1", "ph": "X", "ts": 0, "dur": 400, "tid": 1, **host},
+              {"name": "outer", "ph": "X", "ts": 10, "dur": 200, "tid": 1, **host},
+              {"name": "aten::mul", "ph": "X", "ts": 10, "dur": 30, "tid": 1, **host},
+              {"name": "aten::empty", "ph": "X", "ts": 10, "dur": 5, "tid": 1, **host}]  # fmt: skip
+    # two kernels of one name at one time, as of two streams, and one that the outer operator launched itself
+    for number, (operator, ts, dur) in enumerate((("aten::mul", 50, 25), ("aten::mul", 50, 35), ("outer", 300, 7))):
+        events.append({"name": operator, "ph": "s", "ts": 10, "tid": 1, "id": number, **host, **flow})
+        if ends:
+            events.append({"name": "k", "ph": "f", "ts": ts, "id": number, **device, **flow})
+        events.append({"name": "k", "ph": "X", "ts": ts, "dur": dur, **device})
+    path = tmp_path / "legacy.json"
+    path.write_text(json.dumps(events))
+    query = query_of(open_profile(path))
+    (table,) = (each for each in operators(query).tables if each.key == "by_name")
+    times = zip(*map(table.column, ("device_self_us", "device_total_us")), strict=True)
+    own = dict(zip(table.column("name"), times, strict=True))
+    assert own == {"outer": (7_000 * ends, 67_000 * ends), "aten::mul": (60_000 * ends,) * 2, "aten::empty": (0, 0)}
+    per_step = dict(zip(table.column("name"), table.column("device_self_per_step_us"), strict=True))
+    assert per_step["aten::mul"] == (60_000 if ends else None)
+    links = query.profile.links()
+    assert [links.kinds[kind] for kind in links.kind.tolist()] == ["launch"] * (3 * ends)
+    lane = next(lane for lane in query.profile.lanes if lane.kind == "stream")
+    assert lane["step"].tolist() == [1 if ends else INT_MISSING] * 3
+    shown = dict(zip(table.column("name"), Cells.of(table).rows(table, [2], 0, 3), strict=True))
+    assert shown["aten::mul"] == (("60.000",) if ends else (MISSING,))
 
 
 @pytest.mark.parametrize(("category", "named"), [("FEE", " (FEE)"), ("", "")])

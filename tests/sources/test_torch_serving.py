@@ -17,6 +17,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.peek import sessions
+from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.query import Query
@@ -311,9 +312,7 @@ def merged(folder: Path, path: Path, merger) -> Path:
 
 @pytest.mark.parametrize("merger", MERGERS)
 def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, merger):
-    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules"]
-    # memory instants are known by the name that one merger changes
-    views += ["memory"] * (merger is not with_named_events)
+    views = ["overview", "steps", "kernels", "operators", "launches", "distributed", "modules", "memory"]
     path = merged(two_ranks, tmp_path / "merged-17.trace.json", merger)
     expected, found = report(two_ranks, *views), report(path, *views)
     assert [each["what"] for each in found["problems"]] == [
@@ -323,6 +322,34 @@ def test_a_merged_file_is_shown_as_the_files_of_its_ranks(two_ranks, tmp_path, m
         assert [each[key] for each in found["workers"]] == [each[key] for each in expected["workers"]], key
     assert {each["files"][0] for each in found["workers"]} == {"merged-17.trace.json"}
     assert found["views"] == expected["views"]
+
+
+@pytest.mark.parametrize("merger", MERGERS)
+def test_a_part_of_a_merged_file_that_is_larger_than_memory_tells_what_the_whole_does(
+    tmp_path, monkeypatch, capsys, merger
+):  # fmt: skip
+    for rank, made in enumerate(torch_trace.write_run(tmp_path / "made", ranks=2, steps=4, layers=1, packed=False)):
+        record = json.loads(made.read_text())
+        del record["distributedInfo"]["rank"]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(record))
+    path = merged(tmp_path, tmp_path / "merged-17.trace.json", merger)
+    text = path.stat().st_size
+
+    def answered(*asked: str) -> dict:
+        assert main(["report", str(path), "operators", "kernels", "steps", "--json", *asked]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    parts = ["--step", "2"], ["--range", "3.2ms..5.1ms"]
+    whole = [answered(*asked) for asked in parts]
+    monkeypatch.setattr(text_stream, "_LARGE", 1)
+    monkeypatch.setattr(text_stream, "memory_bytes", lambda: int(text * 0.65))
+    for asked, of_whole in zip(parts, whole, strict=True):
+        found = answered(*asked)
+        assert "does not fit into memory" in found["problems"][0]["what"]
+        assert found["views"] == of_whole["views"]
+        assert len(found["workers"]) == 2
+    assert main(["report", str(path), "steps", "--step", "77"]) == 2
+    assert "no step 77" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("merger", MERGERS)
@@ -569,6 +596,22 @@ def test_clocks_are_corrected_by_the_collectives_of_one_id(tmp_path):
     folder = two_reducing(tmp_path, [ids, shifted], "kernel")
     moved = [each["done"] for each in report(folder, "steps")["problems"] if "collectives" in each["what"]]
     assert moved == ["Its times were moved by ~-450.500 us, the median difference."]
+
+
+@pytest.mark.parametrize(("lacking", "moves"), [((), 2), ((3,), 0)])
+def test_clocks_of_several_recordings_are_corrected_within_each_session(tmp_path, lacking, moves):
+    """The second host's clock is 450.5 us ahead; if it lacks a recording, it is not known which."""
+    for session in (0, 1):
+        for rank in (0, 1):
+            if 2 * session + rank in lacking:
+                continue
+            calls = [(100 * n + session * 60e6 + rank * 450.5, 20, seq(n)) for n in range(1, 8)]
+            written(tmp_path / f"rank{rank}.{session}.json", reduced(rank, calls, "kernel"),
+                    distributedInfo={"rank": rank, "world_size": 2, "backend": "nccl"})  # fmt: skip
+    moved = [each for each in report(tmp_path, "steps")["problems"] if "collectives" in each["what"]]
+    assert [(each["file"], each["done"][:35]) for each in moved] == [
+        (f"rank1.{session}.json", "Its times were moved by ~-450.500 u") for session in range(moves)
+    ]
 
 
 @pytest.mark.parametrize("ids", [{"correlation": 0}, {}, {"correlation": 5}])

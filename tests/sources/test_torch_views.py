@@ -23,7 +23,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.torch.read.kernel_names import tensor_core_use
+from tpuprof_tui.sources.torch.read.kernel_names import tensor_core_use, uses_tensor_cores
 from tpuprof_tui.sources.torch.views.colours import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
@@ -463,6 +463,8 @@ def test_names_of_kernels_tell_tensor_cores_of_nvidias_cards_alone(tmp_path, cap
     assert ("Unused: autocast" in out) is told
     assert (f"kernel names of {card} do not show it" in out) is not told
     assert figures(report(path), "overview")["tensor_core_share"] == 0
+    (operator,) = rows(report(path), "operators", "by_name")
+    assert (operator["tensor_core_self_share"], operator["tensor_core_time_self_share"]) == (0, 0 if told else None)
     assert any(row["rule"] == "tensor_cores_unused" for row in rows(report(path), "findings", "findings")) is told
 
 
@@ -924,6 +926,11 @@ def test_names_tell_which_kernels_use_tensor_cores(tmp_path, name, used):
     shares = [figures(record, "overview")[f"tensor_core_{key}_share"] for key in ("time", "unknown")]
     assert shares == [used is True, used is None]
     assert ("tensor_cores_unused" in rules(record)) is (used is False)
+    (operator,) = rows(record, "operators", "by_name")
+    # of operators too, beside the shares by the plugin's list
+    listed, keys = float(uses_tensor_cores(name)), ("self", "total", "time_self", "time_total", "unknown")
+    expected = [listed, listed, used is True, used is True, used is None]
+    assert [operator[f"tensor_core_{each}_share"] for each in keys] == expected
     (kernel,) = rows(record, "kernels", "by_name")
     assert kernel["tensor_core_use"] == {True: "yes", False: "no", None: "unknown"}[used]
 

@@ -21,7 +21,7 @@ from tpuprof_tui.model.vocabulary import import_entry, join_words
 from tpuprof_tui.sources.catalog import RECORDINGS, SOURCES, Catalog
 
 from . import dataset, texts
-from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error
+from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error, with_pipes_stored
 from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, output_path, source_option
 from .pages import pages_of
 
@@ -266,9 +266,10 @@ def open_command(options: argparse.Namespace) -> int:
         return summary_command(options)
     from tpuprof_tui.app import run
 
+    captures, base = list(map(with_pipes_stored, options.captures)), against and with_pipes_stored(against)
     return run(
-        options.captures, options=options.source, ascii=options.ascii, mouse=options.mouse, debug=options.debug,
-        follow=options.follow, against=against, notes=options.notes or "", place=place,
+        captures, options=options.source, ascii=options.ascii, mouse=options.mouse, debug=options.debug,
+        follow=options.follow, against=base, notes=options.notes or "", place=place,
     )  # fmt: skip
 
 

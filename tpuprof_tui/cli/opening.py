@@ -102,12 +102,18 @@ def open_capture(capture: str | None, options: argparse.Namespace) -> Profile:
 
     from tpuprof_tui import open_profile
 
+    path = capture
     if capture == "-" or _is_pipe(capture):
-        return _piped(capture, options)
+        path = _stored(capture)
     try:
-        profile = open_profile(capture, part=_part(options), **options.source)
+        profile = open_profile(path, part=_part(options), **options.source)
     except UnreadableError as error:
+        if path != capture:
+            named = "Standard input" if capture == "-" else capture
+            raise UnreadableError(str(error).replace(path, named)) from None
         raise _folder_error(capture) or error from None
+    if path != capture:
+        return replace(profile, path=capture)
     notes = getattr(options, "notes", None)
     return replace(profile, notes=notes) if notes else profile
 
@@ -137,22 +143,29 @@ def _is_pipe(path: str) -> bool:
         return False
 
 
-def _piped(path: str, options: argparse.Namespace) -> Profile:
-    """Opens a profile of one file or archive from standard input (``-``) or a named pipe."""
+def with_pipes_stored(path: str) -> str:
+    """The path, but of a named pipe that of a temporary file with what is written into it; see `_stored`."""
+    return _stored(path) if _is_pipe(path) else path
+
+
+def _stored(path: str) -> str:
+    """Reads standard input (``-``) or a named pipe into a temporary file, which is deleted at exit; its path.
+
+    Raises:
+        UsageError: Standard input is a terminal.
+        UnreadableError: Nothing writes into the pipe.
+    """
     import atexit
     import shutil
     import tempfile
 
-    from msgspec.structs import replace
-
-    from tpuprof_tui import open_profile
     from tpuprof_tui.sources.source import first_bytes
 
     if path == "-" and sys.stdin.isatty():
         raise UsageError("Nothing is piped to stdin.", "Pipe a trace into it: zcat trace.json.gz | tpuprof ... -")
     folder = tempfile.mkdtemp(prefix="tpuprof")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    file = Path(folder, "stdin.json")
+    file = Path(folder, "stdin.json" if path == "-" else Path(path).name)
     stream = sys.stdin.buffer if path == "-" else open(path, "rb", opener=_without_waiting)  # noqa: SIM115
     with file.open("wb") as target, stream:
         if path != "-":
@@ -160,16 +173,11 @@ def _piped(path: str, options: argparse.Namespace) -> Profile:
         shutil.copyfileobj(stream, target, 1 << 20)
     # some packed files and archives are recognized by name
     head = first_bytes(file, 512)
-    for mark, name in ((b"\x28\xb5\x2f\xfd", "stdin.json.zst"), (b"PK\x03\x04", "stdin.zip")):
-        if head.startswith(mark):
-            file = file.rename(file.with_name(name))
-    if head[257:262] == b"ustar":
-        file = file.rename(file.with_name("stdin.tar"))
-    try:
-        return replace(open_profile(file, part=_part(options), **options.source), path=path)
-    except UnreadableError as error:
-        named = "Standard input" if path == "-" else path
-        raise UnreadableError(str(error).replace(str(file), named)) from None
+    zstd, zipped, tar = head.startswith(b"\x28\xb5\x2f\xfd"), head.startswith(b"PK\x03\x04"), head[257:262] == b"ustar"
+    for packed, ending in ((zstd, ".json.zst"), (zipped, ".zip"), (tar, ".tar")):
+        if packed and not file.name.endswith(ending):
+            file = file.rename(file.with_name(file.name.removesuffix(".json") + ending))
+    return str(file)
 
 
 def _without_waiting(path: str, flags: int) -> int:

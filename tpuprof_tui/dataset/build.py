@@ -20,7 +20,7 @@ from tpuprof_tui.sources.catalog import Catalog
 
 from .listing import LIST, write_list
 from .manifest import Entry, Manifest
-from .places import captures_of, exists, fingerprint, is_address
+from .places import captures_of, exists, fingerprint, is_address, reason_of
 from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
 from .store import AT_A_TIME, Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
@@ -52,7 +52,7 @@ class Built(Struct):
         unchanged: Number of unchanged captures, which were skipped.
         unreadable: Captures that could not be read, now or by an earlier build.
         known_unreadable: Those of them that were skipped, because they are unchanged.
-        reasons: Why captures could not be read, by path.
+        reasons: Why captures could not be read, and why arguments name none, by path and argument.
         deleted: Captures of the data set whose path no longer exists.
         missing: Arguments that do not exist or contain no capture.
         internal_errors: Captures that are missing or incomplete because of a bug in this package, with error type and
@@ -269,8 +269,11 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
     needs_pyarrow()
     catalog, built = Catalog(), Built()
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
+    built.reasons |= {word: reason for word in built.missing if (reason := reason_of(word, catalog))}
     if not paths and len(built.missing) == len(words):
-        raise UnreadableError(f"No capture was found: {', '.join(words[:3])}{', ...' if len(words) > 3 else '.'}")
+        named = ", ".join(words[:3]) + (", ..." if len(words) > 3 else ".")
+        told = built.reasons.get(words[0], named) if len(words) == 1 else named
+        raise UnreadableError(f"No capture was found: {told}")
     target = os.fspath(out) if is_address(out) else os.path.abspath(out)
     with Manifest.opened(target) as manifest:
         lost = manifest.sweep()

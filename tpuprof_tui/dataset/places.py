@@ -71,6 +71,17 @@ def captures_of(words: Iterable[str], catalog: Catalog, missing: list[str]) -> I
         yield from found
 
 
+def reason_of(word: str, catalog: Catalog) -> str:
+    """Why a word of `captures_of` names no capture, such as a pipe; empty if that is not known."""
+    if is_address(word) or word.startswith("@"):
+        return ""
+    try:
+        catalog.recognised(word)
+    except UnreadableError as error:
+        return error.message
+    return ""
+
+
 def _captures_below(path: str, catalog: Catalog) -> list[str]:
     # reading a pipe or a device may never end
     if not (os.path.isdir(path) or os.path.isfile(path)):

@@ -434,6 +434,15 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return tuple(self._extent(session, on_host=False) or self._extent(session, on_host=True) or (0, 0)
                      for session in self.groups.sessions)  # fmt: skip
 
+    def length_between(self, start: int, end: int) -> int:
+        """Length, ns, of what the windows have in [start, end): the time between two sessions is none."""
+        return sum(max(min(end, last) - max(start, first), 0) for first, last in self.windows)
+
+    @property
+    def length_ns(self) -> int:
+        """Length of the recording, ns: the sum of the windows."""
+        return self.length_between(*self.window_of_group(-1))
+
     def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:
         """First start and last end of a session's events; without the host's unless ``on_host``; None: no events."""
         lanes = [lane for lane in self._timed_lanes if (on_host or not lane.on_host)

@@ -35,6 +35,7 @@ class Recorded(Struct, frozen=True):
         device: Name of its device; empty: unknown.
         aligned: Whether its clock was corrected by the collectives of another rank.
         stage: Word for the stage of a server that was recorded; empty: none. A session is of one stage.
+        open_ended: Whether its end is not known: it is then its start, and others of its run may follow within it.
     """
 
     worker: str
@@ -45,6 +46,7 @@ class Recorded(Struct, frozen=True):
     device: str = ""
     aligned: bool = False
     stage: str = ""
+    open_ended: bool = False
 
     @property
     def who(self) -> str:
@@ -112,44 +114,35 @@ def problems_of(recordings: Sequence[Recorded], places: Sequence[Place]) -> list
 def session_entries(
     recordings: Sequence[Recorded], names: Sequence[str], sizes: Sequence[int], guessed: Sequence[bool]
 ) -> list[SessionEntry]:  # fmt: skip
-    """The sessions of recordings whose ends are not known, for a list; empty if all are ranks of one job, each once.
+    """The sessions of recordings, for a list; empty if there is one, or all are ranks of one job, each once.
 
     Args:
-        recordings: What is known of each; its end is its start.
+        recordings: What is known of each.
         names: Name of each in the folder.
         sizes: Bytes on disk of each.
         guessed: Whether the rank of each is only that of a name.
     """
     whose = {(each.job, each.rank) for each in recordings}
     one_job = len({each.job for each in recordings}) < 2 and all(each.rank is not None for each in recordings)
-    if len(recordings) < 2 or (one_job and len(whose) == len(recordings)):
+    if one_job and len(whose) == len(recordings):
         return []
-    runs = [place.run for place in places_of(recordings)]
-    by_start = sorted(range(len(recordings)), key=lambda number: recordings[number].start)
-    first: dict[tuple[int, str], int] = {}
-    for number in by_start:
-        first.setdefault((runs[number], recordings[number].stage), recordings[number].start)
-    by_stage = sorted(by_start, key=lambda number: (runs[number], first[runs[number], recordings[number].stage]))
-    sessions: list[list[int]] = []
-    for number in by_stage:
-        one, last = recordings[number], sessions[-1] if sessions else []
-        together = bool(last) and runs[last[0]] == runs[number] and recordings[last[0]].stage == one.stage
-        if together and all(recordings[each].who != one.who for each in last):
-            last.append(number)
-        else:
-            sessions.append([number])
+    sessions: dict[tuple[int, int], list[int]] = {}
+    places = places_of(recordings)
+    for number in sorted(range(len(recordings)), key=lambda number: recordings[number].start):
+        sessions.setdefault((places[number].run, places[number].session), []).append(number)
     found = []
-    for session in sessions:
-        members = [recordings[number] for number in session]
+    for (run, _), numbers in sorted(sessions.items()):
+        members = [recordings[number] for number in numbers]
         ranks = ", ".join(map(str, sorted({each.rank for each in members if each.rank is not None})))
         devices = dict.fromkeys(each.device for each in members if each.device)
-        begun = [start for each in members if (start := time_of_day(each.start)) is not None]
+        first, ended = min(each.start for each in members), not any(each.open_ended for each in members)
         found.append(SessionEntry(
-            tuple(names[number] for number in session), runs[session[0]] + 1,
-            f"{ranks} ~" if ranks and any(guessed[number] for number in session) else ranks, ", ".join(devices),
-            min(begun, default=None), sum(sizes[number] for number in session),
+            tuple(names[number] for number in numbers), run + 1,
+            f"{ranks} ~" if ranks and any(guessed[number] for number in numbers) else ranks, ", ".join(devices),
+            time_of_day(first), sum(sizes[number] for number in numbers),
+            max(each.end for each in members) - first if ended else None,
         ))  # fmt: skip
-    return found
+    return found if len(found) > 1 else []
 
 
 def _runs(recordings: Sequence[Recorded]) -> list[int]:
@@ -203,7 +196,7 @@ def _sessions(recordings: Sequence[Recorded], run: Sequence[int]) -> list[list[i
     for number in run:
         one = recordings[number]
         last = sessions[-1] if sessions else []
-        overlaps = any(recordings[each].end >= one.start for each in last)
+        overlaps = any(recordings[each].open_ended or recordings[each].end >= one.start for each in last)
         if overlaps and all(recordings[each].who != one.who for each in last):
             last.append(number)
         else:

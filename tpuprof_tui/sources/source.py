@@ -136,6 +136,7 @@ class SessionEntry(Struct, frozen=True):
         device: Name of the device; empty: unknown.
         begun_ns: Wall-clock time of its start, ns since 1970; None: unknown.
         size: Bytes on disk.
+        length_ns: Time from its start to its end, an estimate; None: unknown.
     """
 
     names: tuple[str, ...]
@@ -144,6 +145,7 @@ class SessionEntry(Struct, frozen=True):
     device: str = ""
     begun_ns: int | None = None
     size: int = 0
+    length_ns: int | None = None
 
 
 def chosen_names(patterns: str, names: Sequence[str]) -> list[str]:
@@ -260,5 +262,19 @@ def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
 
             file.seek(0)
             return text_of(path, file).read(most)
+    except OSError:
+        return b""
+
+
+def last_bytes(path: Path, most: int = 1 << 16) -> bytes:
+    """Last bytes of a regular file; empty if it is packed, so that its end is far from what is read, or unreadable."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return b""
+        with path.open("rb") as file:
+            if file.read(8).startswith(_PACKED):
+                return b""
+            file.seek(max(file.seek(0, 2) - most, 0))
+            return file.read(most)
     except OSError:
         return b""

@@ -71,6 +71,7 @@ class Column(Struct, frozen=True):
         head: Shorter header for people; empty: the title.
         zero_unknown: Whether people see 0 as unknown; programs get the 0 that other tools have there.
         level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
+        guess: Key of a column of flags: where it is true, people see that the value is a guess; empty: none.
     """
 
     key: str
@@ -87,6 +88,7 @@ class Column(Struct, frozen=True):
     head: str = ""
     zero_unknown: bool = False
     level: str = ""
+    guess: str = ""
 
 
 class LazyValues(Sequence[Any]):

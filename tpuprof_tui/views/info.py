@@ -28,7 +28,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
     have ``limit`` rows (None: all) from ``offset``; ``total_rows`` has their total numbers.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
-    total_ns = sum(end - start for start, end in profile.windows) if profile.timed else None
+    total_ns = profile.length_ns if profile.timed else None
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
     lanes, problems = profile.lanes[rows], profile.problems[rows]

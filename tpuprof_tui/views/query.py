@@ -109,9 +109,14 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         profile = self.profile
         state = DisplayState.of(profile.start_ns, profile.end_ns)
         start, end = self.range or (state.start, state.end)
-        if self.range is None and self.step is not None:
+        if self._is_of_step:
             start, end = self._step_part.profile.window_of_group(-1)
         return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.full_filter)
+
+    @property
+    def _is_of_step(self) -> bool:
+        """Whether the step determines the window."""
+        return self.range is None and self.step is not None
 
     @property
     def _step_part(self) -> Session:
@@ -126,18 +131,18 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def window_of(self, group: int, lane: int = -1) -> tuple[int, int]:
         """The part of the window in which a group's session, or a lane's, was recorded; -1: any session."""
         start, end = self.state.start, self.state.end
-        if self.range is None and self.step is not None and group >= 0:
+        if self._is_of_step and group >= 0:
             start, end = self._step_part.profile.window_of_group(group)
         return self.session.clip_window(start, end, lane, group)
 
     @property
     def span(self) -> int:
         """Length of the window, ns; of several sessions the sum of theirs."""
-        groups = self.profile.groups
-        tops = {groups.session(group): group for group in range(len(groups)) if groups[group].parent < 0}
-        if not self.scope.everything or len(tops) < 2:
+        if not self.scope.everything:
             return self.window[1] - self.window[0]
-        return sum(end - start for start, end in map(self.window_of, tops.values()))
+        if self._is_of_step:
+            return self._step_part.profile.length_between(*self.profile.window_of_group(-1))
+        return self.profile.length_between(self.state.start, self.state.end)
 
     @property
     def top_group(self) -> int:

@@ -99,14 +99,15 @@ def recordings(query: Query) -> Answer:
             time_of_day(int(record["start"].partition(".")[0]) * 1000) if worker.begun_ns is None else worker.begun_ns
         )
         rows.append((
-            top.run + 1, top.session + 1, worker.key, worker.rank,
+            top.run + 1, top.session + 1, worker.key, worker.rank, worker.rank_guessed,
             next((str(each["name"]) for each in worker.devices if each.get("name")), None),
             clock_text(begun)[:19] if begun is not None else None, round(record["duration_us"] * 1000), size or None,
         ))  # fmt: skip
     columns = (
         Column("run", "Run", "count"), Column("session", "Session", "count"), Column("worker", "Recording"),
-        Column("rank", "Rank", "count"), Column("device", "Device"), Column("begun", "Start"),
-        Column("length_us", "Length", "duration"), Column("size", "Size", "bytes"),
+        Column("rank", "Rank", "number", guess="rank_guessed"),
+        Column("rank_guessed", "Rank guessed", "flag", shown=False), Column("device", "Device"),
+        Column("begun", "Start"), Column("length_us", "Length", "duration"), Column("size", "Size", "bytes"),
     )  # fmt: skip
     rows.sort(key=lambda row: row[:2])
     keys = {worker.key: Target(scope=worker.scope) for worker in listed}

@@ -143,6 +143,47 @@ def test_metadata_that_nothing_escaped_are_kept(before):
     assert reader.metadata == {"traceName": r"C:\Users\me\new.json"}
 
 
+@pytest.mark.parametrize("value", ['a "b" c', '{"a": "b"}', '"b"', 'b"', 'x, "y": "z"', 'x", "y": 3'])
+def test_quotation_marks_in_metadata_are_repaired_as_in_names(value):
+    """Beside the list of events, and in the arguments of metadata events."""
+    first, last = f'"note": "{value}"', '"displayTimeUnit": "ms", "deviceProperties": [{"id": 0}]'
+    meant = {"note": value, "displayTimeUnit": "ms", "deviceProperties": [{"id": 0}]}
+    for members in (f"{first}, {last}", f"{last}, {first}"):
+        for text in (f'{{{members}, "traceEvents": [{GOOD}]}}', f'{{"traceEvents": [{GOOD}], {members}}}\n\0'):
+            events, told, reader = read(text)
+            assert (len(events), told, reader.metadata) == (1, {"quotes": 1}, meant)
+    named = f'{{"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {{"name": "{value}", "n": 1}}}}'
+    events, told, _ = read(listed(GOOD, named, GOOD))
+    assert (events[1]["args"], told) == ({"name": value, "n": 1}, {"quotes": 1})
+
+
+@pytest.mark.parametrize("rest", ['"note": "a "b', '"note": "a"} "b"}', '"a": 1 "b": 2', '"note": "a"b"}, "c": 1}'])
+def test_metadata_that_cannot_be_repaired_are_lost(rest):
+    events, told, _ = read(f'{{"traceEvents": [{GOOD}], {rest}')
+    assert len(events) == 1
+    assert told.keys() <= {"metadata_lost", "trailing_text"}
+    assert told
+
+
+INNER = '{"ph": "X", "cat": "cpu_op", "name": "inner", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {}}'
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("name", [
+    'f }, {"ph": "X", "cat": "y', f"x, {INNER}, y", f'x}}, {INNER}, {{"ph": "X", "name": "z', f"{INNER}",
+])  # fmt: skip
+def test_an_event_within_a_name_is_none_where_events_begin_on_lines(name, place):
+    texts = [GOOD, GOOD]
+    texts.insert(place, event(name))
+    events, told, _ = read(listed(*texts))
+    assert [each["name"] for each in events if each["name"] != "good"] == [name]
+    assert (len(events), told) == (3, {"quotes": 1})
+    # an event that was cut off does not take the next with it
+    cut = event("f")[: -len('f", "pid": 4242, "tid": 1, "ts": 5, "dur": 2, "args": {}}')]
+    events, told, _ = read(listed(GOOD, cut + "}", GOOD))
+    assert (len(events), told) == (2, {"malformed": 1})
+
+
 def test_what_was_repaired_once_is_repaired_everywhere():
     count = 2000
     texts = [event(f'{{"device": "cpu", "n": "{number % 3}"}}(12): run') if number % 7 == 0 else GOOD

@@ -320,7 +320,7 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
     device = device if device.instructions else profile
     units = tuple(unit_figures(profile, indexes, unit, *profile.window_of_group(unit)) for unit in profile.units)
     return Headline(
-        total_ns=sum(end - start for start, end in profile.windows),
+        total_ns=profile.length_ns,
         instructions=device.instructions,
         busiest=max(units, key=lambda unit: unit.busy, default=None),
         idlest=min(units, key=lambda unit: unit.busy, default=None),

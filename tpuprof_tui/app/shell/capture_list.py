@@ -17,7 +17,7 @@ from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import MISSING, bytes_text, clock_text
+from tpuprof_tui.formats.units import GUESS, MISSING, bytes_text, clock_text, time_text
 from tpuprof_tui.sources.catalog import Catalog
 
 from ..drawing.theme import Palette
@@ -125,7 +125,9 @@ class CaptureList(LinesView):
             assert session is not None
             begun = MISSING if session.begun_ns is None else clock_text(session.begun_ns)[:19]
             device = f" {fit(clean(session.device) or MISSING, device_width)}" if device_width else ""
-            length = (each.busiest if each.failed else each.total) or MISSING
+            known = each.busiest if each.failed else each.total
+            guess = "unknown" if session.length_ns is None else f"{GUESS}{time_text(session.length_ns)}"
+            length = known or guess
             facts = (f"{session.run:>4} {fit(session.ranks or MISSING, 6, right=True)}{device} {begun:<19} "
                      f"{fit(length, 10, right=True)} {bytes_text(session.size):>9}")  # fmt: skip
             mark = "*" if number in self.marked else " "

@@ -35,7 +35,7 @@ class CaptureEntry(Struct, frozen=True):
         device, call: Numbers from the directory's name.
         mode, total, busiest: Facts read from the capture.
         failed: Whether it could not be read.
-        session: For a session of a folder of recordings: its names, run, rank, device, start and size; else None.
+        session: For a session of a folder of recordings: what the list says of it; else None.
     """
 
     path: Path

@@ -53,6 +53,7 @@ _POSITION: Final = re.compile(r"\(byte (\d+)\)")
 _SPACE: Final = re.compile(r"[\s,]*")
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,]*")
 _BORDER: Final = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
+_ON_LINES: Final = LazyPattern(rb"\}[ \t\r]*,[ \t\r]*\n\s*\{")
 _NEXT: Final = re.compile(rb'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
 #: An entry of the list that is no object: of another list its bracket.
 _SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[|[^\s,\[\]{}"]+', re.DOTALL)
@@ -156,6 +157,8 @@ class EventChunks(Generic[Event]):
         self._event_starts: list[int] = []
         #: Whether the last event could not be decoded, and whether one seemed to be cut off at the end of the text.
         self._bad = self._cut = False
+        #: Whether events begin on lines of their own.
+        self._on_lines = False
         #: Whether the list is a member of an object.
         self._is_member = in_object
         self._buffer = b""
@@ -308,12 +311,15 @@ class EventChunks(Generic[Event]):
             escaped = with_escapes(self._buffer[: match.start()])
             found = _metadata(escaped.text.rstrip().removesuffix(b",") + b"}")
             # else the match is inside a string, or the text before it is damaged
+            repairs: list[tuple[int, Repair]] = []
+            if found is None:
+                found, repairs = self._repaired_members(escaped.text + b"}")
             if found is None and _brace_depth(escaped.text) == 1:
                 found, end, _ = _members(escaped.text)
                 self.metadata_lost.add(self._offset + escaped.original(end))
             if found is not None:
                 self.metadata |= found
-                self._count(0, escaped)
+                self._count(0, escaped, repairs)
                 self._advance(match.end())
                 return True
             position = match.end()
@@ -324,11 +330,15 @@ class EventChunks(Generic[Event]):
             pass
         escaped, position, closed = with_escapes(self._buffer), 0, True
         rest = escaped.text
+        repairs: list[tuple[int, Repair]] = []
         if in_object:
             # replaces the comma behind the list by an opening brace
             comma = rest.find(b",") if rest.lstrip().startswith(b",") else -1
             found, position, closed = _members(b"{" + rest[comma + 1 :])
             position += comma
+            if not closed:
+                mended, repairs = self._repaired_members(b"{" + rest[comma + 1 :])
+                found, position, closed = (found, position, False) if mended is None else (mended, len(rest), True)
             self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
             if "traceEvents" in found:
                 self.trailing_text.add(self._offset + escaped.original(rest.find(b'"traceEvents"')))
@@ -336,8 +346,24 @@ class EventChunks(Generic[Event]):
             self.metadata_lost.add(self._offset + escaped.original(position))
         elif rest[position:].strip(b" \t\r\n\0"):
             self.trailing_text.add(self._offset + escaped.original(position))
-        self._count(0, escaped)
+        self._count(0, escaped, repairs)
         self._advance(len(self._buffer))
+
+    def _repaired_members(self, text: bytes) -> tuple[dict[str, Any] | None, list[tuple[int, Repair]]]:
+        """Members of the object of a text after repairs, and these; None if that fails. Commas at its end are none."""
+        text = text.rstrip(b" \t\r\n\0")
+        if len(text) > self._repairer.credit or not text.endswith(b"}"):
+            return None, []
+        members = text[:-1].decode("utf-8", "surrogateescape").rstrip(", \t\r\n")
+        # in arguments of events any key may follow
+        given = f'{{"args": {members}}}}}'
+        try:
+            repair = self._repairer.repaired(given)
+        except RecursionError:
+            return None, []
+        found = _metadata(repair.text) if repair is not None and repair.length == _length(given) else None
+        args = None if found is None or len(found) > 1 else found["args"]
+        return (args, [(0, repair)]) if repair is not None and isinstance(args, dict) else (None, [])
 
     # -- events
 
@@ -392,6 +418,7 @@ class EventChunks(Generic[Event]):
             alone: Whether to decode all of them one at a time, with their positions in ``_event_starts``.
         """
         self._event_starts = []
+        self._on_lines = self._on_lines or _ON_LINES.search(self._buffer) is not None
         self._borders = _Next(self._buffer, _border)
         self._likely = _Next(self._buffer, _next_event)
         events: list[Event] = []
@@ -589,7 +616,7 @@ class EventChunks(Generic[Event]):
     def _repaired(self, text: bytes) -> Repair | None:
         """The event at the beginning of a text after repairs; None if it cannot be repaired."""
         try:
-            found = self._repairer.repaired(text.decode("utf-8", "surrogateescape"))
+            found = self._repairer.repaired(text.decode("utf-8", "surrogateescape"), on_lines=self._on_lines)
         except RecursionError:
             return None
         # a phase is one letter: what makes more of it has mended the wrong place

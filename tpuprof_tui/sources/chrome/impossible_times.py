@@ -11,13 +11,14 @@ A recording without such events costs a few passes over the starts.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -85,6 +86,31 @@ class Judgement(Struct, frozen=True, eq=False):
         """Mask of events that are not far from the recording, if that is longer than they tell."""
         most = self.high + max(_LEAST_LENGTH_NS, _SPANS * (self.high - self.low))
         return np.asarray(self.near(start) & (end <= min(most, _MOST)))
+
+    def corrected(self, start: I64, end: I64, device: DeviceEvents) -> tuple[I64, I64]:
+        """Copies of all starts and ends in which the events of moved clocks are moved."""
+        start, end = start.copy(), end.copy()
+        for clock, shift in self.moved.items():
+            rows = device.rows[device.clock == clock]
+            start[rows], end[rows] = shifted(start[rows], shift), shifted(end[rows], shift)
+        return start, end
+
+    def away(self, start: I64, end: I64) -> I64:
+        """How far each far event is from the recording, as for `away_words`, by all (corrected) starts and ends."""
+        return np.where(start < self.low, start - self.low, np.maximum(end - self.high, 0))[self.far]
+
+    def problems(self, file: str, title: Callable[[int], str]) -> Iterator[Problem]:
+        """What a user must know of clocks and pauses; ``title`` names the device of a clock."""
+        for clock, shift in self.moved.items():
+            how = "its first event was laid at the host's first, for no launch is known" if clock in self.guessed else \
+                  "by the launches of its work, so that it runs after them"  # fmt: skip
+            word = "behind" if shift > 0 else "ahead of"
+            yield Problem(Severity.WARNING,
+                          f"The clock of {title(clock)} is {time_words(abs(shift))} {word} the host's.",
+                          f"Its times were moved {how}.", file)  # fmt: skip
+        if self.apart:
+            yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(self.apart)}, much longer than "
+                          "before and after.", "Figures count that time. --range shows one part.", file)  # fmt: skip
 
 
 def judged(start: I64, end: I64, device: DeviceEvents | None = None) -> Judgement:
@@ -278,6 +304,23 @@ def away_words(away: int, length: int) -> str:
     if away > 0 and length >= away:
         return f"an end {time_words(away)} after the rest"
     return f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
+
+
+def aside_problem(title: str, start: I64, end: I64, away: I64, **place: Any) -> Problem:
+    """The problem of set aside events of one lane.
+
+    Args:
+        title: The lane that they were recorded for.
+        start, end, away: ns as in the file, and how far from the recording; not empty.
+        place: Where they are now: fields of the problem.
+    """
+    count, first = len(start), int(start[0])
+    events = f"Events of {title} have impossible times, the first" if count > 1 else \
+             f"An event of {title} has an impossible time"  # fmt: skip
+    what = away_words(int(away[0]), int(end[0]) - first)
+    return Problem(Severity.ERROR, f"{events}: ts {time_text(first)}, {what}.",
+                   "Set aside: in the table of events, in no figure and no picture.", count=count, lost=count,
+                   rows=np.arange(count, dtype=np.int64), **place)  # fmt: skip
 
 
 def time_text(ns: int) -> str:

@@ -31,7 +31,7 @@ _BORDER: Final = LazyPattern(rb"\}\s*,\s*\{")
 _KEYS: Final = "ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|tts|tdur"
 _STRING: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"(\s*:)?', re.DOTALL)
 #: A quotation mark that ends a text: of an event before another key or as the last, of an object in it, of a list.
-_ENDS_OWN: Final = LazyPattern(rf'"\s*,\s*"(?:{_KEYS})"\s*:')
+_ENDS_OWN: Final = LazyPattern(rf'"\s*,\s*"({_KEYS})"\s*:')
 _ENDS_EVENT: Final = LazyPattern(r'"\s*\}\s*(?:[,\]]|\Z)')
 _ENDS_VALUE: Final = LazyPattern(r'"\s*(?:,\s*"(?:[^"\\]|\\.){0,200}"\s*:|\}\s*(?:[,}\]]|\Z))', re.DOTALL)
 _ENDS_ITEM: Final = LazyPattern(r'"\s*(?:,\s*["\d\[{tfn-]|\]\s*[,}\]])')
@@ -43,8 +43,12 @@ _CONTROL: Final = LazyPattern(r"[\x00-\x1f]")
 _CONSTANT: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
 #: A bare word in place of a value, or the rest of an invalid number.
 _WORD: Final = LazyPattern(r'[^\s,:{}\[\]"]+')
-#: The begin of an event.
-_EVENT: Final = LazyPattern(rf',\s*\{{\s*"(?:{_KEYS})"\s*:')
+#: The begin of an event, where control characters may have been escaped before; group 1: on another line.
+_EVENT: Final = LazyPattern(rf',[ \t\r]*((?:\n|\\u000[9ad])\s*)*\{{\s*"(?:{_KEYS})"\s*:')
+_OWN_KEY: Final = LazyPattern(rf'"({_KEYS})"\s*:')
+_OBJECT: Final = LazyPattern(r"\{[^{}]*\}")
+#: What begins on the line where an event ends.
+_ON_LINE: Final = LazyPattern(r"[ \t]*,[ \t]*\{")
 #: What stands behind an event.
 _FOLLOWS: Final = LazyPattern(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
 #: Most repairs made in one event.
@@ -166,8 +170,12 @@ class Repairer:
             end = behind.end() - (len(text) - len(given))
             self._known[_encoded(given[key.start() : end])] = _encoded(text[key.start() : behind.end()])
 
-    def repaired(self, given: str) -> Repair | None:
+    def repaired(self, given: str, *, on_lines: bool = False) -> Repair | None:
         """Repairs the event at the beginning of a text (not UTF-8: ``surrogateescape``); None if that fails.
+
+        Args:
+            given: The text.
+            on_lines: Whether each event begins on a line of its own: what begins within one is part of a text.
 
         Raises:
             RecursionError: It is nested too deeply.
@@ -177,7 +185,8 @@ class Repairer:
         for _ in range(_MOST):
             self.credit -= len(text)
             position, error = first_error(text)
-            if not error:
+            goes_on = begin >= 0 and on_lines and not error and _ON_LINE.match(text, position)
+            if not error and not goes_on:
                 if begin >= 0 and not (words or backslashes or controls):
                     self._learn(given, text, begin)
                 used = given[: position - len(text) + len(given)]
@@ -201,7 +210,8 @@ class Repairer:
                 begin = _value_before(text, position, error) if begin < 0 else begin
                 closing = _closing(text, begin, position) if begin >= 0 else -1
                 region = text[begin:closing]
-                if closing < 0 or "\n" in region or _EVENT.search(region):
+                begun = (match for match in _EVENT.finditer(region) if match[1] or not on_lines)
+                if closing < 0 or "\n" in region or next(begun, None):
                     return None
                 text = text[:begin] + _QUOTE.sub(_escaped, region) + text[closing:]
             if self.credit < 0:
@@ -243,6 +253,9 @@ def _encoded(text: str) -> bytes:
 def _word(text: str, position: int, error: str) -> tuple[int, int] | None:
     """Begin and end of a word in place of a value at an error; None if there is none."""
     begin = position
+    # what ends a text there stands within one
+    if error.startswith(_NO_COMMA) and _ENDS_VALUE.match(text, position):
+        return None
     while error.startswith(_NO_COMMA) and _WORD.match(text, begin - 1, begin):
         begin -= 1
     match = _WORD.match(text, begin)
@@ -274,7 +287,9 @@ def _closing(text: str, begin: int, position: int) -> int:
     if _before(text, begin - 1) != ":":
         match = _ENDS_ITEM.search(text, position)
     elif _is_own(text, begin - 1):
-        match = _ENDS_OWN.search(text, position)
+        # a recorder writes no key twice
+        written = _OWN_KEY.findall(_OBJECT.sub("", text[1:begin]))
+        match = next((match for match in _ENDS_OWN.finditer(text, position) if match[1] not in written), None)
         if match is None and (match := _ENDS_EVENT.search(text, position)) and '":' in text[begin : match.start()]:
             return -1
     else:

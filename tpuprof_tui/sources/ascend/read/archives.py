@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from pathlib import Path
 from typing import Final
 
-from tpuprof_tui.sources.source import first_bytes
+from tpuprof_tui.sources.source import first_bytes, last_bytes
 
-_HEAD: Final = 1 << 16
 _ARCHIVES: Final = (
     ".zip", ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar",
 )  # fmt: skip
@@ -33,16 +31,9 @@ def archived(path: Path) -> bool:
         return True
     # names of members stand in zip and tar files as they are
     members = re.compile(_NAMES.encode())
-    return not name.endswith(_PACKED) and any(map(members.search, (first_bytes(path, _HEAD), _tail(path))))
-
-
-def _tail(path: Path) -> bytes:
-    """The last bytes of a zip file, where its members are listed."""
-    if path.suffix.lower() != ".zip" or not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        file.seek(max(file.seek(0, os.SEEK_END) - _HEAD, 0))
-        return file.read(_HEAD)
+    # a zip file lists its members at its end
+    ends = first_bytes(path), last_bytes(path) if name.endswith(".zip") else b""
+    return not name.endswith(_PACKED) and any(map(members.search, ends))
 
 
 def unpack_command(path: Path) -> str:

@@ -6,7 +6,6 @@ They stay in `Timeline.aside`, for the table of events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -32,7 +31,6 @@ from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _DEVICE_LAYERS: Final = (Layer.STREAM, Layer.COMMUNICATION, Layer.PLANE, Layer.OVERLAP)
-SET_ASIDE: Final = "Set aside: in the table of events, in no figure and no picture."
 
 
 def believable(timeline: Timeline) -> Timeline:
@@ -46,17 +44,21 @@ def believable(timeline: Timeline) -> Timeline:
     on_device = np.array([track.layer in _DEVICE_LAYERS for track in timeline.tracks], np.bool_)[timeline.track]
     rows = np.flatnonzero(on_device)
     devices = np.array([track.device for track in timeline.tracks], np.int64)[timeline.track[rows]]
-    found = judged(timeline.start, timeline.end, DeviceEvents(rows, devices, launched[rows]))
-    problems = [*timeline.problems, *_problems(timeline.file, found)]
-    start, end, to_time = timeline.start.copy(), timeline.end.copy(), timeline.flows.to_time.copy()
+    events = DeviceEvents(rows, devices, launched[rows])
+    found = judged(timeline.start, timeline.end, events)
+    named = found.problems(timeline.file, lambda device: "the NPU" if device < 0 else f"NPU {device}")
+    problems = [*timeline.problems, *named]
+    start, end = found.corrected(timeline.start, timeline.end, events)
+    to_time = timeline.flows.to_time.copy()
     ends = np.append(devices, -1)[np.append(np.cumsum(on_device) - 1, len(rows))]
+    target = timeline.flows.to_row
     for device, shift in found.moved.items():
-        moved = rows[devices == device]
-        start[moved], end[moved] = shifted(start[moved], shift), shifted(end[moved], shift)
-        target = timeline.flows.to_row
         of_device = (target >= 0) & np.append(on_device, False)[target] & (ends[target] == device)
         to_time[of_device] = shifted(to_time[of_device], shift)
-    aside = _aside(timeline, found, start, end)
+    far = found.far
+    aside = None if not len(far) else Aside(
+        timeline.tracks, timeline.track[far], timeline.name[far], timeline.kind[far], timeline.file_order[far],
+        timeline.start[far], timeline.end[far], found.away(start, end))  # fmt: skip
     counters = []
     lost = 0
     for each in timeline.counters:
@@ -68,7 +70,7 @@ def believable(timeline: Timeline) -> Timeline:
         problems.append(Problem(Severity.ERROR, "Counter samples whose times cannot be of this recording.",
                                 "They were left out.", timeline.file, count=lost, lost=lost))  # fmt: skip
     kept = np.ones(len(timeline), np.bool_)
-    kept[found.far] = False
+    kept[far] = False
     whole = replace(timeline, start=start, end=end, flows=replace(timeline.flows, to_time=to_time), aside=aside,
                     counters=tuple(counters), moved=found.moved, problems=tuple(problems))  # fmt: skip
     return whole.part(kept)
@@ -90,48 +92,6 @@ def _far_samples(timeline: Timeline) -> bool:
     return not all(recording.near(each.times[[0, -1]]).all() for each in timeline.counters)
 
 
-def _aside(timeline: Timeline, found: Judgement, start: I64, end: I64) -> Aside | None:
-    far = found.far
-    if not len(far):
-        return None
-    away = np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far]
-    return Aside(timeline.tracks, timeline.track[far], timeline.name[far], timeline.kind[far], timeline.file_order[far],
-                 timeline.start[far], timeline.end[far], away)  # fmt: skip
-
-
-def _problems(file: str, found: Judgement) -> Iterator[Problem]:
-    for device, shift in found.moved.items():
-        name = "the NPU" if device < 0 else f"NPU {device}"
-        word = "behind" if shift > 0 else "ahead of"
-        how = "its first task was laid at the host's first slice, for no launch is known" if device in found.guessed \
-            else "by the launches of its tasks, so that they run after them"  # fmt: skip
-        yield Problem(Severity.WARNING, f"The clock of {name} is {time_words(abs(shift))} {word} the host's.",
-                      f"Its times were moved {how}.", file)  # fmt: skip
-    if found.apart:
-        yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(found.apart)}, much longer than before "
-                      "and after.", "Figures count that time. --range shows one part.", file)  # fmt: skip
-
-
-def aside_problem(aside: Aside, rows: I64, file: str, group: int, label: str, title: str) -> Problem:
-    """The problem of set aside slices of one track.
-
-    Args:
-        aside: All set aside slices.
-        rows: Those of the track, not empty.
-        file: Name of the file.
-        group, label: The lane that holds them.
-        title: The lane that they were recorded for.
-    """
-    first, count = rows[0], len(rows)
-    start, end = int(aside.start[first]), int(aside.end[first])
-    events = f"Events of {title} have impossible times, the first" if count > 1 else (
-        f"An event of {title} has an impossible time")  # fmt: skip
-    return Problem(
-        Severity.ERROR, f"{events}: ts {time_text(start)}, {away_words(int(aside.away[first]), end - start)}.",
-        SET_ASIDE, file, group=group, lane=label, count=count, lost=count, rows=np.arange(count, dtype=np.int64),
-    )  # fmt: skip
-
-
 def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Kernels, list[Problem]]:
     """Kernels of a table on the clock of the timeline, without times that cannot be of their recording.
 
@@ -146,9 +106,7 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
     unplaced = np.zeros(len(kernels), np.bool_) if kernels.unplaced is None else kernels.unplaced.copy()
     if len(found.far):
         first = found.far[0]
-        away = int(start[first]) - found.low
-        away = away if away < 0 else max(int(end[first]) - found.high, 0)
-        what = away_words(away, int(end[first] - start[first]))
+        what = away_words(int(found.away(start, end)[0]), int(end[first] - start[first]))
         problems.append(Problem(
             Severity.ERROR, f"Kernels with impossible times, the first: start {time_text(int(start[first]))}, {what}.",
             "They are in the table, and in no figure over time.", kernels.file, count=len(found.far),

@@ -97,6 +97,11 @@ class WorkerFiles(Struct, frozen=True):
         return next((int(each) for each in found if each and len(each) < 9), None)
 
     @property
+    def timeline_role(self) -> str:
+        """Role of the files of its timeline; empty if there is none."""
+        return next((role for role in ("trace_view.json", "msprof.json") if role in self.by_role), "")
+
+    @property
     def is_rank_folder(self) -> bool:
         """Whether it is a rank's folder, which torch_npu or MindSpore analyses."""
         return bool(self.info) or _RANK.fullmatch(self.root.name) is not None

@@ -39,6 +39,7 @@ from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, 
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
@@ -49,7 +50,6 @@ from ..schema import METRICS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
 from .archives import unpack_command
-from .believable import aside_problem
 from .categories import STEP, Layer, SliceClass
 from .clocks import align
 from .communication import late_worker
@@ -362,7 +362,8 @@ class _ProfileBuilder:
             columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
                                        "type": kinds[aside.kind[rows]]}  # fmt: skip
             label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
-            self._problems.append(aside_problem(aside, rows, timeline.file, top, label, title))
+            times = aside.start[rows], aside.end[rows], aside.away[rows]
+            self._problems.append(aside_problem(title, *times, file=timeline.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
         """Adds a lane of set aside events, which keeps their times as arguments; its label."""

@@ -43,7 +43,6 @@ STEP_COLUMNS: Final = (
      "communication_not_overlapped_exclude_receive_us"),
     ("Preparing", "preparing", "preparing_us"),
 )  # fmt: skip
-TRACES: Final = ("trace_view.json", "msprof.json")
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
@@ -263,7 +262,7 @@ class Rank:
     @cached_property
     def timeline(self) -> Timeline | None:
         """The slices, from the JSON files, else from the database; None if there are neither."""
-        role = next((role for role in TRACES if role in self.paths.by_role), "")
+        role = self.paths.timeline_role
         paths = self.paths.by_role.get(role, ())
         parts = tuple(path for part in PARTS for path in self.paths.by_role.get(part, ()))
         files = (*paths, *parts)

@@ -21,10 +21,9 @@ from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
-    away_words,
+    aside_problem,
     judged,
     plausible,
-    shifted,
     time_text,
     time_words,
 )
@@ -76,23 +75,22 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     if whole is None:
         start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
         found = judged(start, end, device)
-        moved = {clocks[clock]: shift for clock, shift in found.moved.items()}
     else:
-        found, moved = Judgement(whole.low - zero, whole.high - zero), whole.moved
-    start, end = trace.start.copy(), trace.end.copy()
-    for number, pid in enumerate(clocks):
-        rows = device.rows[device.clock == number]
-        start[rows], end[rows] = (shifted(each[rows], moved.get(pid, 0)) for each in (start, end))
+        moved = {number: whole.moved[pid] for number, pid in enumerate(clocks) if pid in whole.moved}
+        found = Judgement(whole.low - zero, whole.high - zero, moved=moved)
+    start, end = found.corrected(trace.start, trace.end, device)
     far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.holds(start, end))
-    aside = _aside(trace, far, np.where(start < found.low, start - found.low, np.maximum(end - found.high, 0))[far])
+    found = replace(found, far=far)
     times = [trace.memory.time, *(each.time for each in trace.counters)]
     far_instants = sum(int((~found.near(each)).sum()) for each in times)
-    guessed = {clocks[clock] for clock in found.guessed}
     elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
-    told = (*trace.problems, *_problems(trace, moved, guessed, found.apart, far_instants, elsewhere))
-    rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), far, found)
+    told = (*trace.problems, *found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),
+            *_left_out(trace, far_instants, elsewhere))  # fmt: skip
+    aside = _aside(trace, far, found.away(start, end))
+    rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), found)
     rest = rest if whole is not None else replace(rest, problems=(*rest.problems, *_doubtful(rest)))
-    recording = Recording(zero + found.low, zero + found.high, moved, len(far))
+    moved_pids = {clocks[clock]: shift for clock, shift in found.moved.items()}
+    recording = Recording(zero + found.low, zero + found.high, moved_pids, len(far))
     # a part of a file counts from the start of the whole
     return (rest if whole is not None else _from_zero(rest)), recording
 
@@ -156,10 +154,10 @@ def _aside(trace: Trace, far: I64, away: I64) -> Aside | None:
                  end=trace.end[far] + trace.zero_ns, away=away)  # fmt: skip
 
 
-def _without(trace: Trace, far: I64, recording: Judgement) -> Trace:
-    """The trace without some rows and without instants far from the recording."""
+def _without(trace: Trace, recording: Judgement) -> Trace:
+    """The trace without the rows and instants that are far from the recording."""
     kept = np.ones(len(trace), np.bool_)
-    kept[far] = False
+    kept[recording.far] = False
     rows = np.flatnonzero(kept)
     thread = trace.thread_of(rows)
     # lanes that hold events of a device and of the host are in another order if one of them was moved
@@ -193,19 +191,8 @@ def _from_zero(trace: Trace) -> Trace:
     )  # fmt: skip
 
 
-def _problems(
-    trace: Trace, moved: dict[str, int], guessed: set[str], apart: int, instants: int, elsewhere: int
-) -> Iterator[Problem]:  # fmt: skip
+def _left_out(trace: Trace, instants: int, elsewhere: int) -> Iterator[Problem]:
     name = trace.path.name
-    for pid, shift in moved.items():
-        how = "its first event was laid at the host's first, for no launch is known" if pid in guessed else \
-              "by the launches of its work, so that it runs after them"  # fmt: skip
-        word = "behind" if shift > 0 else "ahead of"
-        yield Problem(Severity.WARNING, f"The clock of GPU {pid} is {time_words(abs(shift))} {word} the host's.",
-                      f"Its times were moved {how}.", file=name)  # fmt: skip
-    if apart:
-        yield Problem(Severity.WARNING, f"Nothing was recorded for {time_words(apart)}, much longer than before and "
-                      "after.", "Figures count that time. --range shows one part.", file=name)  # fmt: skip
     if elsewhere:
         yield Problem(Severity.ERROR, "Events outside of this part of the file have impossible times.",
                       "They were left out.", file=name, count=elsewhere, lost=elsewhere)  # fmt: skip
@@ -254,14 +241,8 @@ def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) 
     """
     aside = trace.aside
     assert aside is not None
-    first, count = rows.start, rows.stop - rows.start
-    start, away = int(aside.start[first]), int(aside.away[first])
-    what = away_words(away, int(aside.end[first]) - start)
-    have = "have impossible times, the first" if count > 1 else "has an impossible time"
-    events = f"{'Events' if count > 1 else 'An event'} of {title} {have}"
-    return Problem(
-        Severity.ERROR, f"{events}: ts {time_text(start)}, {what}.",
-        "Set aside: in the table of events, in no figure and no picture.", file=trace.path.name,
-        offset=trace.arguments.offset_of_number(int(aside.file_order[first])), group=group, lane=label, count=count,
-        lost=count, fragmentary=is_fragmentary(trace), rows=np.arange(count, dtype=np.int64),
+    return aside_problem(
+        title, aside.start[rows], aside.end[rows], aside.away[rows], file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[rows.start])), group=group, lane=label,
+        fragmentary=is_fragmentary(trace),
     )  # fmt: skip

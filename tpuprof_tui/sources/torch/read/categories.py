@@ -55,14 +55,14 @@ KINDS: Final = {
 }  # fmt: skip
 
 #: Process of the host's events in traces of ``EventList.export_chrome_trace``, which have no categories.
-_LEGACY_HOST: Final = "CPU functions"
+LEGACY_HOST: Final = "CPU functions"
 #: How the names of the processes of its devices end ("CUDA functions"); the number of the device is their thread.
 _LEGACY_DEVICE: Final = " functions"
 
 
 def kind_of(category: str, process: Any, thread: Any) -> Kind:
     """Kind of the events of a category, process and thread (see `legacy_lanes`)."""
-    if not category and process == _LEGACY_HOST:
+    if not category and process == LEGACY_HOST:
         return Kind.OPERATOR
     if not category and isinstance(thread, str) and thread.endswith(_LEGACY_DEVICE):
         return Kind.KERNEL
@@ -75,7 +75,7 @@ def legacy_lanes(
     """Processes and threads of events; of legacy events of a device its number is the process."""
     pairs = [
         (thread, process) if not category and isinstance(process, str) and process.endswith(_LEGACY_DEVICE)
-        and process != _LEGACY_HOST else (process, thread)
+        and process != LEGACY_HOST else (process, thread)
         for category, process, thread in zip(categories, processes, threads, strict=True)
     ]  # fmt: skip
     found, others = zip(*pairs, strict=True)

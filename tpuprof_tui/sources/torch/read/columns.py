@@ -32,7 +32,8 @@ _DEVICES: Final = ("device_text", "stream_text")
 CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
 #: Text columns that hold JSON in the file.
 _JSON: Final = ("shapes", "input_types", *CAPTURED)
-_FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total")
+_FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total",
+                   "used_self", "used_total", "unknown_total")  # fmt: skip
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 #: Values of a column for rows of a trace.
@@ -368,9 +369,8 @@ class LaneColumns:
         """Times of operators with what they call, ns; missing for events that are no operators of their own."""
         tree = self._trace.tree
         index = lookup(tree.rows, rows)
-        figures = tree.eligible if key == "eligible" else {
-            "device": tree.device, "host": (tree.host_self, tree.host_total), "tensor": tree.tensor,
-        }[key.partition("_")[0]][key.endswith("total")]  # fmt: skip
+        kind, _, which = key.partition("_")
+        figures = getattr(tree, kind)[which == "total"] if which else tree.eligible
         operators = (index >= 0) & (tree.operator & tree.unmerged)[index] if len(tree.rows) else index >= 0
         return np.where(operators, figures[index] if len(figures) else 0, INT_MISSING)
 

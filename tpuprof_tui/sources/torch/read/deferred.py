@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -14,7 +14,18 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
-from .events import FLOW_ENDS, FlowStart, FrameArgs, HostArgs, MessageArgs, from_dict
+from .categories import legacy_lanes
+from .events import (
+    FLOW_ENDS,
+    LAUNCH_ENDS,
+    FlowStart,
+    FrameArgs,
+    HostArgs,
+    LaunchEnd,
+    LaunchStart,
+    MessageArgs,
+    from_dict,
+)
 from .values import I32, I64, Codes, printable, raw_codes, text_codes, to_int64
 
 _LONGEST: Final = 1 << 20
@@ -27,6 +38,8 @@ ELEMENT_BYTES: Final = {
     }.items() for name in names.split()
 }  # fmt: skip
 _FLOWS: Final = ("fwdbwd", "forward_backward")
+#: Begin of the categories of flows in legacy traces: cpu_to_cuda.
+_LAUNCH_FLOWS: Final = "cpu_to_"
 _WORK_FLOWS: Final = ("ac2g", "async_gpu", "async", "async_cpu_to_gpu")
 
 
@@ -175,6 +188,31 @@ def flow_ends_of(
     known = lane >= 0
     return FlowEnds(starts[known], of_device[known], flow_id[known].astype(np.int64), number[known], lane[known],
                     time[known])  # fmt: skip
+
+
+def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Flows of a legacy trace, from the operator that launched a kernel to the kernel.
+
+    Yields:
+        Of both ends the process and thread as texts, as in ``Trace.threads``, the time in ns from the trace's zero, and
+        the name of the event.
+    """
+    begun: dict[Any, tuple[Any, ...]] = {}
+    for events in arguments.events(
+        LAUNCH_ENDS, partial(from_dict, kind=LAUNCH_ENDS), (f'"{_LAUNCH_FLOWS}'.encode(),)
+    ):  # fmt: skip
+        flows = [each for each in events if isinstance(each, LaunchStart) and str(each.cat).startswith(_LAUNCH_FLOWS)]
+        if not flows:
+            continue
+        pids, tids = legacy_lanes([""] * len(flows), [each.pid for each in flows], [each.tid for each in flows])
+        times = (exact_ns(text_of_times([each.ts for each in flows])) - zero_ns).tolist()
+        for flow, pid, tid, time in zip(flows, pids, tids, times, strict=True):
+            end = (str(pid), str(tid)), time, printable(flow.name) if isinstance(flow.name, str) else ""
+            key = str(flow.id)
+            if not isinstance(flow, LaunchEnd):
+                begun[key] = end
+            elif key in begun:
+                yield begun[key], end
 
 
 def _unsorted(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:

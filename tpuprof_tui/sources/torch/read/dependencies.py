@@ -70,6 +70,8 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     """Links within a file: kind, rows of causes, rows of consequences."""
     launched = trace.call >= 0
     yield _LAUNCH, trace.call[launched], trace.work_rows[launched]
+    by_flow = trace.launchers.of_flow >= 0
+    yield _LAUNCH, trace.launchers.of_flow[by_flow], trace.work_rows[by_flow]
     yield _BACKWARD, *trace.flows
     yield _GRAPH, *trace.work_flows
     # a copying call ends with its copy

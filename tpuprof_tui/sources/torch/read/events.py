@@ -153,6 +153,20 @@ class FlowEnd(FlowStart, gc=False, tag_field="ph", tag="f"):
 _FLOW_PHASES: Final[dict[str, Any]] = {"s": FlowStart, "f": FlowEnd, **_skipped("XiIMCtBEnbe")}
 FLOW_ENDS: Final[Any] = Union[tuple(_FLOW_PHASES.values())]  # noqa: UP007
 
+
+class LaunchStart(FlowStart, gc=False, tag_field="ph", tag="s"):
+    """Start of a flow in a legacy trace: at the operator of its name."""
+
+    name: Any = None
+
+
+class LaunchEnd(LaunchStart, gc=False, tag_field="ph", tag="f"):
+    """End of a flow in a legacy trace: at the kernel of its name."""
+
+
+#: Struct of each phase when reading the flows of a legacy trace.
+LAUNCH_ENDS: Final[Any] = Union[tuple((_FLOW_PHASES | {"s": LaunchStart, "f": LaunchEnd}).values())]  # noqa: UP007
+
 # -- arguments of complete events that are read on demand
 
 

@@ -85,6 +85,28 @@ def in_order(traces: Sequence[Trace]) -> list[Trace]:
     return [traces[index] for index in order]
 
 
+def owner_of(name: str, stated: int | None, named: NamedRank, size: Any, part: str = "") -> tuple[Any, ...]:
+    """What recordings of one rank, or of one worker without a rank, have in common.
+
+    Args:
+        name: Worker name in the file name.
+        stated: The rank that the file states; None if none.
+        named: What its name says of the rank.
+        size: Number of ranks that the file states.
+        part: The part of a merged file.
+    """
+    rank, place = (named.rank, named.place) if stated is None else (stated, ())
+    # a process alone, or without a rank, is known by its name, but for the stage in it
+    alone = size == 1 or (rank is None and not place)
+    apart = (re.sub(rf"[-_.]?{named.stage}", "", name) if named.stage else name, part) if alone else ()
+    return rank, place, str(size), apart
+
+
+def job_of(size: Any, backend: Any, groups: Any) -> str:
+    """What the ranks of a job have in common: number of ranks, back end, process groups; empty: a process alone."""
+    return f"{size} {backend} {groups}" if type(size) is int and 1 < size < 1 << 62 else ""
+
+
 def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]:
     """Whose recording each trace is.
 
@@ -94,14 +116,8 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     """
     ranks = _ranks(traces)
     names = [worker_and_span(trace.path.name) for trace in traces]
-    owners: list[tuple[Any, ...]] = []
-    for (name, _), (rank, named), trace in zip(names, ranks, traces, strict=True):
-        size = distributed_info(trace).get("world_size")
-        place = () if stated_rank(trace) is not None else named.place
-        # a process alone, or without a rank, is known by its name, but for the stage in it
-        alone = size == 1 or (rank is None and not place)
-        apart = (re.sub(rf"[-_.]?{named.stage}", "", name) if named.stage else name, trace.part) if alone else ()
-        owners.append((rank, place, str(size), apart))
+    owners = [owner_of(name, stated_rank(trace), named, distributed_info(trace).get("world_size"), trace.part)
+              for (name, _), (_, named), trace in zip(names, ranks, traces, strict=True)]  # fmt: skip
     recordings: dict[tuple[Any, ...], list[int]] = {}
     for index, owner in enumerate(owners):
         recordings.setdefault(owner, []).append(index)
@@ -133,7 +149,7 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     return [found[index] for index in range(len(traces))]
 
 
-def _naming(path: Path) -> str:
+def naming(path: Path) -> str:
     """The name of a file; that of a folder of one rank before it, if it says no rank itself."""
     folder = Path(os.path.abspath(path)).parent.name
     named = _RANK_FOLDER.fullmatch(folder) and not rank_in_name(path.name).place
@@ -142,7 +158,7 @@ def _naming(path: Path) -> str:
 
 def _ranks(traces: Sequence[Trace]) -> list[tuple[int | None, NamedRank]]:
     """The rank of each trace, stated or else named, and what its name says."""
-    names = [trace.part or _naming(trace.path) for trace in traces]
+    names = [trace.part or naming(trace.path) for trace in traces]
     named = ranks_in_names(names, [str(trace.metadata.get("host_name") or "") for trace in traces])
     stated = [stated_rank(trace) for trace in traces]
     return [(each.rank if rank is None else rank, each) for rank, each in zip(stated, named, strict=True)]

@@ -14,8 +14,9 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from .categories import COLLECTIVE_COMM, Kind
-from .kernel_names import uses_tensor_cores
+from .categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
+from .deferred import launches_of
+from .kernel_names import tensor_core_use, uses_tensor_cores
 from .steps import STEP
 from .values import I64, lookup
 
@@ -69,6 +70,16 @@ class Launchers:
         return np.asarray(self._trace.named(uses_tensor_cores)[self._trace.work_rows] & self.kernels)
 
     @cached_property
+    def on_tensor_cores(self) -> tuple[Mask, Mask]:
+        """Masks of the kernels that use tensor cores by more names than those, and of those of which none tells."""
+        codes = self._trace.name[self._trace.work_rows]
+        used, unknown = np.zeros((2, len(self._trace.names)), np.bool_)
+        for code in np.unique(codes[self.kernels]).tolist():
+            use = tensor_core_use(self._trace.names[code])
+            used[code], unknown[code] = use is True, use is None
+        return used[codes] & self.kernels, unknown[codes] & self.kernels
+
+    @cached_property
     def has_collective_name(self) -> Mask:
         """Mask of the events that are host collectives by their name or category."""
         trace = self._trace
@@ -84,15 +95,45 @@ class Launchers:
         return int(both.sum()) < _LAUNCH_IDS or bool((correlation[both] != external[both]).any())
 
     @cached_property
+    def of_flow(self) -> I64:
+        """Row of the operator that a flow joins with each device work, in legacy traces, which have no calls; else -1.
+
+        Reads the file again.
+        """
+        trace = self._trace
+        found = np.full(len(trace.work_rows), -1, np.int64)
+        if LEGACY_HOST not in trace.flow_processes:
+            return found
+        operators = self._rows_by_place(np.flatnonzero(trace.kind == Kind.OPERATOR))
+        work = self._rows_by_place(trace.work_rows)
+        for begin, end in launches_of(trace.arguments, trace.zero_ns):
+            # kernels of all streams are one lane, where several of a name may start at a time
+            if (rows := work.get(end)) and begin in operators:
+                found[np.searchsorted(trace.work_rows, rows.pop())] = operators[begin][-1]
+        return found
+
+    def _rows_by_place(self, rows: I64) -> dict[tuple[tuple[str, str], int, str], list[int]]:
+        """Rows by process and thread, start, and name."""
+        trace = self._trace
+        found: dict[tuple[tuple[str, str], int, str], list[int]] = {}
+        for row, thread, start, name in zip(rows.tolist(), trace.thread_of(rows).tolist(), trace.start[rows].tolist(),
+                                            trace.name[rows].tolist(), strict=True):  # fmt: skip
+            found.setdefault((trace.threads[thread], start, trace.names[name]), []).append(row)
+        return found
+
+    @cached_property
     def step_times(self) -> I64:
         """Time, ns, by which each device work belongs to a step: when its call starts; missing without a call.
+
+        Work that a flow joins with its operator belongs to a step by that operator.
 
         Collectives without a call, as those of RCCL, belong to a step by their own start.
         """
         trace = self._trace
         call = trace.call
-        found = np.where(call >= 0, trace.start[call] if len(trace) else 0, INT_MISSING)
-        if (alone := call < 0).any():
+        launch = np.where(call >= 0, call, self.of_flow)
+        found = np.where(launch >= 0, trace.start[launch] if len(trace) else 0, INT_MISSING)
+        if (alone := launch < 0).any():
             alone &= self.communicates
             found[alone] = trace.start[trace.work_rows[alone]]
         return found
@@ -164,9 +205,9 @@ class Launchers:
         """Row of the operator or annotation that launched each device work; -1 if none."""
         trace = self._trace
         call = trace.call
-        found = np.where(call >= 0, self.of_call[call] if len(trace) else -1, -1)
+        found = np.where(call >= 0, self.of_call[call] if len(trace) else -1, self.of_flow)
         if self.ids_usable:
-            alone = np.flatnonzero(call < 0)
+            alone = np.flatnonzero((call < 0) & (found < 0))
             found[alone] = self.rows_by_external_id(trace.external[trace.work_rows[alone]])
         return found
 

@@ -33,6 +33,8 @@ _PROCESS: Final = LazyPattern(
 )
 _NAMED: Final = LazyPattern(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _EVENT: Final = LazyPattern(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
+#: Name of memory instants.
+MEMORY: Final = "[memory]"
 _OPEN: Final = "Open the files that were merged."
 _MARKS: Final = (Kind.OPERATOR, Kind.ANNOTATION)
 _MOST_RANKS: Final = 4096
@@ -40,6 +42,12 @@ _MOST_RANKS: Final = 4096
 _MOST_PROCESSES: Final = 256
 #: Kinds of events that are those of a rank.
 _OF_RANK: Final = np.isin(np.arange(len(Kind)), (Kind.OPERATOR, Kind.CALL, Kind.WAIT, Kind.MARK, *DEVICE_WORK))
+
+
+def own_name(name: str) -> str:
+    """The name of an event without a rank that a merger put before it."""
+    match = _EVENT.match(name) if name.startswith("[") else None
+    return name if match is None else name[match.end() :]
 
 
 def is_merged(trace: Trace) -> bool:
@@ -241,8 +249,7 @@ def _names(names: tuple[str, ...], codes: npt.NDArray[np.int32]) -> tuple[tuple[
     used = np.flatnonzero(np.bincount(codes, minlength=len(names)))
     table = np.full(len(names), -1, np.int32)
     table[used] = np.arange(len(used))
-    return tuple(names[code][match.end() :] if (match := _EVENT.match(names[code])) is not None else names[code]
-                 for code in used.tolist()), table[codes]  # fmt: skip
+    return tuple(own_name(names[code]) for code in used.tolist()), table[codes]
 
 
 def _metadata(metadata: dict[str, Any], devices: set[str], *, alone: bool) -> dict[str, Any]:

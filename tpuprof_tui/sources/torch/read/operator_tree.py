@@ -87,9 +87,9 @@ class Tree:
 
     @cached_property
     def work_node(self) -> I64:
-        """Index of the node of each device work's call; -1 if none."""
-        trace, call = self._trace, self._trace.call
-        return self.at(np.where(call >= 0, trace.launchers.of_call[call] if len(trace) else -1, -1))
+        """Index of the node of each device work's call, or of the operator that a flow joins with it; -1 if none."""
+        trace, call, launchers = self._trace, self._trace.call, self._trace.launchers
+        return self.at(np.where(call >= 0, launchers.of_call[call] if len(trace) else -1, launchers.of_flow))
 
     def _sums(self, which: Mask) -> tuple[I64, I64]:
         trace, rows = self._trace, self._trace.work_rows
@@ -105,8 +105,18 @@ class Tree:
 
     @cached_property
     def tensor(self) -> tuple[I64, I64]:
-        """Device time of tensor-core kernels, as `device`."""
+        """Device time of tensor-core kernels by TensorBoard's list, as `device`."""
         return self._sums(self._trace.launchers.tensor_cores)
+
+    @cached_property
+    def used(self) -> tuple[I64, I64]:
+        """Device time of tensor-core kernels by more names, as `device`."""
+        return self._sums(self._trace.launchers.on_tensor_cores[0])
+
+    @cached_property
+    def unknown(self) -> tuple[I64, I64]:
+        """Device time of kernels whose use of tensor cores no name tells, as `device`."""
+        return self._sums(self._trace.launchers.on_tensor_cores[1])
 
     @cached_property
     def eligible(self) -> Mask:
@@ -115,6 +125,11 @@ class Tree:
         used = self._trace.launchers.tensor_cores & (self.work_node >= 0)
         found[self.work_node[used]] = True
         return self.subtree_sums(found.astype(np.int64)) > 0
+
+    @property
+    def host(self) -> tuple[I64, I64]:
+        """Time in ns of each node without its children, and with them."""
+        return self.host_self, self.host_total
 
     @cached_property
     def host_total(self) -> I64:

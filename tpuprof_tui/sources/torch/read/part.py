@@ -7,7 +7,7 @@ that overlap the range are read as a whole, so that their figures equal those of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -61,12 +61,31 @@ class Window(Struct, frozen=True, eq=False):
         return np.asarray(((start < high) & (end >= low)) | joined | marked)
 
 
-def window_of(outline: Trace, part: Part) -> Window:
-    """Resolves a part to a window, from the events of the first pass.
+def window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
+    """Resolves a part to a window, which comprises those of all ranks that were merged into a file.
+
+    Args:
+        outlines: The events of the first pass, of each rank.
+        zero_ns: Zero of the range in the file, ns.
+        part: The part.
 
     Raises:
-        UsageError: There is no such step, or the range is invalid or in percent.
+        UsageError: There is no such step in any rank, or the range is invalid or in percent.
     """
+    found, errors = [], []
+    for outline in outlines:
+        try:
+            found.append(_window_of_rank(outline, zero_ns - outline.zero_ns, part))
+        except UsageError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return Window(min(each.low for each in found), max(each.high for each in found),
+                  min(each.host_low for each in found), max(each.host_high for each in found),
+                  np.unique(np.concatenate([each.correlations for each in found])))  # fmt: skip
+
+
+def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
     found = rows_named(outline, STEP)
     labels = [outline.names[code][len(STEP) :] for code in outline.name[found].tolist()]
     numbers = step_numbers(labels)
@@ -74,7 +93,7 @@ def window_of(outline: Trace, part: Part) -> Window:
         found, _ = executions(outline)
         numbers = np.arange(len(found))
     starts, ends = outline.start[found], outline.end[found]
-    requested = _requested_range(outline, part, starts, ends, numbers)
+    requested = _requested_range(outline, begin, part, starts, ends, numbers)
     low, high = requested
     call = outline.call
     launched_at = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
@@ -94,8 +113,10 @@ def window_of(outline: Trace, part: Part) -> Window:
                   zero + max(high, int(outline.end[calls].max(initial=high))), correlations)  # fmt: skip
 
 
-def _requested_range(outline: Trace, part: Part, starts: I64, ends: I64, numbers: I64) -> tuple[int, int]:
-    """Begin and end of the requested range, ns from the trace's zero."""
+def _requested_range(
+    outline: Trace, zero: int, part: Part, starts: I64, ends: I64, numbers: I64
+) -> tuple[int, int]:  # fmt: skip
+    """Begin and end of the requested range, ns from the trace's zero; ``zero``: that of the range, likewise."""
     low, high = 0, outline.length_ns
     if part.step is not None:
         of_step = numbers == part.step
@@ -108,5 +129,5 @@ def _requested_range(outline: Trace, part: Part, starts: I64, ends: I64, numbers
             raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")
         begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
         if part.step is None:
-            return begin or 0, high if end is None else end
+            return zero + (begin or 0), high if end is None else zero + end
     return low, high

@@ -36,7 +36,7 @@ from .categories import DEVICE_WORK, ON_DEVICE, Kind
 from .clocks import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
-from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order
+from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order, job_of
 from .launchers import unrecorded_problems
 from .overlaps import overlap_problems
 from .steps import MODULE, STEP, executions, rows_named, step_numbers
@@ -114,9 +114,10 @@ class _Run:
         self._counters: list[Counter] = []
 
     def profile(self) -> TorchProfile:
-        clocks, moved = self._on_one_clock([begun_ns(trace) for trace in self._traces])
-        zero = min(clocks, default=0)
+        clocks = [begun_ns(trace) for trace in self._traces]
         whose = identities(self._traces, clocks)
+        moved = self._set_on_one_clock(clocks, whose)
+        zero = min(clocks, default=0)
         recordings = [
             Recorded(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
                      number in moved, each.stage)
@@ -157,25 +158,29 @@ class _Run:
             links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
         )  # fmt: skip
 
-    def _on_one_clock(self, clocks: list[int]) -> tuple[list[int], set[int]]:
-        """Clocks corrected by the times of collectives, and the indices of those that were moved."""
-        stated = map(distributed_info, self._traces)
-        ranks = [(each.get("world_size"), each.get("rank")) for each in stated]
+    def _set_on_one_clock(self, clocks: list[int], whose: Sequence[Identity]) -> set[int]:
+        """Corrects the clocks of each session by the times of its collectives; the indices of those that were moved."""
+        jobs: dict[tuple[int, str], dict[int, list[int]]] = {}
+        for number, (trace, each) in enumerate(zip(self._traces, whose, strict=True)):
+            size, (stage, session) = distributed_info(trace).get("world_size"), each.session
+            if type(size) is int and size > 1:
+                jobs.setdefault((size, stage), {}).setdefault(session, []).append(number)
         moved: set[int] = set()
-        for size in {size for size, _ in ranks if type(size) is int}:
-            members = [number for number, each in enumerate(ranks) if each[0] == size]
-            if len(members) < 2 or len({str(ranks[number][1]) for number in members}) < len(members):
+        for sessions in jobs.values():
+            # if a rank lacks some recording, it is not known which
+            if len(set(map(len, sessions.values()))) > 1:
                 continue
-            added = shifts([self._traces[number] for number in members], [clocks[number] for number in members])
-            for number, shift in zip(members, added, strict=True):
-                if shift:
-                    moved.add(number)
-                    clocks[number] += shift
-                    self._problems.append(Problem(
-                        Severity.WARNING, "Its collectives were at another time than those of the first rank.",
-                        f"Its times were moved by ~{shift / 1000:,.3f} us, the median difference.",
-                        file=self._traces[number].path.name))  # fmt: skip
-        return clocks, moved
+            for members in sessions.values():
+                added = shifts([self._traces[number] for number in members], [clocks[number] for number in members])
+                for number, shift in zip(members, added, strict=True):
+                    if shift:
+                        moved.add(number)
+                        clocks[number] += shift
+                        self._problems.append(Problem(
+                            Severity.WARNING, "Its collectives were at another time than those of the first rank.",
+                            f"Its times were moved by ~{shift / 1000:,.3f} us, the median difference.",
+                            file=self._traces[number].path.name))  # fmt: skip
+        return moved
 
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
         sizes = {_int_or_zero(distributed_info(trace).get("world_size")) for trace in self._traces}
@@ -301,8 +306,7 @@ def properties_of(trace: Trace) -> list[dict[str, Any]]:
 def _job(trace: Trace) -> str:
     """What the ranks of a job have in common; empty for a process alone."""
     stated = distributed_info(trace)
-    alone = _int_or_zero(stated.get("world_size")) < 2
-    return "" if alone else f"{stated['world_size']} {stated.get('backend')} {stated.get('pg_count')}"
+    return job_of(*map(stated.get, ("world_size", "backend", "pg_count")))
 
 
 def _card(trace: Trace) -> str:

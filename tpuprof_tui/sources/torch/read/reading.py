@@ -44,7 +44,7 @@ from .believable import Recording, believable
 from .categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from .collectives import RECORD, collective_identity
 from .launchers import COLLECTIVE
-from .merged import is_merged
+from .merged import MEMORY, is_merged, own_name, ranks_of
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .section_events import SectionEvents
 from .steps import marks_step
@@ -123,12 +123,17 @@ def _read(
     if part is None:
         raise refusal(path, text)
     first = _Reader(path, raw, progress, first_pass_filter)
-    outline, recording = believable(first.trace())
-    window = window_of(outline, part)
+    outline, recording = first.trace(), None
+    if is_merged(outline):
+        window = window_of(ranks_of(outline), outline.zero_ns, part)
+    else:
+        outline, recording = believable(outline)
+        window = window_of((outline,), outline.zero_ns, part)
     raw.seek(0)
     # as many events as fit into memory
     reader = _Reader(path, raw, progress, window, most=int(first.count * fitting_share(text)), recording=recording)
-    return believable(reader.trace(), recording)[0]
+    found = reader.trace()
+    return found if recording is None else believable(found, recording)[0]
 
 
 @contextmanager
@@ -434,7 +439,8 @@ class _Reader:
             return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
 
     def _add_memory(self, events: list[ev.Instant]) -> None:
-        instants = [each for each in events if each.name == "[memory]"]
+        instants = [each for each in events if each.name == MEMORY
+                    or (isinstance(each.name, str) and own_name(each.name) == MEMORY)]  # fmt: skip
         if instants:
             _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
             beyond: list[int] = []
@@ -549,7 +555,7 @@ class _Reader:
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Mask of the events to keep, among those with valid times (``sound``)."""
         if len(self._names) > len(self._marks_step):
-            new = [marks_step(name) for name in islice(self._names, len(self._marks_step), None)]
+            new = [marks_step(own_name(name)) for name in islice(self._names, len(self._marks_step), None)]
             self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
         self._earliest.append(int(self._near(columns["start"][sound]).min(initial=MOST_NS)))
         kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],

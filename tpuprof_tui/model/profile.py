@@ -434,6 +434,11 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return tuple(self._extent(session, on_host=False) or self._extent(session, on_host=True) or (0, 0)
                      for session in self.groups.sessions)  # fmt: skip
 
+    @property
+    def device_ns(self) -> int:
+        """Sum of the lengths of ``windows``, ns."""
+        return sum(end - start for start, end in self.windows)
+
     def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:
         """First start and last end of a session's events; without the host's unless ``on_host``; None: no events."""
         lanes = [lane for lane in self._timed_lanes if (on_host or not lane.on_host)

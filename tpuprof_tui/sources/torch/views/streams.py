@@ -35,15 +35,18 @@ def streams(selection: ViewSelection) -> Answer:
     comm = union(run.launchers.communicates)
     compute = union(run.kernels & ~run.launchers.communicates)
     copies, sets = union(run.work_kind == Kind.COPY), union(run.work_kind == Kind.SET)
-    if selection.window is None:
-        window = int(run.work_end[work].max() - run.work_start[work].min()) if work.any() else 0
-    else:
-        window = selection.window[1] - selection.window[0]
+    first, last = (int(run.work_start.min()), int(run.work_end.max())) if len(run.work_start) else (0, 0)
+    if selection.window is not None:
+        first, last = max(first, selection.window[0]), min(last, selection.window[1])
+    elif work.any():
+        first, last = int(run.work_start[work].min()), int(run.work_end[work].max())
+    window = max(last - first, 0)
     covered = comm.union_with(compute)
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
-        Fact("window_us", "Window", window, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
+        Fact("window_us", "First to last work", window, "duration"),
+        Fact("busy_us", "Busy", everything.total, "duration"),
         Fact("idle_us", "Idle", window - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),
         Fact("communication_us", "Communication", comm.total, "duration"),

@@ -98,7 +98,7 @@ def test_unknown_bytes():
 def test_headline():
     profile = small_profile()
     found = headline(profile, build_indexes(profile))
-    assert found.total_ns == profile.end_ns - profile.start_ns
+    assert found.device_ns == profile.end_ns - profile.start_ns
     assert found.idlest.number == 2  # it has no lanes at all
     assert found.idlest.busy == 0
     assert found.busiest.busy == max(core.busy for core in found.units)
@@ -109,7 +109,7 @@ def test_headline():
 
 def test_headline_of_nothing():
     found = headline(make_profile([]), build_indexes(make_profile([])))
-    assert (found.total_ns, found.busiest, found.idlest, found.most_exposed) == (0, None, None, None)
+    assert (found.device_ns, found.busiest, found.idlest, found.most_exposed) == (0, None, None, None)
 
 
 @settings(max_examples=40)

@@ -14,6 +14,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.panes.headline import HeadlineBar
 from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIGURES = ("busiest", "idlest", "exposed")
@@ -89,3 +90,32 @@ async def test_the_name_of_a_card_is_told_for_decimals_of_the_figures(chip, widt
         assert "busiest" in line
         assert "exposed" in line
         assert len(line) <= width
+
+
+async def test_the_figures_are_of_the_selected_range_and_filter():
+    profile = small_profile(1, instructions=600)
+    app = TpuprofApp(profile=profile)
+    async with app.run_test(size=(200, 24)) as pilot:
+        await explored(pilot)
+        whole = first_line(app)
+        screen = app.screen
+        assert isinstance(screen, ExplorerScreen)
+        start = screen.state.full_start
+        screen.store.change(replace(screen.state, range=(start, start + 10_000)))
+        await pilot.pause()
+        query = Query(screen.session, range=(start, start + 10_000))
+        busiest = max(query.unit_figures, key=lambda unit: unit.busy)
+        assert f"total 10.00 us  busiest {busiest.label.lower()} {100 * busiest.utilisation:.1f}%" in first_line(app)
+        assert first_line(app).rstrip().endswith("range only")
+        screen.filtering.apply("dur>1us")
+        await pilot.pause()
+        assert first_line(app).rstrip().endswith("range, filter only")
+        assert f"{_events(replace(query, filter='dur>1us'))} instructions" in first_line(app)
+        screen.store.change(replace(screen.state, range=None, filter=""))
+        await pilot.pause()
+        assert first_line(app) == whole
+
+
+def _events(query: Query) -> int:
+    (start, end), session = query.window, query.filtered_session
+    return sum(int(((lane["start"] >= start) & (lane["start"] < end)).sum()) for lane in session.profile.lanes)

@@ -178,7 +178,7 @@ def _union_of(profile: Any, unit: int, activities: tuple[Any, ...], start: int, 
 
 
 def one_window(case: Case) -> Iterator[Break]:
-    """All figures of a selection have one window: that of its units; with a range its length in the recording."""
+    """All figures of a selection have one window: that of its units, which is the device's time; steps have theirs."""
     for selection, report in case.asked():
         if selection not in ("whole", "range", "filter"):
             continue
@@ -187,14 +187,23 @@ def one_window(case: Case) -> Iterator[Break]:
             windows = {round(window_of(unit), 3) for unit in units}
             if len(windows) > 1:
                 yield "units.units", f"{selection}: {worker}: windows {windows}"
-            for view, key in (("overview", "total_us"), ("overview", "window_us"), ("streams", "window_us"),
-                              ("critical_path", "window_us")):  # fmt: skip
+            places = [("overview", "total_us"), ("critical_path", "window_us")]
+            # of several workers each has its own first and last work; annotations of streams are no work
+            places += [("streams", "window_us")] if len(report.workers) == 1 and selection == "range" else []
+            for view, key in places:
                 value = report.record(view, worker)["figures"].get(key)
                 if windows and value is not None and not any(near(value, window) for window in windows):
                     yield f"{view}.{key}", f"{selection}: {worker}: {value}, of units {windows}"
-            length = report.workers.get(worker, {}).get("duration_us")
-            if selection == "whole" and length and windows and not any(near(length, window) for window in windows):
-                yield "workers.duration_us", f"{worker}: {length}, of units {windows}"
+            if selection == "whole" and case.sessions == 1:
+                device = case.json("info")["device_ns"]
+                if windows and device is not None and not any(near(device / 1000, window) for window in windows):
+                    yield "info.device_ns", f"{worker}: {device}, of units {windows}"
+            steps, key = report.table("overview", "steps", worker), "window_us"
+            value = report.record("overview", worker)["figures"].get(key)
+            if value is not None and steps:
+                ends = [row["start_us"] + row["step_us"] for row in steps]
+                if not near(value, max(ends) - min(row["start_us"] for row in steps)):
+                    yield f"overview.{key}", f"{selection}: {worker}: {value}, of its steps {steps}"
 
 
 def shares_to_one(case: Case) -> Iterator[Break]:
@@ -644,7 +653,7 @@ def one_length(case: Case) -> Iterator[Break]:
     """Info as text and JSON, the description, the report and the first screen say one length."""
     if not case.profile.timed or case.sessions > 1:
         return
-    lengths = {"info": case.json("info")["total_ns"] / 1000, "describe": case.json("describe")["length_us"]}
+    lengths = {"info": case.json("info")["total_ns"] / 1000, "describe": case.json("describe")["total_us"]}
     lengths |= {f"report {worker['key']}": worker["duration_us"] for worker in case.whole.workers.values()
                 if len(case.whole.workers) == 1}  # fmt: skip
     if len({round(length, 3) for length in lengths.values()}) > 1:
@@ -706,12 +715,12 @@ def gate_is_report(case: Case) -> Iterator[Break]:
         found = json.loads(body)["rules"][0]
         if status not in (0, 1) or found["base"] != found["other"] or found["delta"]:
             yield f"gate.{rule}", f"against itself: {status} {found}"
-        places = {"total": (("overview", "total_us"), ("overview", "window_us")),
-                  "step": (("overview", "step_us"), ("steps", "median_us"))}.get(view, ((view, key),))  # fmt: skip
+        places = {"step": (("overview", "step_us"), ("steps", "median_us"))}.get(view, ((view, key),))  # fmt: skip
         values = [record["figures"][figure] for place, figure in places
                   for record in case.whole.views.get(place, {}).values()
                   if record["figures"].get(figure) is not None]  # fmt: skip
-        values = [] if view == "total" and len(case.whole.workers) > 1 else values
+        if view == "total":
+            values = [case.json("info")["total_ns"] / 1000] if case.sessions == 1 and case.profile.timed else []
         values += [sum(values) / len(values)] if values else []
         if values and not any(near(found["base"], value, 0.01) for value in values):
             yield f"gate.{rule}", f"{found['base']}, in the report {values}"

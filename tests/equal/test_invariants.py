@@ -63,17 +63,12 @@ _SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
 
 _IGNORED = "a selection that is ignored without a word"
 _MEDIAN = "`steps` figures under a step or range (median of all steps)"
-_WINDOWS = "three windows in one PyTorch report; units do without time before and after their first and last event"
 _ORIGIN = "times in `report --json` have another origin than text and screen"
 _CORES = "`export --cores` selects what runs on a unit, `report --core` what its group did"
 _UNITS = "one unit per column, and per pair of compared columns"
 
 KNOWN = (
     Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
-    Known("one_unit_parts", "unit", ("torch_cuda_synthetic", *_ASCEND), "`unit` without exposed communication"),
-    Known("one_window", "workers.duration_us", ("ascend_synthetic", "torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
-    Known("one_window", "overview.window_us", ("torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
-    Known("one_window", "streams.window_us", ("torch_cuda*", _MI250, _VLLM, _QWEN), _WINDOWS),
     Known("steps_of_a_run", "steps.median_us", _SEVERAL, _MEDIAN),
     Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
@@ -82,10 +77,6 @@ KNOWN = (
     Known("ranges_add_up", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
     Known("steps_are_parts", "modules.modules.*", ("torch*",), f"{_IGNORED}: modules"),
     Known("steps_are_parts", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
-    Known("full_range", "streams.*", _TORCH, _WINDOWS),
-    Known("full_range", "findings.findings", ("torch_cuda*",), f"{_WINDOWS}: evidence of idle time"),
-    Known("full_range", "memory.curve", (_DB,), "a range of 0 to 100 % cuts what was sampled before the first event"),
-    Known("full_range", "counters.*", (_DB,), "a range of 0 to 100 % cuts what was sampled before the first event"),
     Known("views_follow", "critical_path* filter", (*_SOPHGO, *_ASCEND, *_TORCH),
           f"{_IGNORED}: the critical path with a filter"),
     Known("views_follow", "steps filter", (*_REPEATS, *_TORCH), f"{_IGNORED}: figures of steps with a filter"),
@@ -117,16 +108,12 @@ KNOWN = (
     Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
-    Known("one_length", "length", ("ascend_synthetic", "torch_cuda*", _MI250, _VLLM, _QWEN),
-          "explorer and `info` say the time of the device, `describe` and `report` that of all lanes"),
     Known("rows_are_counts", "lanes.lanes.count range*",
           ("aks_bmodel", "aks_damaged", "aks_decode_mode[02]", "aks_host_trace", "aksv_cdma"),
           "a range counts running events in exports and starting ones in reports: 105 rows beside 106"),
     Known("published_is_overview", "total range", ("aks*",), "one `export --range`, two totals"),
     Known("published_is_overview", "total group", ("aks_bmodel", "aks_decode_mode?", "aksv_cdma"),
           "one `export --cores`, two totals"),
-    Known("gate_is_report", "gate.total", ("torch_cpu*", _MI250, _VLLM, _QWEN),
-          '"Total time", "Length", gate\'s `total`: device, whole or step, under one name each'),
     Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
           "`mean_utilisation` in the data set is no rank's, nor the largest"),
     Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),

@@ -267,7 +267,7 @@ def test_figures_of_units(written, town):
                          (town, [f"Bakery {each} Oven {oven}" for each in range(2) for oven in (10, 11)])):  # fmt: skip
         profile = open_profile(path)
         found = headline(profile, build_indexes(profile))
-        assert found.total_ns == TOTAL
+        assert found.device_ns == TOTAL
         assert [unit.label for unit in found.units] == labels
         for unit in found.units:
             assert {key: getattr(unit, key) for key in TRUTH} == TRUTH

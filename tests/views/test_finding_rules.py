@@ -208,6 +208,8 @@ def launched(number: int, start: int, length: int, call: int, name: str = "k", c
 
 ROW = [event for n in range(6) for event in launched(n + 1, 10 + 5 * n, 2, 0 + n * 3)]
 LONG = launched(1, 10, 900, 0)
+#: Between these the GPU is idle.
+IDLE = [*launched(1, 10, 300, 0), *launched(2, 900, 100, 300)]
 MEMORY = [{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1500, "s": "t",
            "args": {"Device Type": 1, "Device Id": 0, "Bytes": 100, "Addr": 1, "Total Allocated": 100,
                     "Total Reserved": reserved}} for reserved in (1000, 110)]  # fmt: skip
@@ -225,13 +227,14 @@ def allocated(*points: tuple[int, int]) -> list[dict[str, object]]:
 TRACES = {
     "host_bound": ([*launched(1, 10, 100, 0), *launched(2, 800, 100, 790)],
                    [*launched(1, 10, 400, 0), *launched(2, 410, 400, 5)]),
-    "synchronises": ([*LONG, host("cudaDeviceSynchronize", 100, 800)], [*LONG, host("cudaDeviceSynchronize", 100, 1)]),
+    "synchronises": ([*IDLE, host("cudaDeviceSynchronize", 310, 500)],
+                     [*LONG, host("cudaDeviceSynchronize", 100, 800)]),
     "pageable_copies": (
         [*LONG, *launched(2, 910, 100, 4, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
         [*LONG, *launched(2, 910, 100, 4, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy")]),
     "loader_waits": (
-        [*LONG, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 500, "user_annotation")],
-        [*LONG, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 5, "user_annotation")]),
+        [*IDLE, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 310, 500, "user_annotation")],
+        [*IDLE, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 5, "user_annotation")]),
     "exposed_communication": ([*LONG, *launched(2, 910, 500, 4, "ncclKernel_AllReduce")], LONG),
     "short_kernels": (ROW, LONG),
     "tensor_cores_unused": (

@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.app.panes.detail_entries import entries_of
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table, table_lines
 from tpuprof_tui.formats.tables_rich import print_report
@@ -96,7 +97,7 @@ def test_summary_starts_with_the_headline():
     found = headline(profile, build_indexes(profile))
     lines = summary_report(profile).text().splitlines()
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
-    assert lines[1] == f"Total time        {time_text(found.total_ns)}"
+    assert lines[1] == f"Total time        {time_text(found.device_ns)}"
     assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {time_text(found.busiest.busy)}")
     assert lines[3].startswith("Idlest core       Core 2: 0 ns")
     most = found.most_exposed
@@ -297,3 +298,30 @@ def sample_lines():
         return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in report.lines)
 
     return lines
+
+
+def test_total_time_is_of_everything_and_device_time_of_the_device(tmp_path, capsys):
+    """The host works from 0 to 1000 us, the device from 200 to 700 us: info, describe, report and gate agree."""
+    path = tmp_path / "run.pt.trace.json"
+    host = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 1000}
+    kernels = [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": 100,
+                "args": {"device": 0, "stream": 7}} for start in (200, 600)]  # fmt: skip
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [host, *kernels]}))
+    found = {}
+    for words in (["info"], ["describe"], ["report"], ["gate", "--against", str(path), "--fail-on", "total>1%"]):
+        assert main([words[0], str(path), *words[1:], "--json"]) == 0
+        found[words[0]] = json.loads(capsys.readouterr().out)
+    (worker,) = found["report"]["workers"]
+    (rule,) = found["gate"]["rules"]
+    assert found["info"]["total_ns"] == 1_000_000
+    assert found["describe"]["total_us"] == worker["duration_us"] == rule["base"] == 1000
+    assert found["info"]["device_ns"] == 500_000
+    assert main(["info", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"(?m)^Total time +1\.000 ms$", text)
+    assert re.search(r"(?m)^Device time +500\.0 us$", text)
+    streams = found["report"]["views"]["streams"]["workers"][worker["key"]]["figures"]
+    assert streams["window_us"] == 500
+    # a range of everything is none
+    assert main(["report", str(path), "--range", "0%..100%", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["views"] == found["report"]["views"]

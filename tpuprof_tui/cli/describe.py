@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, steps_of
 from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.export.table import known_columns
@@ -18,6 +19,7 @@ from tpuprof_tui.model import Profile, worst
 from tpuprof_tui.model.columns import COUNTERS
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.registry import missing_for, views_of
+from tpuprof_tui.views.report import total_ns
 
 from .opening import for_each_capture
 
@@ -77,7 +79,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},
         "events": {"word": words.event.one, "count": profile.instructions},
         "launches": len(profile.scopes),
-        "length_us": (profile.end_ns - profile.start_ns) / 1000 if profile.timed else None,
+        "total_us": total_ns(Session(profile)) / 1000 if profile.timed else None,
         "steps": {"word": steps.word.one, "count": len(steps), "guessed": steps.guessed},
         "counters": _some(dict.fromkeys(each.name for each in profile.counters), _LIST),
         "known": _some((each.title for each in words.capabilities if profile.has(each.key)), _LIST),
@@ -126,7 +128,7 @@ def _facts(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Ite
     if record["launches"]:
         holds.append(Word("launch", "launches").of(record["launches"]))
     yield "Holds", ", ".join(holds)
-    yield "Length", time_text(profile.end_ns - profile.start_ns) if profile.timed else "no times"
+    yield "Total time", time_text(round(record["total_us"] * 1000)) if profile.timed else "no times"
     if len(steps):
         yield "Steps", f"{steps.word.of(len(steps))}{' (found by repetition)' if steps.guessed else ''}"
     yield "Counters", ", ".join(record["counters"])

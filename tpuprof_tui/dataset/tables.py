@@ -141,6 +141,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     try:
         from tpuprof_tui.analysis.selecting.session import Session
         from tpuprof_tui.views.query import Query
+        from tpuprof_tui.views.report import total_ns
 
         query = Query(Session.of(catalog.open(path, {})))
         # the session's profile includes detected steps and exposed time, like the explorer's table
@@ -157,7 +158,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
         row = {
             "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
-            "duration_ns": profile.end_ns - profile.start_ns if profile.timed else None, "units": len(profile.units),
+            "duration_ns": total_ns(query.session) if profile.timed else None, "units": len(profile.units),
             "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
             "bytes": sum(size for size, _ in states), "tpuprof": __version__,

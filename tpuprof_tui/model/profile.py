@@ -439,8 +439,8 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         return sum(max(min(end, last) - max(start, first), 0) for first, last in self.windows)
 
     @property
-    def length_ns(self) -> int:
-        """Length of the recording, ns: the sum of the windows."""
+    def device_ns(self) -> int:
+        """Length of the recording, ns: the sum of ``windows``."""
         return self.length_between(*self.window_of_group(-1))
 
     def _extent(self, session: int, *, on_host: bool) -> tuple[int, int] | None:

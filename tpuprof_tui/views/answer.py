@@ -208,6 +208,12 @@ class Table(Struct, frozen=True, eq=False, dict=True):
             self._largest[key] = found
         return found
 
+    def bar_full(self, column: Column) -> float:
+        """The value at which a bar is full: 1 for shares, else the largest of all columns of this kind with bars."""
+        if column.kind == "share":
+            return 1.0
+        return max(self.largest(each.key) for each in self.columns if each.bar and each.kind == column.kind)
+
     @cached_property
     def _largest(self) -> dict[str, float]:
         return {}

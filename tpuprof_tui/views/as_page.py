@@ -38,7 +38,7 @@ def _table(table: Table) -> dict[str, Any]:
             "key": column.key,
             "title": cells.header(column),
             "text": column.kind in TEXTS,
-            "bar": column.bar,
+            "full": table.bar_full(column) if column.bar else None,
             "values": None if column.kind in TEXTS else [row[place] for row in shown],
         }
         for column, place in ((table.columns[place], place) for place in indexes)

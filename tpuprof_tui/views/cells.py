@@ -27,6 +27,8 @@ TEXT_WIDTH: Final = 300
 NAME_WIDTH: Final = 80
 #: Prefix of the keys of difference columns.
 DELTA: Final = "delta_"
+#: Beginnings of the keys of columns that are compared: the same figure of both sides, of host and device.
+_COMPARED: Final = (("base_", "other_"), ("host_", "device_"))
 #: Indentation per tree level, and the deepest level that is indented.
 INDENT: Final = "  "
 MOST_INDENTED: Final = 20
@@ -47,15 +49,18 @@ class Cells(Struct, frozen=True):
 
     @classmethod
     def of(cls, table: Table) -> Cells:
-        """Chooses readable units for a table."""
-        units: dict[str, TimeUnit] = {}
-        for column in table.columns:
-            if column.kind == "duration" and column.shown:
-                units[column.key] = column_unit(table.largest(column.key))
+        """Chooses readable units for a table; columns that are compared have one."""
+        figures = _compared_figures(
+            [column.key for column in table.columns if column.kind == "duration" and column.shown]
+        )
+        largest: dict[str, float] = {}
+        for key, figure in figures.items():
+            largest[figure] = max(largest.get(figure, 0), table.largest(key))
+        units = {key: column_unit(largest[figure]) for key, figure in figures.items()}
         main = max(units.values(), key=lambda unit: unit.ns, default=None)
         if main is not None:
             # a column of zeros can use the main unit
-            units = {key: main if table.one_unit or not table.largest(key) else unit for key, unit in units.items()}
+            units = {key: main if table.one_unit or not largest[figures[key]] else unit for key, unit in units.items()}
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         return cls(units, main, next(texts, "") if table.depth is not None else "")
 
@@ -92,6 +97,18 @@ class Cells(Struct, frozen=True):
                 self.text(column, row[index], guessed=known or (flag >= 0 and row[flag]), depth=depth)
                 for column, index, flag in zip(columns, indexes, flags, strict=True)
             )
+
+
+def _compared_figures(keys: Sequence[str]) -> dict[str, str]:
+    """The figure of each column, by key; columns that are compared have the same."""
+    figures = {key: key for key in keys}
+    for prefixes in _COMPARED:
+        known = set(figures.values())
+        for key, figure in figures.items():
+            prefix = next((each for each in prefixes if figure.startswith(each)), "")
+            if prefix and all(f"{each}{figure[len(prefix) :]}" in known for each in prefixes):
+                figures[key] = figure[len(prefix) :]
+    return figures
 
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:

@@ -22,7 +22,7 @@ from .answer import Answer, Column, Fact, Kind, Table
 from .joining import join_sides
 from .query import Query
 from .registry import answer, view_named, views_of
-from .report import Worker, of_worker, worker_record, workers_of
+from .report import Worker, extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
 from .workers import WORKER
 
@@ -237,16 +237,7 @@ def view_to_compare(profile: Profile, name: str) -> View:
 def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
     if query.step is not None or query.full_filter or query.range is not None:
         return query.window
-    edges = []
-    for worker in workers:
-        if worker.window is not None:
-            edges.append(worker.window)
-            continue
-        record = worker_record(query.profile, worker)
-        part = query.profile if worker.hosts else query.profile.device_part
-        if record["events"]:
-            edges.append((part.start_ns, part.end_ns))
-    return (min(start for start, _ in edges), max(end for _, end in edges)) if edges else (0, 0)
+    return extent_of(query.profile, workers)
 
 
 def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:

@@ -7,11 +7,12 @@ key and yield nothing if the source lacks one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -26,6 +27,7 @@ from .answer import Target
 from .query import Query
 
 Ints = npt.NDArray[np.int64]
+Wins = Literal["", "idle", "exposed"]
 
 #: Transfers of fewer bytes are small: moving the data takes about as long as starting the transfer.
 SMALL: Final = 4096
@@ -63,6 +65,8 @@ class Rule(Struct, frozen=True):
         advice: What to try.
         find: Yields findings with at least the given gain, ns.
         of_all: Whether it is about idle time, or compares sums: it says nothing if many records are lost.
+        wins: What at most can be won: the time in which a unit does no work (idle), and what it only moves or
+            communicates (exposed); empty: the window.
     """
 
     key: str
@@ -71,6 +75,7 @@ class Rule(Struct, frozen=True):
     advice: str
     find: Callable[[Query, Rule, float], Iterator[Finding]]
     of_all: bool = False
+    wins: Wins = ""
 
 
 def findings_of(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
@@ -84,10 +89,30 @@ def findings_of(rules: tuple[Rule, ...], query: Query) -> Iterator[Finding]:
     def compute() -> list[Finding]:
         span = _span(query)
         asked = [rule for rule in rules if not (rule.of_all and query.profile.is_fragmentary)]
-        return [found for rule in asked for found in rule.find(query, rule, rule.threshold * span)]
+        return [found for rule in asked for found in _bounded(query, rule, rule.threshold * span)]
 
     which = (rules[0].key, query.scope, query.step, query.range)
     yield from query.cache.get("findings of rules", compute, *which, limit=8)
+
+
+def _bounded(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    """The findings of a rule, with no more to win than there is; those with less than ``least`` are left out."""
+    for found in rule.find(query, rule, least):
+        gain = found.gain if found.gain is None else min(found.gain, most_to_win(query, rule.wins, found.group))
+        if gain is None or gain >= least:
+            yield replace(found, gain=gain)
+
+
+def most_to_win(query: Query, wins: Wins, place: str) -> int:
+    """The most that can be won of a group (its title) by using time better, ns: of several units the largest."""
+    groups, units = query.profile.groups, query.unit_figures
+    within = {unit for group in range(len(groups)) if groups.title(group) == place
+              for unit in groups.units_within(group)}  # fmt: skip
+    units = tuple(unit for unit in units if unit.unit in within) or units
+    if not wins or not units:
+        return max(query.span, 0)
+    exposed = (unit.exposed + unit.exposed_communication if wins == "exposed" else 0 for unit in units)
+    return max(unit.window - unit.busy + moved for unit, moved in zip(units, exposed, strict=True))
 
 
 def _span(query: Query) -> int:
@@ -297,9 +322,10 @@ RULES: Final = (
     Rule("late_unit", "What others wait in one scope beyond what the unit waits that waits least.", 0.02,
          "Look at what it does before the barrier: more work than the others, or a slower transfer.", _late),
     Rule("exposed_scope", "Transfers of one scope on one unit while it does not compute.", 0.05,
-         "Load the next tile while this one is computed: two buffers, or smaller tiles.", _exposed, of_all=True),
+         "Load the next tile while this one is computed: two buffers, or smaller tiles.", _exposed, of_all=True,
+         wins="exposed"),
     Rule("launch_gaps", "Time between the end of one launch and the start of the next, of one unit.", 0.05,
-         "Launch earlier, or fuse small kernels.", _gaps, of_all=True),
+         "Launch earlier, or fuse small kernels.", _gaps, of_all=True, wins="idle"),
     Rule("small_transfers", "Time of transfers below 4 KiB where more than half are.", 0.02,
          "Join them: starting a transfer takes as long as moving this much.", _small),
     Rule("step_outliers", "Time of steps that take unusually long beyond the median.", 0.01,

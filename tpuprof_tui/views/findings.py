@@ -17,7 +17,7 @@ from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time
 from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target, places_text
-from .finding_rules import RULES, Finding, Rule, evidence, findings_of
+from .finding_rules import RULES, Finding, Rule, Wins, evidence, findings_of, most_to_win
 from .query import Query
 from .report import workers_of
 
@@ -39,6 +39,7 @@ class _EventRule(Struct, frozen=True):
         text: Template of the finding with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
         advice: What to try.
         gain: Computes the time that could be saved for an event, ns; None: unknown.
+        wins: As of a ``Rule``.
     """
 
     key: str
@@ -47,6 +48,7 @@ class _EventRule(Struct, frozen=True):
     text: str
     advice: str
     gain: Callable[[Query, ScoredEvent], int | None]
+    wins: Wins = ""
 
 
 def findings_view(query: Query) -> Answer:
@@ -73,7 +75,8 @@ def findings_view(query: Query) -> Answer:
          None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
         for each in found
     ]  # fmt: skip
-    merge_rows = partial(_merge_rows, window)
+    wins = {rule.key: rule.wins for rule in EVENT_RULES}
+    merge_rows = partial(_merge_rows, lambda rule, place: most_to_win(query, wins[rule], place))
     groups = sorted(_merge_groups(rows, order), key=lambda each: -(merge_rows([rows[row] for row in each])[4] or 0))
     several = "" if len(groups) == len(rows) else ", of several events their sum, of several places the largest"
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
@@ -105,8 +108,11 @@ def _merge_groups(rows: Sequence[tuple[Any, ...]], order: Sequence[int]) -> list
     return [sorted(each, key=order.__getitem__) if key[0] in events else each for key, each in groups.items()]
 
 
-def _merge_rows(window: int, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Merges findings of one rule: all places; for single events also their number and the sum of their time."""
+def _merge_rows(most: Callable[[str, str], int], rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Merges findings of one rule: all places; for single events also their number and the sum of their time.
+
+    ``most``: what at most can be won, by rule and place.
+    """
     severity, rule, worker, _, gain, text, *rest = rows[0]
     of_events = any(rule == each.key for each in EVENT_RULES)
     if len(rows) > 1 and of_events:
@@ -117,7 +123,7 @@ def _merge_rows(window: int, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]
         time = f", {time_text(sum(won.values()))}" if won else ""
         own = f": {time_text(gain)} to win." if gain is not None else "."
         text = f"Top {len(rows)}{time}. {text.removesuffix('.')}{own}"
-        gain = min(max(won.values()), window) if won else None
+        gain = max((min(time, most(rule, group)) for group, time in won.items()), default=None)
     # the text of an event includes its place
     where = places_text([row[3] for row in rows], example=not of_events)
     return severity, rule, worker, where, gain, text, *rest
@@ -200,7 +206,7 @@ def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 EVENT_RULES: Final = (
     _EventRule("exposed_transfer", "Time of a transfer while its unit does not compute.", 0.0,
                "Exposed {share}: {event}{scope}.",
-               "Start it earlier or split it, so that computing covers it.", _value),
+               "Start it earlier or split it, so that computing covers it.", _value, "exposed"),
     _EventRule("slow_transfer", "Time of a transfer of 100 KiB or more beyond that at the peak.", 0.0,
                "Slow, {value} GB/s: {event}, {size}{scope}.",
                "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),

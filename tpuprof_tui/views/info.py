@@ -15,6 +15,7 @@ from tpuprof_tui.model import Profile
 
 from .query import Query
 from .registry import answer, view_of
+from .report import total_ns
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.result_cache import Memory
@@ -24,11 +25,12 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
     """Metadata of a capture as plain values for JSON; None where unknown.
 
     Times are ns; a lane's ``busy_ns`` and ``wait_ns`` are unions (overlaps count once) and ``utilisation`` is its busy
-    time over the profile's whole length. ``guessed``: the distinction of work and wait is inferred. Lanes and problems
+    time over ``device_ns``. ``guessed``: the distinction of work and wait is inferred. Lanes and problems
     have ``limit`` rows (None: all) from ``offset``; ``total_rows`` has their total numbers.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
-    total_ns = profile.length_ns if profile.timed else None
+    total = total_ns(Session(profile)) if profile.timed else None
+    device_ns = profile.device_ns if profile.timed else None
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
     lanes, problems = profile.lanes[rows], profile.problems[rows]
@@ -52,7 +54,8 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "cores": sorted((*groups.numbers, *groups.lost_numbers("core"))),
         "lost_cores": list(groups.lost_numbers("core")),
         **(port_numbers if key else {}),
-        "total_ns": total_ns,
+        "total_ns": total,
+        "device_ns": device_ns,
         "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,

@@ -20,6 +20,7 @@ from .as_text import fact_lines, text_tables
 from .cells import NAME_WIDTH
 from .query import Query
 from .registry import answer, view_of, views_of
+from .report import total_ns
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.result_cache import Memory
@@ -69,7 +70,7 @@ def info_report(
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
     query = Query(Session(profile))
     device, words = profile.device, profile.vocabulary
-    ports, count = words.group_kind("ports"), len(profile.scopes)
+    ports, count, total = words.group_kind("ports"), len(profile.scopes), total_ns(query.session)
     facts = [
         ("Path", line_text(profile.path, 4096)),
         ("Source", words.title),
@@ -82,7 +83,8 @@ def info_report(
         *([("Lost", lost)] if (lost := lost_text(profile)) else []),
         (words.say("{Events}"), _by_side(profile, f"{profile.device_part.instructions:,}")),
         *([("Launches", f"{count:,}" if count else "none recorded")] if count or "scope" in words.schema else []),
-        ("Total time", time_text(query.span) if profile.timed else MISSING),
+        ("Total time", time_text(total) if profile.timed else MISSING),
+        *([("Device time", time_text(profile.device_ns))] if profile.timed and profile.device_ns != total else []),
         *_begun(profile),
     ]
     width = max(len(label) for label, _ in facts)

@@ -35,7 +35,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         session: The profile with its cached results.
         scope: Group or lane.
-        range: Start and end of the range, ns; None: the whole profile.
+        range: Start and end of the range, ns; None: the whole profile, also if one from its start to its end is given.
         filter: Filter expression; empty: none.
         step: Number of the step whose events count; None: all. Without a range, it determines the window. A step
             condition in ``filter``, as the explorer writes it, is moved here.
@@ -52,6 +52,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     among: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
+        if self.range is not None and self.range[0] <= self.profile.start_ns and self.profile.end_ns <= self.range[1]:
+            force_setattr(self, "range", None)
         step, rest = split_step(self.filter)
         if step is not None:
             force_setattr(self, "filter", rest)

@@ -9,10 +9,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.units import clock_text
-from tpuprof_tui.model import Problem, Profile
+from tpuprof_tui.model import Lane, Problem, Profile
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.view import View
 
@@ -162,13 +163,45 @@ def of_worker(query: Query, worker: Worker) -> Query:
     return query if worker.scope.everything or not query.scope.everything else replace(query, scope=worker.scope)
 
 
+def _counted(profile: Profile, worker: Worker) -> list[Lane]:
+    """The lanes of a worker with events: of the device and (if ``hosts``) of the host."""
+    lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
+    return [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
+
+
+def _extent(profile: Profile, worker: Worker) -> tuple[int, int] | None:
+    """First start and last end of a worker, ns; None: no events, or none with times."""
+    if worker.window is not None:
+        return worker.window
+    lanes = [lane for lane in _counted(profile, worker) if profile.timed and not lane.is_aside]
+    if not lanes:
+        return None
+    return min(int(lane["start"][0]) for lane in lanes), max(int(lane["end"].max()) for lane in lanes)
+
+
+def extent_of(profile: Profile, workers: Sequence[Worker]) -> tuple[int, int]:
+    """First start and last end of some workers, ns; (0, 0) without events."""
+    extents = [extent for worker in workers if (extent := _extent(profile, worker)) is not None]
+    return min((start for start, _ in extents), default=0), max((end for _, end in extents), default=0)
+
+
+def total_ns(session: Session) -> int:
+    """Total time of a profile: from the first start to the last end of its workers; of several sessions the sum."""
+    return session.cache.get("total time", lambda: _total_ns(session.profile))
+
+
+def _total_ns(profile: Profile) -> int:
+    by_session: dict[int, list[Worker]] = {}
+    for worker in workers_of(profile):
+        by_session.setdefault(profile.groups.session(worker.scope.group), []).append(worker)
+    extents = (extent_of(profile, workers) for workers in by_session.values())
+    return sum(end - start for start, end in extents)
+
+
 def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
     """Record of a worker; it counts events of the device and (if ``hosts``) the host, and lanes that have any."""
-    lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
-    counted = [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
-    start = min((int(lane["start"][0]) for lane in counted), default=0) if profile.timed else 0
-    end = max((int(lane["end"].max()) for lane in counted), default=0) if profile.timed else 0
-    start, end = worker.window or (start, end)
+    counted = _counted(profile, worker)
+    start, end = _extent(profile, worker) or (0, 0)
     return {
         "key": worker.key,
         "rank": worker.rank,

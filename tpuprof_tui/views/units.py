@@ -48,7 +48,7 @@ def units(query: Query) -> Answer:
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
         notes=(query.vocabulary.say(f"{definitions} {waits} Idle: no {{event}} at all."),
-               "Util: busy over total time."),
+               "Util: busy over the device's time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))
 
@@ -107,6 +107,11 @@ def one_unit(query: Query) -> Answer:
         Fact("mean_utilisation", query.vocabulary.say("Mean of {units}"), mean, "share"),
         share("compute_us", "Computes", unit.compute),
         share("exposed_us", "Only moves data", unit.exposed),
+        *(
+            [share("exposed_communication_us", "Only communicates", unit.exposed_communication)]
+            if unit.communication
+            else []
+        ),
         share("wait_us", "Waits or synchronises", unit.wait),
         share("idle_us", "Nothing runs", unit.idle),
     ]

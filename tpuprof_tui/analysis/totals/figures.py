@@ -122,11 +122,12 @@ class UnitFigures(Struct, frozen=True):
 
 
 class Headline(Struct, frozen=True):
-    """Summary of a whole profile; units are None if there are none.
+    """Summary of a profile or of a selection; units are None if there are none.
 
     Attributes:
-        total_ns: First start to last end; of several sessions the sum.
-        instructions: Number of instructions.
+        device_ns: Window of the figures: first start to last end on the device (on the host if it has none), or the
+            selected part of that; of several sessions the sum.
+        instructions: Number of instructions that start in it.
         busiest, idlest: Units with the most and the least busy time (the first of equals).
         most_exposed: The unit with the most exposed transfer (the first of equals): the "exposed transfer" of a whole
             profile everywhere, since a mean would be the figure of no unit.
@@ -134,13 +135,23 @@ class Headline(Struct, frozen=True):
         units: Figures of each unit.
     """
 
-    total_ns: int
+    device_ns: int
     instructions: int
     busiest: UnitFigures | None
     idlest: UnitFigures | None
     most_exposed: UnitFigures | None
     guessed: bool
     units: tuple[UnitFigures, ...]
+
+    @classmethod
+    def of(cls, device_ns: int, instructions: int, units: Sequence[UnitFigures], guessed: bool) -> Headline:
+        """Chooses the units to name."""
+        return cls(
+            device_ns=device_ns, instructions=instructions,
+            busiest=max(units, key=lambda unit: unit.busy, default=None),
+            idlest=min(units, key=lambda unit: unit.busy, default=None),
+            most_exposed=max(units, key=lambda unit: unit.exposed, default=None), guessed=guessed, units=tuple(units),
+        )  # fmt: skip
 
 
 class UnitIndex(Struct, frozen=True, eq=False):
@@ -318,16 +329,9 @@ def headline(profile: Profile, indexes: Sequence[LaneIndex]) -> Headline:
     """Summary of the whole profile; of the host if it has no device."""
     device = profile.device_part
     device = device if device.instructions else profile
-    units = tuple(unit_figures(profile, indexes, unit, *profile.window_of_group(unit)) for unit in profile.units)
-    return Headline(
-        total_ns=profile.length_ns,
-        instructions=device.instructions,
-        busiest=max(units, key=lambda unit: unit.busy, default=None),
-        idlest=min(units, key=lambda unit: unit.busy, default=None),
-        most_exposed=max(units, key=lambda unit: unit.exposed, default=None),
-        guessed=any(lane.role_guessed for lane in profile.lanes),
-        units=units,
-    )
+    units = [unit_figures(profile, indexes, unit, *profile.window_of_group(unit)) for unit in profile.units]
+    guessed = any(lane.role_guessed for lane in profile.lanes)
+    return Headline.of(profile.device_ns, device.instructions, units, guessed)
 
 
 def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:

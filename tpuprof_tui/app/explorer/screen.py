@@ -15,10 +15,10 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tpuprof_tui.analysis.selecting.filter_masks import filtered_session
-from tpuprof_tui.analysis.selecting.filters import split_step, with_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.views.overview import headline
+from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -93,7 +93,7 @@ class ExplorerScreen(LineScreen[None]):
         self.store = Store(session, state, layout.adjust_rows, self._changed)
 
         self.headline = HeadlineBar(palette)
-        self._step: int | None = None
+        self._selected: tuple[int | None, str, tuple[int, int] | None] = (None, "", None)
         self.timeline = Timeline(session, state, palette, glyphs)
         self.summary = SummaryPane(session, state, palette, glyphs)
         self.table = InstructionTable(session, state, palette, glyphs)
@@ -202,27 +202,28 @@ class ExplorerScreen(LineScreen[None]):
             self.manager.arrange()
         self._distribute()
 
-    def _show_step(self, step: int | None) -> None:
-        """Shows the figures of one step in the headline once they are computed; None: those of the whole capture."""
-        if step == self._step:
+    def _show_selected(self) -> None:
+        """Shows the figures of step, filter and selected range in the headline once they are computed."""
+        state = self.state
+        query = Query(self.session, range=state.range, filter=state.filter)
+        selected = query.step, query.filter, query.range
+        if selected == self._selected:
             return
-        self._step = step
-        if step is None:
-            self.background.cancel("step")
-            self.headline.show_step("", None)
+        self._selected = selected
+        words = [*([f"{self.session.steps.word.one} {query.step}"] if query.step is not None else []),
+                 *(["range"] if query.range else []), *(["filter"] if query.filter else [])]  # fmt: skip
+        if not words or not self.session.profile.timed:
+            self.background.cancel("headline")
+            self.headline.show_selection("", None)
             return
-
-        def of_step() -> Session:
-            session = filtered_session(self.session, with_step("", step))
-            _ = session.headline  # cached here in the worker thread, so that no key press waits for it
-            return session
-
-        label = f"{self.session.steps.word.one} {step} only"
-        self.background.compute("step", of_step, lambda session: self.headline.show_step(label, session))
+        label = f"{', '.join(words)} only"
+        self.background.compute(
+            "headline", lambda: headline(query), lambda figures: self.headline.show_selection(label, figures)
+        )
 
     def _distribute(self) -> None:
         state = self.state
-        self._show_step(split_step(state.filter)[0])
+        self._show_selected()
         self.timeline.show(state)
         self.panes.tree.show(state)
         self.panes.detail.show(state)

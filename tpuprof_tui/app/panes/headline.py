@@ -13,11 +13,13 @@ from textual.widget import Widget
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
+from tpuprof_tui.views.report import total_ns
 
 from ..drawing.theme import Palette
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.analysis.totals.figures import Headline
     from tpuprof_tui.model import Profile
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
@@ -44,13 +46,13 @@ class HeadlineBar(Widget):
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
         self.several = False
-        self.step = ""
-        self.of_step: Session | None = None
+        self.selection = ""
+        self.selected: Headline | None = None
 
-    def show_step(self, text: str, session: Session | None) -> None:
-        """Shows the figures of one step with its label ``text``; an empty text and None: those of the whole profile."""
-        if (text, session) != (self.step, self.of_step):
-            self.step, self.of_step = text, session
+    def show_selection(self, text: str, figures: Headline | None) -> None:
+        """Shows the figures of a selection and what it is; an empty text and None: those of the whole profile."""
+        if (text, figures) != (self.selection, self.selected):
+            self.selection, self.selected = text, figures
             self.refresh()
 
     def show_session(self, session: Session, *, several: bool = False) -> None:
@@ -81,8 +83,8 @@ class HeadlineBar(Widget):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _items(self, session: Session, *, short: bool = False) -> list[list[Part]]:
-        items = headline_items(self.of_step or session, self.palette, short=short)
-        return [*items, [(self.step, self.palette.chosen, 0)]] if self.step else items
+        items = headline_items(session, self.palette, self.selected, short=short)
+        return [*items, [(self.selection, self.palette.chosen, 0)]] if self.selection else items
 
     def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
         """Inserts the card's name, without its vendor, after the first item; shortens figures to make room for it."""
@@ -118,29 +120,35 @@ def _width(items: list[list[Part]]) -> int:
     return 1 + sum(2 + sum(cell_len(text) for text, _, _ in item) for item in items) - 2
 
 
-def headline_items(session: Session, palette: Palette, *, short: bool = False) -> list[list[Part]]:
-    """Items of the headline of a profile, each a list of parts; ``short``: without decimals and some words."""
-    profile, figures = session.profile, session.headline
+def headline_items(
+    session: Session, palette: Palette, selected: Headline | None = None, *, short: bool = False
+) -> list[list[Part]]:
+    """Items of the headline, each a list of parts.
+
+    ``selected``: figures of a selection, None: of the whole profile; ``short``: without decimals and some words.
+    """
+    profile, figures = session.profile, selected or session.headline
     quiet, strong = palette.quiet, palette.strong
+    total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0
     items: list[list[Part]] = [
         [(clean(profile.name), palette.title, CAPTION)],
         [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
-        [("total ", quiet, 0), (time_text(figures.total_ns), strong, 0)]
-        if profile.timed
-        else [("no times", strong, 0)],
+        [("total ", quiet, 0), (time_text(total), strong, 0)] if profile.timed else [("no times", strong, 0)],
     ]
+    if figures.device_ns != total:
+        items.append([("device ", quiet, 3), (time_text(figures.device_ns), strong, 0)])
     verdict = session.cache.peek("verdict")
     if verdict is not None:
         items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
-    if figures.busiest is not None and figures.idlest is not None and figures.total_ns:
+    if figures.busiest is not None and figures.idlest is not None and figures.device_ns:
         for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
             if len(profile.units) == 1 and word == "idlest":
                 continue
             share = _share(unit.utilisation, unit.guessed, short)
             items.append([(f"{word} ", quiet, rank), (f"{in_sentence(unit.label)} {share}", strong, 0)])
-    if figures.most_exposed is not None and figures.total_ns:
+    if figures.most_exposed is not None and figures.device_ns:
         unit = figures.most_exposed
-        share = _share(unit.exposed / figures.total_ns, unit.guessed, short)
+        share = _share(unit.exposed / figures.device_ns, unit.guessed, short)
         words = "exposed " if short else "exposed transfer "
         time = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
         items.append([(words, quiet, 1), (f"{in_sentence(unit.label)} {time}{share}", palette.exposed, 0)])

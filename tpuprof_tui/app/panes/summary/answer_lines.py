@@ -407,12 +407,12 @@ def _levels(table: Table, column: Column, rows: Sequence[int]) -> list[float]:
 
 
 def _bars(table: Table, column: Column, rows: Sequence[int]) -> list[list[float]]:
-    """Shares (0 to 1) of the parts of each row's bar; a bar of one part is scaled to the table's largest value."""
+    """Shares (0 to 1) of the parts of each row's bar."""
     if not column.bar:
         return []
     if column.parts:
         columns = [table.values[table.column_index(key)] for key in column.parts]
         parts = [[float(plain(values[row]) or 0) for values in columns] for row in rows]
         return [[part / sum(each) if sum(each) else 0.0 for part in each] for each in parts]
-    values, full = table.values[table.column_index(column.key)], table.largest(column.key)
-    return [[abs(plain(values[row]) or 0) / full if full else 0.0] for row in rows]
+    values, full = table.values[table.column_index(column.key)], table.bar_full(column)
+    return [[min(abs(plain(values[row]) or 0) / full, 1.0) if full else 0.0] for row in rows]

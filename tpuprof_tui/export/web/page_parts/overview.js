@@ -121,7 +121,7 @@ const overview = {
       el('td', 'number', value)]))));
   },
 
-  // A view: its facts, then its tables; a header sorts, bars are full at the largest value.
+  // A view: its facts, then its tables; a header sorts, bars are full at `full`.
   view({ facts, tables, notes }) {
     const told = facts.map(([title, text]) => el('tr', '', [el('td', 'left quiet', title), el('td', 'left', text)]));
     return el('div', '', [...(told.length ? [el('table', 'plain', el('tbody', '', told))] : []),
@@ -134,7 +134,6 @@ const overview = {
     const body = table.total ? numbers.slice(0, -1) : numbers;
     // short texts stay on one line, so that the numbers beside them are seen
     const long = table.columns.map(({ text }, place) => text && table.rows.some((row) => row[place].length > LONG_TEXT));
-    const most = table.columns.map(({ bar, values }) => (bar ? Math.max(...values.map((value) => value ?? 0), 0) : 0));
     const draw = (sorted, down) => {
       const order = [...body];
       if (sorted !== null) {
@@ -148,9 +147,9 @@ const overview = {
       const rows = [...order, ...(table.total ? [numbers.length - 1] : [])].map((row) => el('tr', '',
         table.columns.map((column, place) => {
           if (long[place]) return el('td', 'left', el('div', 'wrap', table.rows[row][place]));
-          if (!most[place]) return el('td', column.text ? 'left' : 'number', table.rows[row][place]);
+          if (!column.full) return el('td', column.text ? 'left' : 'number', table.rows[row][place]);
           const bar = el('span', 'bar');
-          bar.style.width = `${((column.values[row] ?? 0) / most[place]) * 100}%`;
+          bar.style.width = `${(Math.abs(column.values[row] ?? 0) / column.full) * 100}%`;
           bar.style.background = 'var(--compute)';
           return el('td', 'number barred', [el('span', 'bar-room', bar), table.rows[row][place]]);
         })));

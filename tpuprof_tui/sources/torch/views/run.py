@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -236,7 +236,11 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
 
     def ran(self, kind: str, *keys: str) -> Frame:
         """As `frame`, with events that reach into the range, in all steps: a step includes all that ran in it."""
-        return replace(self, query=replace(self.query, step=None)).frame(kind, *keys, reaching=True)
+        return self.with_query(step=None).frame(kind, *keys, reaching=True)
+
+    def with_query(self, **changes: Any) -> ViewSelection:
+        """The selection with another query, for frames."""
+        return replace(self, query=replace(self.query, **changes))
 
     def kernels(self, *keys: str) -> Frame:
         """Columns of the selected kernels."""

@@ -45,13 +45,18 @@ def streams(selection: ViewSelection) -> Answer:
     everything, comm = union(), union(work["activity"] == Activity.COMMUNICATION)
     compute = union(work["activity"] == Activity.COMPUTE)
     copies, sets = union(work["kind"] == Kind.COPY), union(work["kind"] == Kind.SET)
-    low, high = window or ((int(work["start"].min()), int(work["end"].max())) if len(work) else (0, 0))
+    every = work if window is None else selection.with_query(range=None).frame("stream")
+    first, last = (int(every["start"].min()), int(every["end"].max())) if len(every) else (0, 0)
+    if window is not None:
+        first, last = max(first, window[0]), min(last, window[1])
+    length = max(last - first, 0)
     covered = comm.union_with(compute)
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
-        Fact("window_us", "Window", high - low, "duration"), Fact("busy_us", "Busy", everything.total, "duration"),
-        Fact("idle_us", "Idle", high - low - everything.total, "duration"),
+        Fact("window_us", "First to last work", length, "duration"),
+        Fact("busy_us", "Busy", everything.total, "duration"),
+        Fact("idle_us", "Idle", length - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),
         Fact("communication_us", "Communication", comm.total, "duration"),
         Fact("memcpy_us", "Copies", copies.total, "duration"), Fact("memset_us", "Sets", sets.total, "duration"),

@@ -133,7 +133,7 @@ def test_every_view_of_many_traces_is_the_same_with_their_columns_in_files(proce
         session = Session.build(open_profile(folder))
         query = Query(session)
         found = {view.id: answer_record(answer(view, query)) for view in views_of(session.profile.vocabulary)}
-        lanes = [lane[key].tolist() for lane in session.profile.lanes for key in tuple(lane.columns)]
+        lanes = [str(lane[key].tolist()) for lane in session.profile.lanes for key in tuple(lane.columns)]
         return session, found, lanes, session.headline.device_ns
 
     before = told()

@@ -29,7 +29,11 @@ _COLUMNS: Final = (
 @per_worker()
 def names(selection: ViewSelection) -> Answer:
     """The names view of one worker."""
-    host, work = (selection.frame(kind, "name", "kind", "in_steps") for kind in ("thread", "stream"))
+    host = selection.frame("thread", "name", "kind", "in_steps")
+    work = selection.frame("stream", "name", "kind", "in_steps", "call")
+    if selection.step is not None and selection.step_list.annotated:
+        # as HTA counts: work without a call is in no step
+        work = work.take(work["call"] >= 0)
     host = host.take(np.isin(host["kind"], _HOST)).with_texts("name", lambda name: short_name(name, "<"))
     texts, kernels = work.texts["name"], np.unique(work["name"][work["kind"] == Kind.KERNEL]).tolist()
     of_kernels = {texts[code] for code in kernels}

@@ -5,6 +5,7 @@ Also who may import whom.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,43 @@ def test_opening_a_capture_loads_numpy_alone():
 def test_headless_commands_in_a_pipe_load_numpy_alone(command):
     code = f"from tpuprof_tui.cli.main import main\nassert main([{command!r}, {str(SAMPLE)!r}]) == 0"
     assert HEAVY & loaded(code) == {"numpy"}
+
+
+@pytest.mark.parametrize("sample", ["torch_cuda_synthetic", "ascend_synthetic"])
+def test_a_report_loads_nothing_that_only_rare_answers_need(sample):
+    program = f"""
+import sys
+sys.argv = ["tpuprof", "report", {str(ROOT / "samples" / sample)!r}]
+from tpuprof_tui.__main__ import main
+main()
+print("loaded", *sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded_modules = set(done.stdout.splitlines()[-1].split()[1:])
+    assert "numpy" in loaded_modules
+    assert not loaded_modules & {"numpy.ma", "shutil", "subprocess", "concurrent.futures", "logging", "sqlite3"}
+
+
+def test_the_program_ends_without_a_last_collection():
+    program = f"""
+import atexit, gc, sys
+sys.argv = ["tpuprof", "info", {str(SAMPLE)!r}]
+from tpuprof_tui.__main__ import main
+assert gc.get_threshold()[0] == 50_000
+assert gc.isenabled()
+main()
+assert gc.get_freeze_count() > 10_000
+"""
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
+@pytest.mark.parametrize(("columns", "most"), [("50", 48), ("150", 148), ("0", 78), ("many", 78)])
+def test_help_is_as_wide_as_the_terminal(columns, most):
+    words = [sys.executable, "-m", "tpuprof_tui", "report", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "COLUMNS": columns})  # fmt: skip
+    options = done.stdout.partition("options:")[2].partition("\n\n")[0]
+    assert most - 20 < max(map(len, options.splitlines())) <= most
 
 
 def test_analysis_loads_numpy_alone():

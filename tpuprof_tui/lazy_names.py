@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, AnyStr, Generic
+from typing import Any, AnyStr, cast
 
 
 def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
@@ -29,41 +28,20 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
     return load
 
 
-class LazyPattern(Generic[AnyStr]):
+def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """A regular expression that is compiled when it is first used, since that takes 0.1 to 1 ms."""
+    return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
 
-    def __init__(self, pattern: AnyStr, flags: int = 0) -> None:
-        self._source: AnyStr = pattern
+
+class _LazyPattern:
+    def __init__(self, pattern: Any, flags: int) -> None:
+        self.pattern = pattern
         self._flags = flags
 
-    @cached_property
-    def _compiled(self) -> re.Pattern[AnyStr]:
-        return re.compile(self._source, self._flags)
-
-    def match(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
-        """See `re.Pattern.match`."""
-        return self._compiled.match(text, *span)
-
-    def fullmatch(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
-        """See `re.Pattern.fullmatch`."""
-        return self._compiled.fullmatch(text, *span)
-
-    def search(self, text: AnyStr, *span: int) -> re.Match[AnyStr] | None:
-        """See `re.Pattern.search`."""
-        return self._compiled.search(text, *span)
-
-    def finditer(self, text: AnyStr, *span: int) -> Iterator[re.Match[AnyStr]]:
-        """See `re.Pattern.finditer`."""
-        return self._compiled.finditer(text, *span)
-
-    def findall(self, text: AnyStr, *span: int) -> list[Any]:
-        """See `re.Pattern.findall`."""
-        return self._compiled.findall(text, *span)
-
-    def sub(self, new: AnyStr | Callable[[re.Match[AnyStr]], AnyStr], text: AnyStr, count: int = 0) -> AnyStr:
-        """See `re.Pattern.sub`."""
-        return self._compiled.sub(new, text, count)
-
-    def subn(self, new: AnyStr | Callable[[re.Match[AnyStr]], AnyStr], text: AnyStr) -> tuple[AnyStr, int]:
-        """See `re.Pattern.subn`."""
-        return self._compiled.subn(new, text)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # copying and pickling look for what this class does not have
+            raise AttributeError(name)
+        # kept as an attribute: later calls cost what those of a compiled expression cost
+        value = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, value)
+        return value

@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.intervals import last_of_each
+from tpuprof_tui.model.uniques import uniques
 
 from .index.lane_index import LaneIndex, build_index
 from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
@@ -256,7 +257,7 @@ class _Walk:
     ) -> tuple[dict[int, _EndOrder], dict[int, _EndOrder]]:
         """By host thread, the events of threads it started work on; and also of those that started work on it."""
         lanes = max(len(on_host), 1)
-        pairs = np.unique(self._lane[cause] * lanes + self._lane[begun]).tolist()
+        pairs = uniques(self._lane[cause] * lanes + self._lane[begun]).tolist()
         others: tuple[dict[int, set[int]], dict[int, set[int]]] = ({}, {})
         for one, other in (divmod(pair, lanes) for pair in pairs):
             if one != other and on_host[one] and on_host[other]:
@@ -405,7 +406,7 @@ def _columns(lane: Lane, blocking: str, profile: Profile) -> tuple[Ints, Ints, I
             names = profile.strings["name"]
             codes = lane["name"]
             matching = re.compile(blocking)
-            known = np.unique(codes)
+            known = uniques(codes)
             held = np.array([code >= 0 and matching.search(str(names[code])) is not None for code in known.tolist()])
             blocks = held[np.searchsorted(known, codes)]
             waits = waits | blocks
@@ -463,13 +464,13 @@ class SlackSearch:
         self._profile, self._dependencies, self._end = profile, dependencies, end
         on = path.part != Part.GAP
         self._on_path = [np.zeros(len(lane), np.bool_) for lane in profile.lanes]
-        for number in np.unique(path.lane[on]).tolist():
+        for number in uniques(path.lane[on]).tolist():
             self._on_path[number][path.row[on & (path.lane == number)]] = True
         self._times: dict[int, tuple[Ints, Ints, npt.NDArray[np.bool_]]] = {}
         linked: set[int] = set()
         if dependencies is not None:
             begun = ~np.isin(dependencies.links.kind, list(dependencies.links.ending))
-            linked = set(np.unique(dependencies.waiter_lane[begun]).tolist())
+            linked = set(uniques(dependencies.waiter_lane[begun]).tolist())
         self._by_unit: dict[int, list[int]] = {}
         for number, lane in enumerate(profile.lanes):
             if not lane.on_host and lane.in_sums and number not in linked and len(lane):
@@ -586,7 +587,7 @@ def _lane(session: Session, path: CriticalPath) -> Lane:
     for key in ("kernel", "name"):
         if key in session.profile.strings:
             texts[key] = np.full(count, -1, np.int32)
-            for number in np.unique(lanes).tolist():
+            for number in uniques(lanes).tolist():
                 lane, chosen = session.profile.lanes[number], np.flatnonzero(lanes == number)
                 if key in lane:
                     texts[key][chosen] = lane.take(key, rows[chosen])

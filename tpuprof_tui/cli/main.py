@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from msgspec import Struct
@@ -54,6 +55,21 @@ class Parser(argparse.ArgumentParser):
         """The help, including the table of exit statuses."""
         own = "" if self.command == "open" else self.command
         return f"{super().format_help()}\n{help_lines(own, self.language)}"
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """A formatter that knows the terminal's width, for which argparse imports ``shutil``: slow, and for each argument.
+
+    The width is that of ``COLUMNS`` or of the terminal on standard output; otherwise 80 columns.
+    """
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isdecimal() else 0
+        if not width and sys.__stdout__ is not None:
+            with suppress(ValueError, OSError):  # closed, or not a terminal
+                width = os.get_terminal_size(sys.__stdout__.fileno()).columns
+        super().__init__(prog, width=(width or 80) - 2, **settings)
 
 
 class Command(Struct, frozen=True):
@@ -213,7 +229,7 @@ def build_parser(name: str, more: Sequence[Option] = ()) -> Parser:
         usage="tpuprof [CAPTURE ...] [options]\n       tpuprof COMMAND ... [options]" if opens else None,
         description=texts.own_text(f"{name}_help") or command.description or command.help,
         epilog="\n".join(filter(None, (epilog, texts.examples(name)))) or None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.command = name

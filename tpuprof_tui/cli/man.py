@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tpuprof_tui import __version__
 from tpuprof_tui.exit_status import meanings
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .main import COMMANDS, build_parser
 from .options import OWN_OPTIONS
 from .texts import ENVIRONMENT, FILES, examples
 
-_EXAMPLE: Final = re.compile(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
+_EXAMPLE: Final = lazy_pattern(r"  (\S.*?)(?:\s{2,}(\S.*))?$")
 
 
 def man_page() -> str:

@@ -22,6 +22,7 @@ from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary
 from tpuprof_tui.model.lane import Array, Rows, row_numbers
+from tpuprof_tui.model.uniques import uniques
 
 from .selection import RowPage, Selection
 
@@ -130,7 +131,7 @@ class TableRows(Struct, frozen=True, eq=False):
             numbers = every[first : first + size]
             lanes = np.searchsorted(self.offsets, numbers, side="right") - 1
             part = []
-            for lane in np.unique(lanes).tolist():
+            for lane in uniques(lanes).tolist():
                 places = np.flatnonzero(lanes == lane)
                 part.append((lane, numbers[places] - self.offsets[lane], places))
             yield part

@@ -45,6 +45,7 @@ from tpuprof_tui.formats.perfetto.wire import (
 )
 from tpuprof_tui.model import INT_MISSING, Column, Counter, Lane, Profile
 from tpuprof_tui.model.columns import COUNTERS, PLACE
+from tpuprof_tui.model.uniques import uniques
 
 from .job import Job
 from .selection import Selection
@@ -154,7 +155,7 @@ class _Writer:
         kept = np.flatnonzero(forward & written[links.from_row] & written[links.to_row])
         for ends, into in zip((links.from_row[kept], links.to_row[kept]), found, strict=True):
             lane_of = np.searchsorted(offsets, ends, side="right") - 1
-            for number in np.unique(lane_of).tolist():
+            for number in uniques(lane_of).tolist():
                 of_lane = np.flatnonzero(lane_of == number)
                 into[number] = Flows(ends[of_lane] - offsets[number], kept[of_lane] + 1, len(lanes[number]))
         return found

@@ -11,29 +11,31 @@ import unicodedata
 from functools import lru_cache
 from typing import Any, Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 #: Characters that change the writing direction of the following text, which can disguise names.
 BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 #: Characters that `json` does not escape: line ends, terminal controls, writing direction, lone surrogates.
-_UNSAFE_IN_JSON: Final = re.compile(f"[\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
+_UNSAFE_IN_JSON: Final = lazy_pattern(f"[\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
 #: Control characters to escape in CSV cells, where tabs and line ends are allowed within quotes, and in text lines.
-_CONTROLS: Final = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
-_LINE_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
+_CONTROLS: Final = lazy_pattern(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff]")
+_LINE_CONTROLS: Final = lazy_pattern(f"[\x00-\x1f\x7f-\x9f\u2028\u2029{BIDI}\ud800-\udfff]")
 #: Characters with a meaning in Markdown within a line.
-_MARKDOWN: Final = re.compile(r"[\\`*_<>\[\]#|]")
+_MARKDOWN: Final = lazy_pattern(r"[\\`*_<>\[\]#|]")
 #: Characters for which CSV cells are quoted; includes other delimiters: semicolon, tab, and bar.
-_NEEDS_QUOTES: Final = re.compile('[",;|\t\r\n]|^\\s|\\s$')
+_NEEDS_QUOTES: Final = lazy_pattern('[",;|\t\r\n]|^\\s|\\s$')
 #: Characters that start a formula, ASCII and full-width.
 _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 #: Beginnings that a spreadsheet takes for a formula or that hide the text; some spreadsheets strip blanks first. A lone
 #: dash and negative numbers are not formulas.
-_FORMULA: Final = re.compile(
+_FORMULA: Final = lazy_pattern(
     f"(?!-\\Z|-[0-9]+(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?\\Z)\\s*[{_SIGNS}\\x00-\\x1f\\x7f-\\x9f]"
 )
 #: Formula beginnings inside a cell, after other delimiters: a reader that splits at these ignores inner quotes.
-_INNER_FORMULA: Final = re.compile(f'([;|\t\r\n][\\s"]*)(?=[{_SIGNS}])')
+_INNER_FORMULA: Final = lazy_pattern(f'([;|\t\r\n][\\s"]*)(?=[{_SIGNS}])')
 #: Unicode categories that a terminal could act on, or whose width differs between terminals.
 _UNSAFE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_TURNS: Final = re.compile(f"[{BIDI}]")
+_TURNS: Final = lazy_pattern(f"[{BIDI}]")
 #: Characters that `clean` must look up; compiled at the first non-ASCII text, because that takes milliseconds.
 _SUSPECT: Final = r"[^\x20-\x7e\u4e00-\u9fff\u3040-\u30ff\uac00-\ud7a3]"
 #: Characters of URLs, tags and entities, which are escaped in scripts of a page.
@@ -41,8 +43,8 @@ _UNSAFE_IN_SCRIPTS: Final = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign 
 #: Maximum length of a worksheet cell, characters.
 _LONGEST_CELL: Final = 32_767
 #: Text that spreadsheets decode as an escaped character (``_x0041_``), and characters that XML cannot hold.
-_ESCAPED_CHARACTER: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-_NO_CHARACTER: Final = re.compile("[\ufffe\uffff]")
+_ESCAPED_CHARACTER: Final = lazy_pattern("_(?=x[0-9A-Fa-f]{4}_)")
+_NO_CHARACTER: Final = lazy_pattern("[\ufffe\uffff]")
 
 
 # every frame cleans the same names; the cache is bounded and keeps no capture alive

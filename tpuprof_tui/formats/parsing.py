@@ -18,20 +18,21 @@ from typing import Final
 from msgspec import Struct
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .units import TYPED, UNITS
 
-_TIME: Final = re.compile(
+_TIME: Final = lazy_pattern(
     r"([+-]?)\s*(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|µs|μs|ms|s|%|c|cycles?)?", re.IGNORECASE
 )
 _NS: Final = {unit.name: unit.ns for unit in UNITS} | {"": 1, "µs": 1_000, "μs": 1_000}
-_NUMBER: Final = re.compile(
+_NUMBER: Final = lazy_pattern(
     r"(?P<number>[-+]?(?:0x[0-9a-fA-F]+|(?:\d[\d_,]*)(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+))(?P<unit>\D*)"
 )
 
 
 #: A step: its number, alone or at the end of its label, as in ``batch 2`` and ``ProfilerStep#2``.
-_STEP: Final = re.compile(r"(?:.*[\s#])?(\d{1,18})", re.DOTALL)
+_STEP: Final = lazy_pattern(r"(?:.*[\s#])?(\d{1,18})", re.DOTALL)
 
 
 class TypedError(UsageError):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 _END: Final = r"\s:;,'\"()<>|*?\[\]{}=\\"
 #: Top-level folders of file systems, which distinguish paths from names of layers.
 _TOPS: Final = (
@@ -26,7 +28,7 @@ _PATHS: Final = (
 #: Any absolute path; not applied to event names.
 _ANY_PATH: Final = rf"(?<![\w./~:-])/(?:[^/{_END}]+/)*[^/{_END}]+/?"
 _ADDRESS: Final = r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"
-_HOME: Final = re.compile(r"(?:/home\d*/|/Users/|\\Users\\|(?<!\w)~)([\w.-]+)")
+_HOME: Final = lazy_pattern(r"(?:/home\d*/|/Users/|\\Users\\|(?<!\w)~)([\w.-]+)")
 #: User names that occur on every machine, and the length below which words are not searched for within texts.
 _ANYONE: Final = frozenset(("root", "user", "users", "admin", "home", "public", "shared", "work", "data", "ubuntu"))
 _SHORTEST: Final = 4

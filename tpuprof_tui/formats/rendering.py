@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.uniques import uniques
 
 Array = npt.NDArray[Any]
 #: Largest magnitude up to which integers are exact in spreadsheets and browsers.
@@ -142,7 +143,7 @@ def _combined(run: Sequence[_Codes]) -> list[str]:
     columns: list[list[str]] = []
     for part in reversed(run):
         distinct, codes = np.divmod(distinct, part.size)
-        known = {code: part.text(code) for code in np.unique(codes).tolist()}
+        known = {code: part.text(code) for code in uniques(codes).tolist()}
         columns.append([known[code] for code in codes.tolist()])
     texts = ["".join(parts) for parts in zip(*reversed(columns), strict=True)]
     return list(map(texts.__getitem__, inverse.tolist()))

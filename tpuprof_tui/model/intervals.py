@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.model.uniques import uniques
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -97,7 +99,7 @@ class Intervals(Struct, frozen=True, eq=False):
         _, overlapping = _overlapping_pairs(self, other)
         if not len(overlapping):
             return self
-        met = np.unique(overlapping)
+        met = uniques(overlapping)
         gaps = Intervals.union(np.append(self.starts[0], other.ends[met]), np.append(other.starts[met], self.ends[-1]))
         return self.intersect(gaps)
 

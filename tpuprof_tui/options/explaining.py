@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
+
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .checking import Checked, json_value
 from .conditions import Context, passes, value_text
@@ -24,7 +25,7 @@ _INDENT: Final = " " * 4
 _TERM: Final = 12
 _WIDEST, _NARROWEST = 100, 50
 #: Pieces between which lines may break: blanks, words, and single CJK characters, with trailing CJK punctuation.
-_TOKENS: Final = re.compile(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
+_TOKENS: Final = lazy_pattern(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
 def explained(option: Option, tables: Tables) -> dict[str, Any]:

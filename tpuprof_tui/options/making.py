@@ -11,18 +11,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .checking import check_values
 from .conditions import Context, passes, subjects, value_text
 from .reading import Other, json_text, line_of
 from .tables import Kind, Tables, Wish
 
-_WORD: Final = re.compile(r"[^\W_]+|[^\w\s]")
+_WORD: Final = lazy_pattern(r"[^\W_]+|[^\w\s]")
 #: Maximum width of a generated call on one line; longer calls get one argument per line.
 _MOST_COLUMNS: Final = 100
-_CJK: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+_CJK: Final = lazy_pattern(r"[\u3000-\u9fff\uff00-\uffef]")
 #: Keys of ``global.profile`` with the number of records of an engine, per core or port.
-_COUNT: Final = re.compile(r"(?:(?:core)?\d+_)?([a-z]+?)\d*_record", re.ASCII)
+_COUNT: Final = lazy_pattern(r"(?:(?:core)?\d+_)?([a-z]+?)\d*_record", re.ASCII)
 _CAPACITY: Final = "max_record_num"
 _MOST_DIGITS: Final = 12
 

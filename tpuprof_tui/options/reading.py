@@ -13,26 +13,28 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct, field
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 from .tables import Kind, Option, Tables, nearest
 
 #: Token of a POSIX shell: blanks, end of a command, or a piece of a word (in single quotes, in double quotes, escaped,
 #: plain).
-_SHELL: Final = re.compile(
+_SHELL: Final = lazy_pattern(
     r"(?P<blank>[ \t\r]+|\\\n)|(?P<end>[\n;&|()<>]+)|'(?P<single>[^']*)'|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)\""
     r"|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>'\"\\]+|.)",
     re.DOTALL,
 )
-_COMMENT: Final = re.compile(r"#[^\n]*")
-_IN_DOUBLE: Final = re.compile(r"\\([$`\"\\\n])")
+_COMMENT: Final = lazy_pattern(r"#[^\n]*")
+_IN_DOUBLE: Final = lazy_pattern(r"\\([$`\"\\\n])")
 #: Token of the arguments of a call: blanks and comments, string literals, brackets, comma, equals sign, other.
-_CALL: Final = re.compile(
+_CALL: Final = lazy_pattern(
     r"(?P<blank>\s+|#[^\n]*)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')|(?P<open>[(\[{])|(?P<close>[)\]}])"
     r"|(?P<comma>,)|(?P<equals>=(?!=))|(?P<word>[\w.]+|[^\"'])",
     re.DOTALL,
 )
-_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_INTEGER: Final = re.compile(r"-?\d{1,18}|0[xX][0-9a-fA-F]{1,15}", re.ASCII)
-_ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_NAME: Final = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
+_INTEGER: Final = lazy_pattern(r"-?\d{1,18}|0[xX][0-9a-fA-F]{1,15}", re.ASCII)
+_ASSIGNED: Final = lazy_pattern(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 _WORDS: Final = {"True": True, "False": False, "None": None}
 #: Number of characters around an error that are searched for its reason.
 _NEAR: Final = 80
@@ -41,7 +43,7 @@ _NEAR_NAME: Final = 0.88
 _NEAR_LENGTH: Final = 4
 _MOST_SHOWN: Final = 60
 #: Characters that JSON does not escape: terminal controls, line ends, writing direction, lone surrogates.
-_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE: Final = lazy_pattern("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Number(str):

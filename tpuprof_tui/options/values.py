@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 from .conditions import Context
 from .reading import Number, Other
 from .tables import Option, Tables
 
-_INTEGER: Final = re.compile(r"-?[0-9]+")
-_SIZE: Final = re.compile(r"(-?[0-9]+)(\D*)")
-_REGISTER: Final = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
+_INTEGER: Final = lazy_pattern(r"-?[0-9]+")
+_SIZE: Final = lazy_pattern(r"(-?[0-9]+)(\D*)")
+_REGISTER: Final = lazy_pattern(r"0[xX][0-9a-fA-F]+|[0-9]+")
 #: Numbers with this many digits or more exceed all limits.
 _MOST_DIGITS: Final = 19
 _HUGE: Final = 10**_MOST_DIGITS

@@ -14,29 +14,29 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 
 #: Words for what a server computes, as SGLang appends them to the names of files by stage; some are common words.
 _STAGES: Final = "TARGET_VERIFY|DRAFT_EXTEND|SPLIT_PREFILL|EXTEND|PREFILL|DECODE|MIXED|VERIFY|DRAFT"
-_STAGE: Final = LazyPattern(
+_STAGE: Final = lazy_pattern(
     rf"(?<![a-z])(?:({_STAGES})(?=\.|$)|(?:SPLIT_)?PREFILL|(?:DRAFT_)?EXTEND|DECODE)(?![a-z])", re.IGNORECASE
 )
 _NUMBER: Final = r"[ _=-]?(\d{1,7})(?=of\d|[^\da-z]|$)"
-_RANK: Final = LazyPattern(rf"(?:(?<![a-z])([a-z]+)[ _-]?)?(?<![a-z])rank{_NUMBER}", re.IGNORECASE)
+_RANK: Final = lazy_pattern(rf"(?:(?<![a-z])([a-z]+)[ _-]?)?(?<![a-z])rank{_NUMBER}", re.IGNORECASE)
 #: What stands before ``rank`` where its number is no rank of a process.
 _NO_RANK: Final = frozenset(("lora", "dora", "node", "low", "page"))
 _LOCAL: Final = "local"
 #: Place of a rank in a grid of ranks, as SGLang writes it: -TP-0-DP-1-PP-0-EP-0.
-_SGLANG: Final = LazyPattern(
+_SGLANG: Final = lazy_pattern(
     rf"(?:^|[-_])TP-(\d{{1,7}})((?:-[A-Z]{{1,4}}-\d{{1,7}})*)(?:-(?:{_STAGES}))?(?=\.|$)", re.IGNORECASE
 )
 #: The same as a label of processes in merged files: TP00-DP01-PP00-EP00.
-_LABEL: Final = re.compile(r"[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*")
-_VLLM: Final = LazyPattern(r"(?<![a-z\d])dp(\d{1,7})_pp\d+_(?:[a-z]+\d+_)*rank(\d{1,7})(?!\d)", re.IGNORECASE)
-_DIMENSION: Final = LazyPattern(r"-([A-Z]+)-(\d+)", re.IGNORECASE)
+_LABEL: Final = lazy_pattern(r"[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*")
+_VLLM: Final = lazy_pattern(r"(?<![a-z\d])dp(\d{1,7})_pp\d+_(?:[a-z]+\d+_)*rank(\d{1,7})(?!\d)", re.IGNORECASE)
+_DIMENSION: Final = lazy_pattern(r"-([A-Z]+)-(\d+)", re.IGNORECASE)
 #: Default names: host, process id, time.
-_DEFAULT: Final = re.compile(r"([^_]+)_\d+(?:\.\d{10,}\.pt\.trace\.json|_\d{14,}_ascend_)")
-_DOMAIN: Final = re.compile(r"\.[A-Za-z]")
+_DEFAULT: Final = lazy_pattern(r"([^_]+)_\d+(?:\.\d{10,}\.pt\.trace\.json|_\d{14,}_ascend_)")
+_DOMAIN: Final = lazy_pattern(r"\.[A-Za-z]")
 #: Names without any of these, which are no labels either, say nothing.
 _WORDS: Final = ("rank", "tp-", "extend", "prefill", "decode", "mixed", "verify", "draft")
 #: Characters at the end of a longer name that are looked at.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .answer import Fact, Kind, Series, Table
 from .query import Query
@@ -25,7 +25,7 @@ _FORMS: Final[dict[Kind, str]] = {
 }  # fmt: skip
 _UNITS: Final[dict[Kind, str]] = {"duration": "us", "time": "us", "bytes": "B"}
 #: Characters not allowed in sheet names, and their maximum length.
-_NOT_IN_TITLES: Final = re.compile(r"[\[\]:*?/\\']")
+_NOT_IN_TITLES: Final = lazy_pattern(r"[\[\]:*?/\\']")
 _LONGEST_TITLE: Final = 31
 
 

@@ -9,6 +9,7 @@ from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
 from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Table, Target
 from .query import Query
@@ -62,7 +63,7 @@ def tree_of(query: Query) -> tuple[CallTree, Labels]:
 def paths(tree: CallTree, labels: Labels) -> list[str]:
     """Path of each node from the root, joined by ``;``; names are cleaned of that and of line breaks."""
     names = {
-        label: line_text(labels.decode(label)[1]).replace(SEPARATOR, ",") for label in np.unique(tree.label).tolist()
+        label: line_text(labels.decode(label)[1]).replace(SEPARATOR, ",") for label in uniques(tree.label).tolist()
     }
     found: list[str] = []
     for above, label in zip(tree.parent.tolist(), tree.label.tolist(), strict=True):

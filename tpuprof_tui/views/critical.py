@@ -12,6 +12,7 @@ from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
+from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Fact, Table, Target
 from .query import Query
@@ -79,7 +80,7 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
     texts: dict[str, int] = {}
     found = np.zeros(len(path), np.int64)
     events = path.part == Part.EVENT
-    for number in np.unique(path.lane[events]).tolist():
+    for number in uniques(path.lane[events]).tolist():
         rows = np.flatnonzero(events & (path.lane == number))
         lane = profile.lanes[number]
         codes = lane.take(key, path.row[rows]) if key in lane else np.full(len(rows), -1, np.int32)

@@ -31,6 +31,7 @@ from tpuprof_tui.formats.tables import Report, markdown_lines
 from tpuprof_tui.formats.tables import Table as TextTable
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model.intervals import last_of_each
+from tpuprof_tui.model.uniques import uniques
 
 from .answer import plain
 from .comparing import Compared
@@ -108,9 +109,9 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     launches = compared.comparison.joint.base.launches
     names = compared.comparison.joint.kernels
     signatures = {}
-    for kernel in np.unique(launches.kernel[launches.kernel >= 0]).tolist():
+    for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist():
         hashes = launches.signature[launches.kernel == kernel]
-        signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(np.unique(hashes))))
+        signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(uniques(hashes))))
     named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
               recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,13 +10,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.redaction import Redactor
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Groups, Lane, Profile, Redaction, Strings
 
 from .answer import TEXTS, Answer
 from .report import workers_of
 
 #: File names written by profilers: host, process, optional time.
-_HOST: Final = re.compile(r"(.+?)_\d{2,}(?:_\d+)*(?:_ascend_pt)?(?:\..*)?")
+_HOST: Final = lazy_pattern(r"(.+?)_\d{2,}(?:_\d+)*(?:_ascend_pt)?(?:\..*)?")
 #: Text columns with names of what ran, which are kept; other texts are redacted.
 _NAMES: Final = ("name", "kernel", "type")
 

@@ -21,6 +21,8 @@ from typing import Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, upper_tail
 from .operation_names import NamesByCode, operation_synonyms
 
@@ -40,7 +42,7 @@ _OWN: Final = 3.0
 DEFAULT_RULE: Final = "total>5%"
 #: Kinds of figures that are checked by default.
 PARTS: Final = ("kernel:", "operation:")
-_RULE: Final = re.compile(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
+_RULE: Final = lazy_pattern(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
 
 
 class Figure(Struct, frozen=True):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.uniques import uniques
 
 #: Names of an operation in a recording, by its code: the kind of lane, then the values of the code columns; for names
 #: with generated suffixes the operation alone.
@@ -41,7 +42,7 @@ def _distinct(columns: Sequence[npt.NDArray[np.integer[Any]]]) -> Iterator[tuple
     if math.prod(sizes) >= 1 << 62:
         yield from map(tuple, np.unique(np.stack(values, axis=1), axis=0).tolist())
     else:  # packed into one integer each: sorts many times as fast
-        every = np.unique(np.ravel_multi_index(values, sizes))
+        every = uniques(np.ravel_multi_index(values, sizes))
         yield from zip(*(each.tolist() for each in np.unravel_index(every, sizes)), strict=True)
 
 

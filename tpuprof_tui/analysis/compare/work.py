@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import positions_in_runs
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 
 from ..steps.launch_sequence import launch_lane
@@ -274,7 +275,7 @@ def _work(
         count = len(length)
         unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
         start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for number in np.unique(lane_number).tolist():
+        for number in uniques(lane_number).tolist():
             rows_of_lane = np.flatnonzero(lane_number == number)
             for times, key in ((start, "start"), (end, "end")):
                 times[rows_of_lane] = profile.lanes[number].take(key, row[rows_of_lane])

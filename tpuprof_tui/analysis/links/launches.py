@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.uniques import uniques
 
 from ..index.lane_index import LaneIndex, build_index, event_at
 from ..selecting.session import Session
@@ -33,7 +34,7 @@ def launches_with(session: Session, filtered: Session, unit: int) -> LaneIndex:
     def make() -> LaneIndex:
         lane = launches(session, unit).lane
         lanes = [each for each in filtered.profile.lanes_of(unit) if "scope" in each and len(each)]
-        scopes = [np.unique(each["scope"]) for each in lanes]
+        scopes = [uniques(each["scope"]) for each in lanes]
         rows = np.flatnonzero(np.isin(lane["scope"], np.concatenate(scopes))) if scopes else np.zeros(0, np.int64)
         return build_index(lane.select_rows(rows, eager=lane.keys()))
 

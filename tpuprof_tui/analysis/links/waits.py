@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.lane import row_numbers, select_rows
+from tpuprof_tui.model.uniques import uniques
 
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
@@ -135,7 +136,7 @@ def _ends(session: Session, numbers: I64) -> I64:
     """Ends of events by their numbers, ns."""
     result = np.zeros(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
-    for lane in np.unique(lanes).tolist():
+    for lane in uniques(lanes).tolist():
         chosen = lanes == lane
         result[chosen] = session.profile.lanes[lane].take("end", numbers[chosen] - session.offsets[lane])
     return result

@@ -7,6 +7,7 @@ import numpy as np
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Column, Lane, Profile, is_missing
+from tpuprof_tui.model.uniques import uniques
 
 from .session import Ints, Session, lane_values
 
@@ -42,7 +43,7 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
     """Cell texts of some instructions: one list per instruction, in the order of ``numbers``."""
     texts: list[list[str]] = [[] for _ in range(len(numbers))]
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
-    for lane_number in np.unique(lanes).tolist():
+    for lane_number in uniques(lanes).tolist():
         indexes = np.flatnonzero(lanes == lane_number)
         lane = session.profile.lanes[lane_number]
         rows = numbers[indexes] - session.offsets[lane_number]

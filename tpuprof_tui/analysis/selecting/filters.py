@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError, number_typed
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
 from tpuprof_tui.model.vocabulary import import_entry
 
@@ -41,7 +42,7 @@ _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
     "<": lambda values, goal: values < goal,
     "<=": lambda values, goal: values <= goal,
 }
-_TOKEN: Final = re.compile(
+_TOKEN: Final = lazy_pattern(
     r"""\s*(?:(?P<mark>[()|!])
         |(?P<key>[A-Za-z_][\w.]*)\s*(?P<op>!=|>=|<=|==|[=<>~])\s*(?P<value>"[^"]*"|'[^']*'|[^\s()|]+)
         |(?P<regex>/(?:[^/\\]|\\.)+/)
@@ -50,7 +51,7 @@ _TOKEN: Final = re.compile(
 )
 #: Short names of columns, valid for every source.
 _EVERYWHERE: Final = {"dur": "duration"}
-_UNFINISHED: Final = re.compile(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
+_UNFINISHED: Final = lazy_pattern(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
 #: The condition that selects a step.
 STEP_KEY = "step"

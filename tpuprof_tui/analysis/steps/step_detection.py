@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Profile, Steps, StringsBuilder
 from tpuprof_tui.model.columns import STEP
 from tpuprof_tui.model.lane import ALL, Rows
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..result_cache import ResultCache
@@ -184,7 +185,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
 
     def numbers_text(self, most: int) -> str:
         """The step numbers as text: ``0 to 39``, or the first ``most`` of them if there are gaps."""
-        numbers = np.unique(self.steps.number).tolist()
+        numbers = uniques(self.steps.number).tolist()
         if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
             return f"{numbers[0]} to {numbers[-1]}"
         return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
@@ -220,7 +221,7 @@ class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
             return [] if found is None else [(ALL, found)]
         owners = lane.take("owner", rows)
         owners = np.where((owners >= 0) & (owners < len(self.groups)), owners, -1)
-        of_owners = [(owners == owner, self.set_of(owner)) for owner in np.unique(owners).tolist()]
+        of_owners = [(owners == owner, self.set_of(owner)) for owner in uniques(owners).tolist()]
         return [(chosen, found) for chosen, found in of_owners if found is not None]
 
     def numbered_rows(self, lane: Lane, rows: Rows, numbers: Ints) -> Ints:

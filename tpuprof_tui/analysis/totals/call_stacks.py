@@ -18,6 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
+from tpuprof_tui.model.uniques import uniques
 
 from ..selecting.session import Session
 from .aggregates import group_by
@@ -261,8 +262,8 @@ def _is_frame(profile: Profile, lane: Lane) -> Mask:
         codes = [code for code, text in enumerate(types) if text == wanted]
         rows = np.flatnonzero(np.isin(kind, codes) & (name >= 0) & (name < len(names)))
         fits = re.compile(pattern).match
-        used = np.unique(name[rows])
-        found[rows] = np.isin(name[rows], [code for code in used.tolist() if fits(names[code])])
+        used = uniques(name[rows])
+        found[rows] = np.isin(name[rows], np.array([code for code in used.tolist() if fits(names[code])], name.dtype))
     return found
 
 

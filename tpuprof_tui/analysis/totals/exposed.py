@@ -18,6 +18,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.uniques import uniques
 
 from ..result_cache import ResultCache
 
@@ -95,7 +96,7 @@ def _exposed(lane: Lane, groups: Groups, covering: _Covering, rows: Rows) -> Int
         # on lanes outside any unit an event counts for the unit that submitted it; without one, exposed is missing
         owners = groups.units_of(lane.take("owner", rows) if "owner" in lane else np.full(len(starts), INT_MISSING))
         work &= owners >= 0
-        units = [(unit, owners == unit) for unit in np.unique(owners[work]).tolist()]
+        units = [(unit, owners == unit) for unit in uniques(owners[work]).tolist()]
     for activity, doing in parts:
         for unit, own in units:
             chosen = own if isinstance(doing, slice) else doing if isinstance(own, slice) else doing & own

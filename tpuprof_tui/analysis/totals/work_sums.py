@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.uniques import uniques
 
 from ..index.lane_index import LaneIndex, build_index, rows_starting
 from ..index.running_sums import BLOCK, MIN_BLOCKS
@@ -91,7 +92,7 @@ def owners_of(index: LaneIndex) -> frozenset[int]:
     """Groups that submitted the events of a lane, with ``INT_MISSING`` if some have no owner; O(n) once."""
     if "owner" not in index.lane:
         return frozenset()
-    return index.cache.get("owners", lambda: frozenset(np.unique(index.lane["owner"]).tolist()))
+    return index.cache.get("owners", lambda: frozenset(uniques(index.lane["owner"]).tolist()))
 
 
 def submitted_rows(lane: Lane, groups: Collection[int]) -> npt.NDArray[np.int64] | slice:

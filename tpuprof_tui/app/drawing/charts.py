@@ -5,7 +5,6 @@ Callers bin the data to the pane's width.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.counter_lines import CounterCurve
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.formats.units import TimeUnit, bytes_text, short_text, time_number, time_unit
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.views.answer import Series
 
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 #: Least height in lines and width in columns of a chart.
 LOWEST, NARROWEST = 4, 24
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*m")
+_ESCAPES: Final = lazy_pattern(r"\x1b\[[0-9;]*m")
 #: The only thread that calls plotext. Callers block on it, so they must be worker threads.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
 

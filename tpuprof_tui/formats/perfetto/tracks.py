@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import requires_package
+from tpuprof_tui.model.uniques import uniques
 
 from ..escape import utf8_text
 from .wire import U8, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
@@ -108,7 +109,7 @@ class PacketSequence:
         indices = np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))
         found = ids[indices]
         if not found.all():
-            for index in np.unique(indices[found == 0]).tolist():
+            for index in uniques(indices[found == 0]).tolist():
                 ids[index] = self.iid(table, texts[index] if index < len(texts) else missing)
             found = ids[indices]
         return found

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import requires_package
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from ..escape import sheet_text, starts_formula
 from ..rendering import EXACT
@@ -37,12 +38,12 @@ _LARGE: Final = 2_000_000_000
 _NARROWEST: Final = 7
 _WIDEST: Final = 90
 _PROPERTIES: Final = "docProps/core.xml"
-_TIMES: Final = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
+_TIMES: Final = lazy_pattern(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
 #: Tables with more rows than this are streamed: openpyxl takes about 50 us and 500 bytes per cell.
 _STREAMED_FROM: Final = 2_000
 #: Number of rows of a streamed table that are measured for column widths.
 _SAMPLE: Final = 100
-_CELL: Final = re.compile(r'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
+_CELL: Final = lazy_pattern(r'<c r="([A-Z]+)\d+"[^>]*? s="(\d+)"')
 
 
 class Page:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.peek import extent
 from tpuprof_tui.sources.ranks import ranks_in_names
 from tpuprof_tui.sources.runs import Recorded, session_entries
@@ -16,7 +16,7 @@ from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes
 from .read.places import WorkerFiles
 
 #: Host and process, and time of the start, in the name of a rank's folder.
-_NAME: Final = re.compile(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")
+_NAME: Final = lazy_pattern(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")
 
 
 def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:

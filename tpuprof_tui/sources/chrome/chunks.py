@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 
 from .repair import Escaped, Repair, Repairer, first_error, has_unescaped, with_escapes
@@ -36,7 +36,7 @@ _PART: Final = 8 << 10
 _NEAR: Final = (2 << 10, 64 << 10)
 #: Bytes of an event in which its phase stands.
 _NEAR_PHASE: Final = 1 << 10
-_LONG_PHASE: Final = LazyPattern(rb'"ph"\s*:\s*"[^"]{2}')
+_LONG_PHASE: Final = lazy_pattern(rb'"ph"\s*:\s*"[^"]{2}')
 #: An error this close to the end of a text may be due to the event being incomplete there.
 _NEAR_END: Final = 16
 #: Brackets tried as the end of the list behind a last event that cannot be decoded.
@@ -44,24 +44,24 @@ _MOST_ENDS: Final = 64
 #: Characters that may be looked at for repairs, for each byte that is read.
 _EFFORT: Final = 8
 
-_LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
-_FURTHER_LIST: Final = re.compile(
+_LIST: Final = lazy_pattern(rb'"traceEvents"\s*:\s*\[')
+_FURTHER_LIST: Final = lazy_pattern(
     rb'\s*\}[ \t\r]*\n\s*\{\s*(?:"displayTimeUnit"\s*:\s*"[^"\\]*"\s*,\s*)?"traceEvents"\s*:\s*\['
 )
-_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
-_POSITION: Final = re.compile(r"\(byte (\d+)\)")
-_SPACE: Final = re.compile(r"[\s,]*")
-_BETWEEN: Final = re.compile(rb"[ \t\r\n,]*")
-_BORDER: Final = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
-_ON_LINES: Final = LazyPattern(rb"\}[ \t\r]*,[ \t\r]*\n\s*\{")
-_NEXT: Final = re.compile(rb'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
+_TRAILING: Final = lazy_pattern(r"trailing characters \(byte (\d+)\)")
+_POSITION: Final = lazy_pattern(r"\(byte (\d+)\)")
+_SPACE: Final = lazy_pattern(r"[\s,]*")
+_BETWEEN: Final = lazy_pattern(rb"[ \t\r\n,]*")
+_BORDER: Final = lazy_pattern(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
+_ON_LINES: Final = lazy_pattern(rb"\}[ \t\r]*,[ \t\r]*\n\s*\{")
+_NEXT: Final = lazy_pattern(rb'\{\s*"(?:ph|name|cat|ts|pid|tid|id|dur|args|s|bp)"\s*:')
 #: An entry of the list that is no object: of another list its bracket.
-_SCALAR: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[|[^\s,\[\]{}"]+', re.DOTALL)
-_LIST_END: Final = re.compile(rb"[}\]]\s*\]")
+_SCALAR: Final = lazy_pattern(rb'"(?:[^"\\]|\\.)*"|\[|[^\s,\[\]{}"]+', re.DOTALL)
+_LIST_END: Final = lazy_pattern(rb"[}\]]\s*\]")
 #: Bytes that are not UTF-8, as decoded by ``surrogateescape``.
-_NO_UTF8: Final = re.compile("[\udc80-\udcff]+")
-_KEY: Final = re.compile(r'[\s,]*(")')
-_COLON: Final = re.compile(r"\s*:\s*")
+_NO_UTF8: Final = lazy_pattern("[\udc80-\udcff]+")
+_KEY: Final = lazy_pattern(r'[\s,]*(")')
+_COLON: Final = lazy_pattern(r"\s*:\s*")
 #: Numbers of a larger magnitude are taken as missing.
 _MOST_NUMBER: Final = 1e300
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import numpy as np
+
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .impossible_times import I64, judged
 
 _NUMBER: Final = rb'"%s"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)"?'
 _TIME, _DURATION = (_NUMBER % key for key in (b"ts", b"dur"))
 #: Times and durations are neighbours in events, in either order.
-_EVENT: Final = re.compile(rb"(?:%s\s*,\s*)?%s(?:\s*,\s*%s)?" % (_DURATION, _TIME, _DURATION))
+_EVENT: Final = lazy_pattern(rb"(?:%s\s*,\s*)?%s(?:\s*,\s*%s)?" % (_DURATION, _TIME, _DURATION))
 #: Latest time in ns that is looked at.
 _LATEST: Final = 1 << 61
 

@@ -11,46 +11,46 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 
 #: A backslash that begins no escape sequence; or one that begins a sequence by chance: before the name of a Python file
 #: with a line number (group 1), or behind the drive at the beginning of a path.
-_UNESCAPED: Final = LazyPattern(
+_UNESCAPED: Final = lazy_pattern(
     rb"\\(?:[^\"\\/bfnrtu](?<!\\\\.)|u(?<!\\\\.)(?![0-9a-fA-F]{4})"
     rb"|([bfnrt])(?<!\\\\.)(?<!\\r\\.)(?<![;\s\"]\\.)[\w.\- \x80-\xff]*\.py\(\d"
     rb"|[bfnrt](?<=[\";][A-Za-z]:\\.)[\w.\- \x80-\xff]*[\\.])",
     re.DOTALL,
 )
 #: What stands before the last backslash of a path.
-_PATH: Final = LazyPattern(rb"[\w.\-+~: \\\x80-\xff]*")
-_BACKSLASH: Final = LazyPattern(rb'\\(?!")')
+_PATH: Final = lazy_pattern(rb"[\w.\-+~: \\\x80-\xff]*")
+_BACKSLASH: Final = lazy_pattern(rb'\\(?!")')
 #: A quotation mark behind a backslash that ends the text: behind it comes what can only stand between texts.
-_ENDS: Final = LazyPattern(rb'"\s*(?:[}\]]\s*(?:[,}\]]|\Z)|,\s*["\d\[{])')
-_BORDER: Final = LazyPattern(rb"\}\s*,\s*\{")
+_ENDS: Final = lazy_pattern(rb'"\s*(?:[}\]]\s*(?:[,}\]]|\Z)|,\s*["\d\[{])')
+_BORDER: Final = lazy_pattern(rb"\}\s*,\s*\{")
 
 _KEYS: Final = "ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|tts|tdur"
-_STRING: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"(\s*:)?', re.DOTALL)
+_STRING: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"(\s*:)?', re.DOTALL)
 #: A quotation mark that ends a text: of an event before another key or as the last, of an object in it, of a list.
-_ENDS_OWN: Final = LazyPattern(rf'"\s*,\s*"({_KEYS})"\s*:')
-_ENDS_EVENT: Final = LazyPattern(r'"\s*\}\s*(?:[,\]]|\Z)')
-_ENDS_VALUE: Final = LazyPattern(r'"\s*(?:,\s*"(?:[^"\\]|\\.){0,200}"\s*:|\}\s*(?:[,}\]]|\Z))', re.DOTALL)
-_ENDS_ITEM: Final = LazyPattern(r'"\s*(?:,\s*["\d\[{tfn-]|\]\s*[,}\]])')
-_KEY_BEFORE: Final = LazyPattern(r'"[^"\\]*"\s*:\s*"\Z')
-_STRING_AND_KEY: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"\s*,\s*"[^"\\]*"\s*:', re.DOTALL)
-_QUOTE: Final = LazyPattern(r'(\\.)|"', re.DOTALL)
-_CONTROL: Final = LazyPattern(r"[\x00-\x1f]")
+_ENDS_OWN: Final = lazy_pattern(rf'"\s*,\s*"({_KEYS})"\s*:')
+_ENDS_EVENT: Final = lazy_pattern(r'"\s*\}\s*(?:[,\]]|\Z)')
+_ENDS_VALUE: Final = lazy_pattern(r'"\s*(?:,\s*"(?:[^"\\]|\\.){0,200}"\s*:|\}\s*(?:[,}\]]|\Z))', re.DOTALL)
+_ENDS_ITEM: Final = lazy_pattern(r'"\s*(?:,\s*["\d\[{tfn-]|\]\s*[,}\]])')
+_KEY_BEFORE: Final = lazy_pattern(r'"[^"\\]*"\s*:\s*"\Z')
+_STRING_AND_KEY: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"\s*,\s*"[^"\\]*"\s*:', re.DOTALL)
+_QUOTE: Final = lazy_pattern(r'(\\.)|"', re.DOTALL)
+_CONTROL: Final = lazy_pattern(r"[\x00-\x1f]")
 #: A text, or a constant that Python's decoder takes.
-_CONSTANT: Final = LazyPattern(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
+_CONSTANT: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN', re.DOTALL)
 #: A bare word in place of a value, or the rest of an invalid number.
-_WORD: Final = LazyPattern(r'[^\s,:{}\[\]"]+')
+_WORD: Final = lazy_pattern(r'[^\s,:{}\[\]"]+')
 #: The begin of an event, where control characters may have been escaped before; group 1: on another line.
-_EVENT: Final = LazyPattern(rf',[ \t\r]*((?:\n|\\u000[9ad])\s*)*\{{\s*"(?:{_KEYS})"\s*:')
-_OWN_KEY: Final = LazyPattern(rf'"({_KEYS})"\s*:')
-_OBJECT: Final = LazyPattern(r"\{[^{}]*\}")
+_EVENT: Final = lazy_pattern(rf',[ \t\r]*((?:\n|\\u000[9ad])\s*)*\{{\s*"(?:{_KEYS})"\s*:')
+_OWN_KEY: Final = lazy_pattern(rf'"({_KEYS})"\s*:')
+_OBJECT: Final = lazy_pattern(r"\{[^{}]*\}")
 #: What begins on the line where an event ends.
-_ON_LINE: Final = LazyPattern(r"[ \t]*,[ \t]*\{")
+_ON_LINE: Final = lazy_pattern(r"[ \t]*,[ \t]*\{")
 #: What stands behind an event.
-_FOLLOWS: Final = LazyPattern(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
+_FOLLOWS: Final = lazy_pattern(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
 #: Most repairs made in one event.
 _MOST: Final = 64
 #: Most repairs that are remembered, and most characters of one.

@@ -10,8 +10,6 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +20,7 @@ from typing import Any, BinaryIO, Final
 from msgspec import Struct
 
 from tpuprof_tui.child_process import python_words
+from tpuprof_tui.lazy_names import lazy_pattern
 
 from .chunks import EventChunks
 
@@ -32,7 +31,7 @@ _STARTING: Final = 16 << 20
 _MOST: Final = 8
 #: Bytes in which a border is searched.
 _NEAR: Final = 1 << 20
-_BORDER: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid)"\s*:)')
+_BORDER: Final = lazy_pattern(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid)"\s*:)')
 
 
 class Section(Struct, frozen=True):
@@ -132,6 +131,8 @@ def other_processes(path: Path, sections: Sequence[Section], reader: str) -> Ite
 
 @contextmanager
 def _process(path: Path, section: Section, reader: str) -> Iterator[Callable[[], Any]]:
+    import subprocess  # imported here: small traces are read by this process alone
+
     words = python_words(__name__, reader, str(path.absolute()), str(section.begin), str(section.end))
     try:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

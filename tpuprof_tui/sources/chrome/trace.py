@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 
 from .chunks import NOTHING, EventChunks, raw_text
@@ -32,11 +33,11 @@ MOST_BYTES: Final = 4 << 30
 _LONGEST_NAME: Final = 4096
 #: Times are added up in femtoseconds.
 _PER_NANOSECOND: Final = 10**6
-_NUMBER: Final = re.compile(r"-?\d{1,63}(?:\.\d{1,63})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER: Final = lazy_pattern(r"-?\d{1,63}(?:\.\d{1,63})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _EXACT: Final = Context(prec=200)
 _UNNAMED: Final = "unknown"
 #: A byte that is not UTF-8, as in events that were decoded alone.
-_NO_UTF8: Final = re.compile("[\udc80-\udcff]")
+_NO_UTF8: Final = lazy_pattern("[\udc80-\udcff]")
 
 
 class _Event(Struct, gc=False):

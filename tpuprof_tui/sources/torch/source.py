@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import (
     RECORDINGS,
     Part,
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
     from .read.trace import Trace
 
-_NAMED: Final = re.compile(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
-_JSON: Final = re.compile(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
-_ARCHIVE: Final = re.compile(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
+_NAMED: Final = lazy_pattern(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_JSON: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_ARCHIVE: Final = lazy_pattern(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
 #: File that SGLang merges the traces of a run's ranks into, and the run's id.
-_MERGED: Final = re.compile(r"merged-(.+)\.trace\.json(?:\.gz)?")
+_MERGED: Final = lazy_pattern(r"merged-(.+)\.trace\.json(?:\.gz)?")
 #: Folder of the traces of graphs' captures, beside those of a run.
 CAPTURES: Final = "capture_traces"
 #: Byte strings in the beginning of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
-_OWN_KEYS: Final = re.compile(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
+_OWN_KEYS: Final = lazy_pattern(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_LIST: Final = re.compile(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
+_LIST: Final = lazy_pattern(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
 
 
 class TorchSource(Source):

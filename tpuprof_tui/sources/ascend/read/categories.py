@@ -6,6 +6,8 @@ import re
 from enum import IntEnum
 from typing import Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 
 class SliceClass(IntEnum):
     """Class of a slice."""
@@ -55,14 +57,16 @@ STEP: Final = "ProfilerStep#"
 COMPUTING, COMMUNICATION, EXPOSED, FREE = (
     "Computing", "Communication", "Communication(Not Overlapped)", "Free",
 )  # fmt: skip
-RECEIVE: Final = re.compile("receive", re.IGNORECASE)
+RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
 #: Values of Accelerator Core that mark communication operators in kernel tables.
 COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
 #: Cores of AI Core kernels, for the "With AICore" columns.
-AI_CORES: Final = re.compile("AI_CORE|AI_VECTOR_CORE|MIX_")
-_KERNELS: Final = re.compile("AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE)
-_COPIES: Final = re.compile("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
-_WAITS: Final = re.compile("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
+AI_CORES: Final = lazy_pattern("AI_CORE|AI_VECTOR_CORE|MIX_")
+_KERNELS: Final = lazy_pattern(
+    "AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE
+)
+_COPIES: Final = lazy_pattern("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
+_WAITS: Final = lazy_pattern("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
 
 
 def class_of_task(kind: str) -> SliceClass:

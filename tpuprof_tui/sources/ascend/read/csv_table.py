@@ -6,7 +6,6 @@ import contextlib
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -19,6 +18,7 @@ from msgspec import Struct, field
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, Numbers, numbers
 from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 _MOST_COLUMNS: Final = 4096
 _LONGEST_NAME: Final = 256
 _BOM: Final = b"\xef\xbb\xbf"
-_HAS_UNIT: Final = re.compile(r"\((?:us|ms|ns|%|[KMG]B(?:/s)?)\)$")
+_HAS_UNIT: Final = lazy_pattern(r"\((?:us|ms|ns|%|[KMG]B(?:/s)?)\)$")
 #: Names of first columns of the exporters' tables.
 _FIRST_COLUMNS: Final = frozenset(
     ("Step Id", "Device_id", "Model Name", "Model ID", "Name", "Op Name", "OP Type", "Step")
 )
 #: Whole rows sampled for the types of columns; and number of short rows in a block above which none is checked.
 _SAMPLED_ROWS, _MANY_SHORT = 64, 1000
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
+_NUMBER: Final = lazy_pattern(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
 _GB18030: Final = "Texts are not encoded in UTF-8."
 #: Cells that mean a missing value.
 NOTHING: Final = ("", "N/A")
@@ -290,6 +290,8 @@ def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
 
 def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
     """The same blocks, the next one parsed in a thread while the caller uses the current: numpy releases the GIL."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and few tables are large
+
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, blocks, None)
         while (block := waiting.result()) is not None:
@@ -546,9 +548,8 @@ class _Blocks:
             for number, name in enumerate(names):
                 self._column_numbers.setdefault(name, number)
             self._width = len(names)
-            self._first_bytes = np.zeros(256, np.bool_)
-            self._first_bytes[[0xEF, *(name.encode()[0] for name in (*names, *_FIRST_COLUMNS) if name)]] = True
-        self._drop_headers(data, offset, begin, ends, keep)
+            self._note_beginnings(names)
+        self._drop_headers(block_text, offset, begin, ends, keep)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
         if not len(begin):
@@ -558,11 +559,36 @@ class _Blocks:
             self._report_row_lengths(block)
         return block, used
 
-    def _drop_headers(self, data: bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
+    def _note_beginnings(self, names: Sequence[str]) -> None:
+        """Notes how rows begin that may be headers: up to eight bytes of a name, as one word, by their number."""
+        beginnings = {
+            _BOM,
+            *(name.encode()[:8] for name in (*names, *_FIRST_COLUMNS) if name and not "0" <= name[0] <= "9"),
+        }
+        self._first_bytes = np.zeros(256, np.bool_)
+        self._first_bytes[[beginning[0] for beginning in beginnings]] = True
+        self._beginnings = {
+            length: np.array(
+                sorted(int.from_bytes(each, "little") for each in beginnings if len(each) == length), np.uint64
+            )
+            for length in set(map(len, beginnings))
+        }
+
+    def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
+        """Rows that begin as a header does; few others do."""
+        rows = np.flatnonzero(self._first_bytes[text.array[begin]] & keep)
+        if not len(rows):
+            return rows
+        words, likely = text.words(begin[rows]), np.zeros(len(rows), np.bool_)
+        for length, beginnings in self._beginnings.items():
+            found = words & MASKS[length]
+            likely |= beginnings[np.minimum(np.searchsorted(beginnings, found), len(beginnings) - 1)] == found
+        return rows[likely]
+
+    def _drop_headers(self, text: Bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
         """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""
-        first = np.frombuffer(data, np.uint8)[begin]
-        rows = np.flatnonzero(self._first_bytes[first] & ((first < 0x30) | (first > 0x39)) & keep)
-        names = self._column_numbers
+        rows = self._may_be_headers(text, begin, keep)
+        data, names = text.data, self._column_numbers
         dropped = []
         for row, low, high in zip(rows.tolist(), begin[rows].tolist(), ends[rows].tolist(), strict=True):
             cell = data[low : min(high, low + _LONGEST_NAME)].removeprefix(_BOM).partition(b",")[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
@@ -51,7 +51,7 @@ _MOST_BY_OFFSET: Final = 1000
 #: Up to this many kernels metrics that are not in ``METRICS`` are all read on the first access to one of them.
 _MOST_AT_ONCE: Final = 20_000
 #: Names of metrics; unknown columns of other names can hold text, which the first rows tell.
-_METRIC: Final = re.compile(r"[a-z0-9_]+(\(.*\))?")
+_METRIC: Final = lazy_pattern(r"[a-z0-9_]+(\(.*\))?")
 _LOOKED_AT: Final = 64
 #: Pipes of the cores; the first of equally full ones counts as bound. Without ``aic_``: one core for both.
 PIPES: Final = (

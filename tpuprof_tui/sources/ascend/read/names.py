@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import natural_order
 
 #: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
-FILE: Final = re.compile(
+FILE: Final = lazy_pattern(
     r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
     r"\.(?P<kind>csv|json|db)(?:\.gz)?"
 )
-_NUMBER: Final = re.compile(r"_(slice_)?([-\d]+)")
+_NUMBER: Final = lazy_pattern(r"_(slice_)?([-\d]+)")
 #: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
 _TIME_DIGITS: Final = 14
 _PAUSE: Final = 600

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import natural_order
 
 from .names import FILE, NamedFile, missing_slices, named_file, newest_export, role
@@ -20,11 +21,11 @@ from .names import FILE, NamedFile, missing_slices, named_file, newest_export, r
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
 
-_RANK: Final = re.compile(r".*_ascend_(?:pt|ms)")
-_INFO: Final = re.compile(r"profiler_info(?:_(\d+))?\.json")
-_DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler_(\d+)\.db")
-_PROF: Final = re.compile(r"PROF_.*")
-_DEVICE: Final = re.compile(r"device_(\d+)")
+_RANK: Final = lazy_pattern(r".*_ascend_(?:pt|ms)")
+_INFO: Final = lazy_pattern(r"profiler_info(?:_(\d+))?\.json")
+_DATABASE: Final = lazy_pattern(r"ascend_(?:pytorch|mindspore)_profiler_(\d+)\.db")
+_PROF: Final = lazy_pattern(r"PROF_.*")
+_DEVICE: Final = lazy_pattern(r"device_(\d+)")
 #: File names that only Ascend profiles have.
 _OWN: Final = frozenset(
     ("trace_view.json", "kernel_details.csv", "op_summary.csv", "op_statistic.csv", "operator_details.csv",

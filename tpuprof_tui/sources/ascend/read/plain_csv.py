@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import shutil
 import tempfile
 import weakref
@@ -16,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 
@@ -26,8 +26,8 @@ _PIECE: Final = 1 << 20
 _ZERO_AT: Final = {0: "utf-16-be", 1: "utf-16-le"}
 _UTF_16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 #: Columns of numbers, and numbers with a decimal comma.
-_NUMERIC: Final = re.compile(r".*(\((us|ms|ns|s|%|[KMG]?B|[KMG]B/s)\)|_ratio|_rate|_cycles|Ratio|cycles)")
-_COMMA: Final = re.compile(r"([-+]?\d+),(\d+(?:[eE][-+]?\d+)?\s*)")
+_NUMERIC: Final = lazy_pattern(r".*(\((us|ms|ns|s|%|[KMG]?B|[KMG]B/s)\)|_ratio|_rate|_cycles|Ratio|cycles)")
+_COMMA: Final = lazy_pattern(r"([-+]?\d+),(\d+(?:[eE][-+]?\d+)?\s*)")
 
 
 class Rewriter:

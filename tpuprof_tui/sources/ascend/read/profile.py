@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import (
     INT_MISSING,
     Activity,
@@ -68,7 +68,7 @@ _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
 _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
                  "MsTx": "mark"}  # fmt: skip
 #: Host and process in the name of a rank's folder.
-_PROCESS: Final = re.compile(r"(.+_\d+)_\d{14,}_ascend_(?:pt|ms)")
+_PROCESS: Final = lazy_pattern(r"(.+_\d+)_\d{14,}_ascend_(?:pt|ms)")
 
 
 class AscendWorker(Struct, frozen=True, eq=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -20,7 +19,9 @@ from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, Number, Tally, raw_text
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
@@ -48,9 +49,9 @@ _LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
 #: Flow categories that are kept; the index is the code.
 _FLOWS: Final = (ASYNC_NPU, HOST_TO_DEVICE, "async_task_queue", "fwdbwd", "MsTx")
-_UNIT: Final = re.compile(r"\(([^()]+)\)$")
+_UNIT: Final = lazy_pattern(r"\(([^()]+)\)$")
 _UNITS: Final = ("MHz", "KB", "MB", "V", "mV")
-_DEVICE: Final = re.compile(r"NPU\s*(\d+)")
+_DEVICE: Final = lazy_pattern(r"NPU\s*(\d+)")
 
 
 class _Args(msgspec.Struct, gc=False, rename={
@@ -606,7 +607,7 @@ class _Reader:
         pids = [pid for pid, _ in self._keys]
         kinds = list(self._kinds.codes)
         found: dict[int, Layer] = {}
-        pairs = np.unique(track.astype(np.int64) << 32 | kind)
+        pairs = uniques(track.astype(np.int64) << 32 | kind)
         for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
             if pids[number] not in unknown:
                 continue

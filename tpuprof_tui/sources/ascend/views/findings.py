@@ -18,6 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.query import Query
@@ -39,9 +40,9 @@ RankCommunication = tuple[str, Any, CommunicationData]
 #: A finding with at least this share of Stage as gain is a warning, else a note.
 WARNS_FROM: Final = 0.01
 _INDEX: Final = {key: index for index, (*_, key) in enumerate(STEP_COLUMNS)}
-_CUBE: Final = re.compile("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
-_ENGINES: Final = re.compile("[SR]DMA")
-_SYNCHRONISES: Final = re.compile(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
+_CUBE: Final = lazy_pattern("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
+_ENGINES: Final = lazy_pattern("[SR]DMA")
+_SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
 _SHORT_NS: Final = 10_000

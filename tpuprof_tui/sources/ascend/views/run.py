@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
 from tpuprof_tui.views.query import Query
 
@@ -292,7 +293,7 @@ def _longest_innermost(timeline: Timeline, slice_class: SliceClass, track: I64, 
     """Code of the name that is innermost for longest on a track within each [low, high); -1 if nothing runs."""
     found = np.full(len(track), -1)
     rows = timeline.rows(slice_class)
-    for each in np.unique(track[track >= 0]).tolist():
+    for each in uniques(track[track >= 0]).tolist():
         track_rows, gaps_here = rows[timeline.track[rows] == each], np.flatnonzero(track == each)
         start, end, thread = timeline.start[track_rows], timeline.end[track_rows], timeline.track[track_rows]
         # cut the track wherever the innermost slice may change

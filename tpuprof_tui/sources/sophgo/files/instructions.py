@@ -23,6 +23,7 @@ from tpuprof_tui.formats.rendering import Field, rendered_rows
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
@@ -150,7 +151,7 @@ def header(lanes: Sequence[Lane]) -> list[str]:
     for lane in lanes:
         if lane.registers is None:
             continue
-        operations = np.unique(lane.registers.operations(slice(0, len(lane))))
+        operations = uniques(lane.registers.operations(slice(0, len(lane))))
         for operation in operations[operations >= 0].tolist():
             for name in register_names(lane, operation):
                 if name not in known:
@@ -182,7 +183,7 @@ def rows_as_text(
         return rendered_rows(opening, plan(-1), closing, rows, count)
     operations, numbers = lane.registers.operations(rows), row_numbers(rows)
     lines = np.empty(count, dtype=object)
-    for operation in np.unique(operations).tolist():
+    for operation in uniques(operations).tolist():
         indices = np.flatnonzero(operations == operation)
         lines[indices] = rendered_rows(opening, plan(operation), closing, numbers[indices], len(indices))
     found: list[str] = lines.tolist()

@@ -18,6 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.web_codec import Ints
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.uniques import uniques
 
 from .text_columns import map_texts
 
@@ -95,7 +96,7 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     numbers = row_numbers(rows)
     operations = registers.operations(numbers)
     parts: list[Accesses] = []
-    for operation in np.unique(operations[operations >= 0]).tolist():
+    for operation in uniques(operations[operations >= 0]).tolist():
         indices = np.flatnonzero(operations == operation)
         command = _Commands(profile, lane, memory, operation, numbers[indices])
         found = command.tiu() if lane.kind == "TIU" else command.transfers()

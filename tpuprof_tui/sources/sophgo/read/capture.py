@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Groups, Lane, Profile, Scopes, Severity
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.source import Progress
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
@@ -318,7 +319,7 @@ def _rows_of(stream: RecordStream, lane: Lane, records: I64) -> I64:
     dump_indices = stream.dump_indices()[lane["order"]]
     by_dump_index = np.argsort(dump_indices, kind="stable")
     found = np.searchsorted(dump_indices, records, sorter=by_dump_index)
-    rows: I64 = np.unique(by_dump_index[np.minimum(found, len(dump_indices) - 1)])
+    rows: I64 = uniques(by_dump_index[np.minimum(found, len(dump_indices) - 1)])
     return rows
 
 

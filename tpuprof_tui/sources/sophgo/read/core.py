@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tpuprof_tui.model.uniques import uniques
+
 from ..chips.chip import Chip, family_of
 from .arrays import I64
 from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream
@@ -133,7 +135,7 @@ def _records_after_lost(bound: I64, count: int) -> I64:
     bound_mask = np.zeros(count, np.bool_)
     bound_mask[bound[rows]] = True
     next_rows = np.searchsorted(np.maximum.accumulate(bound[rows]), np.flatnonzero(~bound_mask))
-    return np.unique(rows[np.minimum(next_rows, len(rows) - 1)])
+    return uniques(rows[np.minimum(next_rows, len(rows) - 1)])
 
 
 def _take_block_commands(result: CoreData, chip: Chip) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tpuprof_tui.model import Activity, Group, Groups, Lane, Problem, Profile, Role, Severity, Strings
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.sublanes import nested_depths
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.trace import HostMarks, HostTrace, read_host_trace
 
 from .arrays import I32
@@ -137,7 +138,7 @@ def _extended_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Str
     used = {"name": trace.events.name, "type": trace.events.category}
     for key, values in used.items():
         table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
-        used_texts = np.unique(values)
+        used_texts = uniques(values)
         codes_of_trace = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
         for number in used_texts.tolist():
             codes_of_trace[number] = table.setdefault(trace.texts[number], len(table))

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.model import Groups, Lane, Role
+from tpuprof_tui.model.uniques import uniques
 
 from .arrays import I64, Bools
 
@@ -55,7 +56,7 @@ def inferred_barriers(
     _, unit_of, engine, _, end, _ = table
     cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
     size = np.bincount(cluster)
-    units = np.bincount(np.unique(cluster << 20 | unit_of) >> 20, minlength=len(size))
+    units = np.bincount(uniques(cluster << 20 | unit_of) >> 20, minlength=len(size))
     # exactly one wait per core: other groups that end together do so by chance
     kept = ((units >= 2) & (units == size))[cluster]
     table = np.vstack([table, size[cluster]])[:, kept]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
@@ -15,8 +14,10 @@ from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.finding_rules import (
     SMALL,
@@ -53,7 +54,7 @@ _REASONS: Final = (
     ("bytes", float(SMALL), False, "small transfers"),
 )
 #: Register fields of sizes: of results and operands of computations, of sources of transfers.
-_SIZES: Final = re.compile(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
+_SIZES: Final = lazy_pattern(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -114,7 +115,7 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
     if registers is None or not len(rows):
         return
     operations = registers.operations(rows)
-    for operation in np.unique(operations[operations >= 0]).tolist():
+    for operation in uniques(operations[operations >= 0]).tolist():
         sizes = [found for field in registers.field_names(operation) if (found := _SIZES.fullmatch(field)) is not None]
         sizes.sort(key=lambda found: (not found[1].startswith("res"), found[1], "nchw".index(found[2])))
         if not sizes:
@@ -154,7 +155,7 @@ def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding
             continue
         reached = float(np.quantile(rates[low:high], _REACHED))
         beyond = np.maximum(length[low:high] - size[low:high] / reached, 0)
-        for unit in np.unique(units[low:high]).tolist():
+        for unit in uniques(units[low:high]).tolist():
             own = units[low:high] == unit
             gain = float(beyond[own].sum())
             if gain >= worst[0]:

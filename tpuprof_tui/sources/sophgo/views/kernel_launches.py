@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.index.lane_index import rows_starting
 from tpuprof_tui.model import INT_MISSING, Role, is_missing
 from tpuprof_tui.model.lane import row_numbers
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -79,7 +80,7 @@ def _table(query: Query, sums: dict[str, Ints], first: Ints, last: Ints) -> Tabl
         some = {key: int(values[kernel]) for key, values in sums.items()}
         spans = (total, total / len(mine), int(took.min()), int(took.max())) if len(mine) else (INT_MISSING,) * 4
         rows.append((
-            profile.strings["kernel"][kernel], len(mine), len(np.unique(cores[mine])), some["count"], *spans,
+            profile.strings["kernel"][kernel], len(mine), len(uniques(cores[mine])), some["count"], *spans,
             total / whole if whole else None, *(some[engine] for engine in _ENGINES), some["wait"], some["bytes"],
             some["alg_ops"], some["uarch_ops"], some["alg_ops"] / some["uarch_ops"] if some["uarch_ops"] else None,
             int(first[ran[mine]].min()) if len(mine) else INT_MISSING,

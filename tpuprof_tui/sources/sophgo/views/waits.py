@@ -12,6 +12,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.lane import select_rows
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, LazyValues, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -51,7 +52,7 @@ def _makers(query: Query, selected: Waits, barriers: Barriers) -> Table:
     """One row per core that made others wait, the costliest first."""
     took = selected.end - selected.start
     rows = []
-    for unit in np.unique(selected.released_by[selected.released_by >= 0]).tolist():
+    for unit in uniques(selected.released_by[selected.released_by >= 0]).tolist():
         others = (selected.released_by == unit) & (selected.unit != unit)
         if others.any():
             last = barriers.late_ns[barriers.unit == unit]
@@ -79,7 +80,7 @@ def _matrix(query: Query, selected: Waits) -> Table:
     """One row per core that waited, one column per core it waited for."""
     took = selected.end - selected.start
     title = query.profile.groups.title
-    waiters, releasers = (np.unique(each) for each in (selected.unit, selected.released_by[selected.released_by >= 0]))
+    waiters, releasers = (uniques(each) for each in (selected.unit, selected.released_by[selected.released_by >= 0]))
     time = {
         by: [int(took[(selected.unit == unit) & (selected.released_by == by)].sum()) for unit in waiters.tolist()]
         for by in (*releasers.tolist(), -1)

@@ -18,6 +18,7 @@ from tpuprof_tui.formats import units
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.profile import FRAGMENTARY
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
@@ -103,7 +104,7 @@ def _early(trace: Trace) -> Iterator[Problem]:
         return
     threads = trace.thread_of(trace.work_rows[known])
     pids = np.array([pid for pid, _ in trace.threads])[threads]
-    for pid in np.unique(pids).tolist():
+    for pid in uniques(pids).tolist():
         middle = int(np.median(delay[pids == pid]))
         if middle < -_EARLY_NS:
             what = f"The clock of GPU {pid} is {units.time_text(-middle)} or more behind the host's"
@@ -206,7 +207,7 @@ def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
     aside = trace.aside
     if aside is None:
         return
-    for thread in np.unique(aside.thread).tolist():
+    for thread in uniques(aside.thread).tolist():
         low, high = np.searchsorted(aside.thread, (thread, thread + 1)).tolist()
         pid, tid = trace.threads[thread]
         if np.isin(aside.kind[low:high], ON_DEVICE).any():

@@ -8,7 +8,6 @@ captures that fit the one of the smallest batch that the execution fits into.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +19,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.ranks import rank_in_name
 
 from ..source import CAPTURES
@@ -31,14 +31,14 @@ from .steps import MODULE, Execution, executions, step_at
 from .trace import Trace
 from .values import I32, I64, Codes, printable, to_int64
 
-_TRACE: Final = re.compile(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_TRACE: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512
-_BEGIN: Final = LazyPattern(r"(?:cuda|cu|hip)StreamBeginCapture")
-_END: Final = LazyPattern(r"(?:cuda|cu|hip)StreamEndCapture")
-_SET: Final = LazyPattern(r"(?:cuda|cu|hip)Memset")
-_COPY: Final = LazyPattern(r"(?:cuda|cu|hip)Memcpy")
+_BEGIN: Final = lazy_pattern(r"(?:cuda|cu|hip)StreamBeginCapture")
+_END: Final = lazy_pattern(r"(?:cuda|cu|hip)StreamEndCapture")
+_SET: Final = lazy_pattern(r"(?:cuda|cu|hip)Memset")
+_COPY: Final = lazy_pattern(r"(?:cuda|cu|hip)Memcpy")
 #: Annotation around a capture, with its batch: capture_32_FULL, capture_128_decode.
-_ANNOTATION: Final = LazyPattern(r"capture_(\d{1,9})(?!\d)")
+_ANNOTATION: Final = lazy_pattern(r"capture_(\d{1,9})(?!\d)")
 
 
 class _CallArgs(msgspec.Struct, gc=False):
@@ -143,7 +143,7 @@ def captures_in(trace: Trace) -> Iterator[Captured]:
     """The captures of graphs in a trace."""
     launches = trace.launchers.calls
     rows = launches[(trace.named(LAUNCHING.match) | trace.named(_SET.match))[launches]]
-    ran = np.unique(trace.call)
+    ran = uniques(trace.call)
     rows = rows[~np.isin(rows, ran)]
     rows = rows[np.lexsort((trace.file_order[rows], trace.start[rows]))]
     columns = _columns_of(trace, rows)
@@ -186,7 +186,7 @@ def _columns_of(trace: Trace, rows: I64) -> tuple[list[str], list[str], list[str
     """Operator, shapes, module and kernel of each of some calls, as texts."""
     owner = trace.launchers.of_call[rows] if len(rows) else rows
     operator = ["" if row < 0 else trace.names[trace.name[row]] for row in owner.tolist()]
-    owners = np.unique(owner[owner >= 0])
+    owners = uniques(owner[owner >= 0])
     arguments = trace.operator_args_at(owners)
     dims = {row: arguments.texts[code] if code >= 0 else "" for row, code in
             zip(owners.tolist(), arguments.dims.tolist(), strict=True)}  # fmt: skip

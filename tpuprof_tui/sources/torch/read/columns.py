@@ -15,6 +15,7 @@ from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from .believable import aside_arguments
@@ -301,7 +302,7 @@ class LaneColumns:
         origins, inverse = np.unique(self._origin(rows), return_inverse=True)
         found = np.full(len(origins), -1, np.int64)
         threads = trace.thread_of(origins)
-        for thread in np.unique(threads[origins >= 0]).tolist():
+        for thread in uniques(threads[origins >= 0]).tolist():
             own, nesting = self._nesting.get(thread, (slice(0, 0), None))
             if nesting is None:
                 continue

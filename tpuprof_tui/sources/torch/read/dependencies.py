@@ -9,13 +9,13 @@ the ranks of a run that belong together none goes on before the last of them beg
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 
 from .categories import Kind
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph")
 _LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE, _GRAPH = range(6)
-_COPIES: Final = re.compile(r"(?:cuda|hip)Memcpy")
-_OF_DEVICE: Final = re.compile(r"(?:cuda|hip)DeviceSynchronize")
-_OF_ANY: Final = re.compile(r"(?:cuda|hip)(?:Device|Stream)Synchronize")
+_COPIES: Final = lazy_pattern(r"(?:cuda|hip)Memcpy")
+_OF_DEVICE: Final = lazy_pattern(r"(?:cuda|hip)DeviceSynchronize")
+_OF_ANY: Final = lazy_pattern(r"(?:cuda|hip)(?:Device|Stream)Synchronize")
 _BY_EVENT: Final = ("Stream Wait Event", "Event Sync")
 _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 

@@ -11,14 +11,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 
 from .trace import Trace
 
-_SUFFIX: Final = re.compile(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst|\.bz2|\.xz)?$")
-_RANK_FOLDER: Final = re.compile(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
+_SUFFIX: Final = lazy_pattern(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst|\.bz2|\.xz)?$")
+_RANK_FOLDER: Final = lazy_pattern(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.
-_HOST: Final = re.compile(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
+_HOST: Final = lazy_pattern(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class Identity(Struct, frozen=True):

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 from .categories import Kind
 from .steps import STEP
 
@@ -16,7 +18,7 @@ TENSOR_CORES: Final = (
     "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
 )  # fmt: skip
 #: What else tells that a kernel uses them: CUTLASS, cuDNN, instructions since Hopper, attention, products of Triton.
-_USES: Final = re.compile(
+_USES: Final = lazy_pattern(
     r"_tensorop_|OpClassTensorOp|wmma|[gG]mma|GMMA|[uU]mma|tcgen05|(?<![a-z])[idq]mma|xmma_(?:fprop|dgrad|wgrad)|d884"
     r"|168(?:32|64)|tensor\d+x\d+x\d+|nvjet|deep_gemm|sm(?:90|100|120)_\w*gemm|[mM]arlin"
     r"|flash_(?:attn_)?(?:fwd|bwd|fprop|bprop)|FlashAttn(?:Fwd|Bwd)|fmha_(?:cutlass[FB]_b?f16|v2)|fmhaSm|PrefillWith"
@@ -24,11 +26,11 @@ _USES: Final = re.compile(
     r"|_grouped_kernel_stage1"
 )
 #: Kernels that use none, whatever else their name holds, and kernels whose task needs none.
-_NEVER: Final = re.compile(
+_NEVER: Final = lazy_pattern(
     r"simt|ffma|(?<![a-z\d])(?:gc|[sdcz])gemm|scudnn|convolve_\w*gemm|flash_bwd_(?:dot|convert|preprocess)|_combine"
     r"|TensorOpWith|[sS]plitK_?[rR]educe|gemv"
 )
-_NEEDS_NONE: Final = re.compile(
+_NEEDS_NONE: Final = lazy_pattern(
     r"at::native::|cub::|thrust::|nccl|cudnn::|cask_cudnn|fft|winograd|[wd]grad\w*_(?:engine|alg)|fbgemm_gpu::|embedding"
     r"|multi_tensor_apply|triton_(?:poi|red|per|for|spl)_|elementwise|layer_?norm|rms_?norm|batch_?norm|rotary|silu"
     r"|softmax_(?:warp|kernel)|reduce_kernel|cunn_|paged_attention_v|Memcpy|Memset|dot_kernel|reshape_and_cache"
@@ -43,7 +45,7 @@ _ATEN: Final = (
     "cudnn_convolution_backward_input cudnn_convolution_backward"
 )
 #: Cards whose kernel names do not follow these patterns.
-OTHER_CARDS: Final = re.compile(r"AMD|Radeon|Instinct|Intel|MTIA|ARTEMIS", re.IGNORECASE)
+OTHER_CARDS: Final = lazy_pattern(r"AMD|Radeon|Instinct|Intel|MTIA|ARTEMIS", re.IGNORECASE)
 #: Operators that can use tensor cores.
 ELIGIBLE: Final = frozenset(f"aten::{name}" for name in _ATEN.split()) | {
     "CudnnConvolutionBackward", "BmmBackward0", "CudnnConvolutionTransposeBackward", "MmBackward", "AddmvBackward",
@@ -54,7 +56,7 @@ TREE_COLLECTIVES: Final = frozenset(
     f"{library}:{name}" for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
-LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
+LOADER: Final = lazy_pattern(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
 #: Kinds of the events that load data.
 LOADER_KINDS: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME)
 #: Bytes per element, by type.

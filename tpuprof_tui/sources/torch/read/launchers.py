@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.profile import FRAGMENTARY
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from .categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
 
 Mask = npt.NDArray[np.bool_]
 #: Names of communication kernels.
-COMMUNICATION: Final = re.compile(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
+COMMUNICATION: Final = lazy_pattern(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
 #: Names of host events that communicate.
-COLLECTIVE: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
+COLLECTIVE: Final = lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 #: Calls that start work on a device, each of which is recorded; setting memory often is not.
-LAUNCHING: Final = re.compile(r"(?:cuda|cu|hip)(?:\w*Launch\w*Kernel|GraphLaunch|Memcpy)|(?:ur|pi)EnqueueKernelLaunch")
-GRAPHS: Final = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
-_CAPTURES: Final = re.compile(r"(?:cuda|cu|hip)Stream(Begin|End)Capture")
+LAUNCHING: Final = lazy_pattern(
+    r"(?:cuda|cu|hip)(?:\w*Launch\w*Kernel|GraphLaunch|Memcpy)|(?:ur|pi)EnqueueKernelLaunch"
+)
+GRAPHS: Final = lazy_pattern(r"(?:cuda|cu|hip)GraphLaunch")
+_CAPTURES: Final = lazy_pattern(r"(?:cuda|cu|hip)Stream(Begin|End)Capture")
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
 _NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
@@ -74,7 +78,7 @@ class Launchers:
         """Masks of the kernels that use tensor cores by more names than those, and of those of which none tells."""
         codes = self._trace.name[self._trace.work_rows]
         used, unknown = np.zeros((2, len(self._trace.names)), np.bool_)
-        for code in np.unique(codes[self.kernels]).tolist():
+        for code in uniques(codes[self.kernels]).tolist():
             use = tensor_core_use(self._trace.names[code])
             used[code], unknown[code] = use is True, use is None
         return used[codes] & self.kernels, unknown[codes] & self.kernels
@@ -163,7 +167,7 @@ class Launchers:
         begins = trace.named(lambda name: (match := _CAPTURES.match(name)) and match[1] == "Begin")[borders]
         processes = [pid for pid, _ in trace.threads]
         process = np.array([processes.index(pid) for pid in processes], np.int64)
-        for number in np.unique(process[trace.thread_of(borders)]).tolist():
+        for number in uniques(process[trace.thread_of(borders)]).tolist():
             own = process[trace.thread_of(borders)] == number
             time = np.where(begins[own], trace.start[borders[own]], trace.end[borders[own]])
             order = np.argsort(time, kind="stable")

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import uniques
 
 from .believable import believable
 from .categories import DEVICE_WORK, Kind
@@ -26,13 +27,13 @@ from .trace import CounterSeries, Memory, Trace, numeric_sort_key
 from .values import I64
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
-_PROCESS: Final = LazyPattern(
+_PROCESS: Final = lazy_pattern(
     r"\[(?P<label>[A-Z]{2,4}\d{1,7}(?:-[A-Z]{2,4}\d{1,7})*)\] ?(?P<pid>.*)"
     r"|\[?(?i:rank)[ _-]?(?P<rank>\d{1,7})\]?(?:[ _:-]+(?:pid)?[ _:-]?(?P<own>.*))?",
     re.DOTALL,
 )
-_NAMED: Final = LazyPattern(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
-_EVENT: Final = LazyPattern(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
+_NAMED: Final = lazy_pattern(r"\W{0,2}rank[ _-]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_EVENT: Final = lazy_pattern(r"\[R(?:ank ?)?(\d{1,7})\] ", re.IGNORECASE)
 #: Name of memory instants.
 MEMORY: Final = "[memory]"
 _OPEN: Final = "Open the files that were merged."
@@ -144,7 +145,7 @@ class _Separation:
         ]
         found: dict[str, set[str]] = {}
         for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
-            found.setdefault(pid, set()).update(said[code] for code in np.unique(trace.name[low:high]).tolist())
+            found.setdefault(pid, set()).update(said[code] for code in uniques(trace.name[low:high]).tolist())
         return {pid: f"Rank {int(ranks.pop())}" for pid, ranks in found.items() if len(ranks) == 1 and "" not in ranks}
 
     def _labels_by_ids(self) -> dict[str, str]:
@@ -201,7 +202,7 @@ class _Separation:
         columns = {key: values[work] for key, values in trace.work.items()}
         file_threads = tuple(trace.threads[index] for index in own.tolist())
         device = columns.get("device", np.zeros(0, np.int32))
-        devices = {texts[code] for code in np.unique(device).tolist()}
+        devices = {texts[code] for code in uniques(device).tolist()}
         pids = _process_ids(file_threads, first, work_rows, device, texts)
         threads = tuple((pid, tid) for pid, (_, tid) in zip(pids, file_threads, strict=True))
         return Trace(
@@ -238,7 +239,7 @@ def _process_ids(
     found = [_own_id(pid) for pid, _ in threads]
     borders = np.searchsorted(work_rows, first).tolist()
     for index in range(len(threads)):
-        devices = np.unique(device[borders[index] : borders[index + 1]])
+        devices = uniques(device[borders[index] : borders[index + 1]])
         if len(devices) == 1 and texts[int(devices[0])].isdecimal():
             found[index] = texts[int(devices[0])]
     return found

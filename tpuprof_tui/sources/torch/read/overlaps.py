@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.formats.units import time_text
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Group, Lane, Problem, Severity
 
 from .values import I64
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 #: Calls that launch with attributes.
-_ATTRIBUTES: Final = LazyPattern(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
+_ATTRIBUTES: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
 
 
 class Overlaps(Struct, frozen=True, eq=False):

@@ -17,6 +17,7 @@ from msgspec import Struct
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.source import Part
 
 from .categories import ON_DEVICE, Kind
@@ -82,7 +83,7 @@ def window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
         raise errors[0]
     return Window(min(each.low for each in found), max(each.high for each in found),
                   min(each.host_low for each in found), max(each.host_high for each in found),
-                  np.unique(np.concatenate([each.correlations for each in found])))  # fmt: skip
+                  uniques(np.concatenate([each.correlations for each in found])))  # fmt: skip
 
 
 def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
@@ -105,7 +106,7 @@ def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
     if overlapping.any():
         low, high = min(low, int(starts[overlapping].min())), max(high, int(np.array(ended)[overlapping].max()))
     inside = (outline.start < high) & (outline.end >= low) & _LAUNCHES[outline.kind]
-    correlations = np.unique(outline.correlation[inside])
+    correlations = uniques(outline.correlation[inside])
     correlations = correlations[correlations != INT_MISSING]
     calls = (outline.kind == Kind.CALL) & np.isin(outline.correlation, correlations)
     zero = outline.zero_ns

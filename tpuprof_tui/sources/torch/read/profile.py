@@ -27,6 +27,7 @@ from tpuprof_tui.model import (
 from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 
 from ...runs import Place, Recorded, places_of, problems_of
@@ -292,7 +293,7 @@ def device_name(kind: int, number: int) -> str:
 def _device_of(trace: Trace, pid: str) -> int:
     """Number of the device whose work is in a process that has no number; -1 if its events tell none."""
     of_process = np.array([process == pid for process, _ in trace.threads], np.bool_)
-    found = np.unique(trace.work["device"][of_process[trace.thread_of(trace.work_rows)]])
+    found = uniques(trace.work["device"][of_process[trace.thread_of(trace.work_rows)]])
     text = trace.texts[int(found[0])] if len(found) == 1 else ""
     return int(text[:9]) if text.isascii() and text.isdecimal() else -1
 

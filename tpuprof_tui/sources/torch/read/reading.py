@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.chunks import EventChunks
 from tpuprof_tui.sources.chrome.growing import GrowingColumns
@@ -66,7 +66,7 @@ _NO_ARGS: Final = ev.WorkArgs()
 #: Fields that only device work has.
 _WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:-4]
 #: Names of host events whose arguments may identify a collective.
-_TELLING: Final = re.compile(rf"{RECORD}$|{COLLECTIVE.pattern}")
+_TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
 _CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memory")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
 #: Events converted to columns at a time: below this numpy's call overhead dominates.

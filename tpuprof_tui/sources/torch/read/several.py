@@ -11,13 +11,12 @@ import contextlib
 import json
 import os
 import pickle
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
@@ -30,6 +29,9 @@ from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
 from .trace import Trace
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.
 _WORTH_IT: Final = 24 << 20
@@ -175,6 +177,11 @@ def _read(
 @contextlib.contextmanager
 def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that read files; they are killed when the block ends."""
+    if not count:
+        yield []
+        return
+    import subprocess
+
     found: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):

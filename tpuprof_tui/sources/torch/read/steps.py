@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.lazy_names import LazyPattern
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 
 from .categories import Kind
@@ -25,18 +25,18 @@ MODULE: Final = "nn.Module: "
 #: Number of requests or tokens in a name.
 _COUNT: Final = r"(\d{1,15})"
 #: vLLM: execute_context_0(0)_generation_32(32), in detail execute_32_context_0(sq0sk0..)_generation_32(sq32sk4096..).
-_VLLM: Final = LazyPattern(rf"execute_(?:{_COUNT}_)?context_{_COUNT}\(([^)]*)\)_generation_{_COUNT}\(([^)]*)\)?")
+_VLLM: Final = lazy_pattern(rf"execute_(?:{_COUNT}_)?context_{_COUNT}\(([^)]*)\)_generation_{_COUNT}\(([^)]*)\)?")
 #: SGLang: step[EXTEND bs=2 toks=512], step[MIXED bs=2 c=1 g=1 c_sq=5 g_sq=1], step[TARGET_VERIFY bs=4].
-_SGLANG: Final = LazyPattern(r"step\[\s*([a-z]\w*)(?=[^\]]*\bbs=)([^\]]*)", re.IGNORECASE)
+_SGLANG: Final = lazy_pattern(r"step\[\s*([a-z]\w*)(?=[^\]]*\bbs=)([^\]]*)", re.IGNORECASE)
 #: ATOM: prefill[bs=2 tok=512 ctx=[256, 256]], decode[bs=117/128 tok=120 p=1 d=116].
-_ATOM: Final = LazyPattern(r"(prefill|decode)\[(?=[^\]]*\b(?:bs|tok)=)(.*)")
+_ATOM: Final = lazy_pattern(r"(prefill|decode)\[(?=[^\]]*\b(?:bs|tok)=)(.*)")
 #: Earlier vLLM: execute_new_2_cached_30; whether the cached ones are in decode is not told.
-_OLD_VLLM: Final = LazyPattern(rf"execute_new_{_COUNT}_cached_{_COUNT}$")
-_DIFFUSION: Final = LazyPattern(rf"execute_diffusion_{_COUNT}_")
-_FIELD: Final = LazyPattern(rf"\b(\w+)={_COUNT}\b")
+_OLD_VLLM: Final = lazy_pattern(rf"execute_new_{_COUNT}_cached_{_COUNT}$")
+_DIFFUSION: Final = lazy_pattern(rf"execute_diffusion_{_COUNT}_")
+_FIELD: Final = lazy_pattern(rf"\b(\w+)={_COUNT}\b")
 #: Stages by the words of SGLang that mean one; others contain a stage's name, or are one.
 _STAGES: Final = {"extend": "prefill", "dllm_extend": "prefill", "prebuilt": "prefill"}
-_FRAME: Final = LazyPattern(
+_FRAME: Final = lazy_pattern(
     r"model_runner\.py\(\d+\): (?:execute_model|forward_decode|forward_extend)$"
     r"|(?:sglang/.*|atom/model_engine/)model_runner\.py\(\d+\): forward$"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem
+from tpuprof_tui.model.uniques import uniques
 
 from .arguments import Arguments
 from .categories import DEVICE_WORK, Kind
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .captures import Replayed
 
 #: Names of calls that start no work on a device.
-_LAUNCHES_NOTHING: Final = re.compile(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
+_LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
 
 
 class Memory(Struct, frozen=True, eq=False):
@@ -296,7 +297,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _flow_rows(self) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
         threads = self.file_threads or self.threads
-        with_work = {threads[index][0] for index in np.unique(self.thread_of(self.work_rows)).tolist()}
+        with_work = {threads[index][0] for index in uniques(self.thread_of(self.work_rows)).tolist()}
         ends = flow_ends_of(self.arguments if self.flow_processes else None, threads, self.zero_ns,
                             of_work=not self.flow_processes.isdisjoint(with_work))  # fmt: skip
         operators = np.flatnonzero(self.kind == Kind.OPERATOR)
@@ -327,7 +328,7 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
 
     def _on_threads(self, rows: I64, ends: FlowEnds, find: Callable[[I64, I64], I64]) -> I64:
         found, thread = np.full(len(ends.time), -1, np.int64), self.thread_of(rows)
-        for number in np.unique(ends.thread).tolist():
+        for number in uniques(ends.thread).tolist():
             here = np.flatnonzero(ends.thread == number)
             # rows are by thread, then start
             of_thread = rows[slice(*np.searchsorted(thread, (number, number + 1)).tolist())]

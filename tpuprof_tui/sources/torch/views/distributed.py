@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -158,7 +159,7 @@ def _transfer_starts(found: list[Collectives]) -> tuple[dict[str, I64], list[Mis
             continue
         begins = _begins(group, codes)
         starts |= {each.run.worker.key: begin for each, begin in zip(group, begins, strict=True)}
-        alone = sum(len(np.unique(each.of[begin == INT_MISSING])) for each, begin in zip(group, begins, strict=True))
+        alone = sum(len(uniques(each.of[begin == INT_MISSING])) for each, begin in zip(group, begins, strict=True))
         if alone:
             missing.append(Missing(f"{alone:,} collectives of {names} were recorded by one of them, or in part: they "
                                    "are in no transfer time.", "recordings of the same steps"))  # fmt: skip
@@ -323,7 +324,7 @@ def _rows(found: Collectives, begins: I64 | None) -> list[tuple[Any, ...]]:
         transferred, compared = None, 0
         if begins is not None:
             intervals &= begins != INT_MISSING
-            compared = len(np.unique(found.of[intervals]))
+            compared = len(uniques(found.of[intervals]))
             transferred = Intervals.union(begins[intervals], found.end[intervals]).total if compared else None
         rows.append((found.run.worker.key, name, calls, size, size / calls, total, total / calls, transferred,
                      None if transferred is None else transferred / compared, *_told_of(told, which)))  # fmt: skip
@@ -351,8 +352,8 @@ def _messages(found: Collectives) -> tuple[I64, Told]:
     trace = found.run.trace
     telling, places = _telling(found)
     arguments, messages = trace.collective_args_at(found.rows, telling)
-    texts = {code: compact(messages.texts[code]) for code in np.unique([*messages.group, *messages.ranks]).tolist()
-             if code >= 0}  # fmt: skip
+    codes = uniques(np.concatenate((messages.group, messages.ranks))).tolist()
+    texts = {code: compact(messages.texts[code]) for code in codes if code >= 0}
 
     def product(counts: I64) -> list[int | None]:
         return [None if place < 0 or counts[place] < 0 or messages.element_bytes[place] < 0
@@ -383,7 +384,7 @@ def _telling(found: Collectives) -> tuple[I64, I64]:
     # of collectives within one another, the outer one is what was recorded
     recorded, first = np.unique(around, return_index=True)
     event[first[recorded >= 0]] = recorded[recorded >= 0]
-    telling = np.unique(event[event >= 0])
+    telling = uniques(event[event >= 0])
     return telling, lookup(telling, event)
 
 

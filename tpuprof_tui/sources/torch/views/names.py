@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.analysis.pivot import key, per, pivot, rows, total
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Table
 
 from ..read.categories import Kind
@@ -35,7 +36,7 @@ def names(selection: ViewSelection) -> Answer:
         # as HTA counts: work without a call is in no step
         work = work.take(work["call"] >= 0)
     host = host.take(np.isin(host["kind"], _HOST)).with_texts("name", lambda name: short_name(name, "<"))
-    texts, kernels = work.texts["name"], np.unique(work["name"][work["kind"] == Kind.KERNEL]).tolist()
+    texts, kernels = work.texts["name"], uniques(work["name"][work["kind"] == Kind.KERNEL]).tolist()
     of_kernels = {texts[code] for code in kernels}
     work = work.with_texts("name", lambda name: short_name(name, "<", "(") if name in of_kernels else name)
     rows_by_side = [

@@ -14,6 +14,7 @@ from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import StepSpans, detected_steps
@@ -117,7 +118,7 @@ def _executions(selection: ViewSelection) -> Iterator[Table]:
         covered = Intervals.union(run.work_start[work], run.work_end[work]).total
         start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
         found.append((number, each.label, each.stage or None, each.requests, each.tokens, start + shift, end - start,
-                      covered, len(work), len(np.unique(call[own][shared[own]])), int(shared[own].sum())))  # fmt: skip
+                      covered, len(work), len(uniques(call[own][shared[own]])), int(shared[own].sum())))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
         Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", spare=4),
         Column("requests", "Requests", "count", spare=3), Column("tokens", "Tokens", "count", spare=2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.views.answer import Answer, Column, Table
 
 from .run import ViewSelection
@@ -14,16 +15,16 @@ _WORDS: Final = (
     r"(?:token|secret|key|passw|passphrase|pgpass|_pwd|credential|auth|cookie|signature"
     r"|(?<![a-z])(?:pass|creds?|sig)(?![a-z]))"
 )
-_SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
+_SECRET: Final = lazy_pattern(_WORDS, re.IGNORECASE)
 #: Secrets within texts: NAME=value, "name": "value", --name value, Authorization: Bearer value.
-_GIVEN: Final = re.compile(
+_GIVEN: Final = lazy_pattern(
     rf"({_WORDS}[\w.-]{{0,40}}\\*[\"']?(?:\s*[=:]\s*|\s+)(?:(?:bearer|basic|digest)\s+)?)"
     r"(?:\\*\"[^\"]*\"|\\*'[^']*'|[^\s,;&]+)",
     re.IGNORECASE,
 )
 #: User and password of an address, and values that are secrets by their form.
-_USER: Final = re.compile(r"(?<=://)[^\s/@]+(?=@)")
-_FORMS: Final = re.compile(r"\b(?:gh[a-z]_|github_pat_|glpat-|hf_|sk-|xox[a-z]-|AKIA|ASIA)[\w-]{16,}")
+_USER: Final = lazy_pattern(r"(?<=://)[^\s/@]+(?=@)")
+_FORMS: Final = lazy_pattern(r"\b(?:gh[a-z]_|github_pat_|glpat-|hf_|sk-|xox[a-z]-|AKIA|ASIA)[\w-]{16,}")
 _MASK: Final = "********"
 
 

@@ -5,7 +5,6 @@ Definitions follow the TensorBoard plugin and HTA where users compare figures wi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,6 +18,7 @@ from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.query import Query
@@ -37,7 +37,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Item = TypeVar("Item")
 
-_REPLAY: Final = re.compile("Graph")
+_REPLAY: Final = lazy_pattern("Graph")
 _GUESSED: Final = ("~ No steps are marked: these are repetitions of device work; of the host, what started meanwhile "
                    "belongs to them.")  # fmt: skip
 _OF_GRAPHS: Final = ("Graphs were replayed: operators and modules of their kernels are not recorded; see kernels and "

@@ -15,6 +15,7 @@ from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
@@ -85,7 +86,7 @@ class LaneRows(Struct, dict=True):
         registers, parts = self.lane.registers, (part for part, _ in row_parts(self.rows, SLICE))
         if registers is None:
             return [-1]
-        return sorted({number for rows in parts for number in np.unique(registers.operations(rows)).tolist()})
+        return sorted({number for rows in parts for number in uniques(registers.operations(rows)).tolist()})
 
     @cached_property
     def occurring(self) -> list[str]:

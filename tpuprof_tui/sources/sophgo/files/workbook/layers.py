@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -20,6 +19,7 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.rows import Source
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Role, Severity, is_missing
 from tpuprof_tui.model.lane import Rows
 
@@ -35,13 +35,13 @@ _MOST_AXES = 8
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
 _NO_SHEETS: Final = "The workbook has no layer sheets."
-_TENSOR: Final = re.compile(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
-_NETWORK_NAME: Final = re.compile(r"module\s+@([\w.$-]{1,200})")
-_FLOPS: Final = re.compile(r"module\.FLOPs\s*=\s*(\d{1,18})")
-_MODE: Final = re.compile(r'module\.mode\s*=\s*"([^"\n]{1,40})"')
+_TENSOR: Final = lazy_pattern(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
+_NETWORK_NAME: Final = lazy_pattern(r"module\s+@([\w.$-]{1,200})")
+_FLOPS: Final = lazy_pattern(r"module\.FLOPs\s*=\s*(\d{1,18})")
+_MODE: Final = lazy_pattern(r'module\.mode\s*=\s*"([^"\n]{1,40})"')
 _PAIR: Final = r"\s*=\s*\[\s*(\d{1,6})\s*,\s*(\d{1,6})"
-_KERNEL: Final = re.compile("kernel_shape" + _PAIR)
-_STRIDES: Final = re.compile("strides" + _PAIR)
+_KERNEL: Final = lazy_pattern("kernel_shape" + _PAIR)
+_STRIDES: Final = lazy_pattern("strides" + _PAIR)
 
 
 class Tensor(Struct, frozen=True):

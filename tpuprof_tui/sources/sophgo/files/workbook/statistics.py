@@ -12,6 +12,7 @@ from msgspec.structs import fields
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.schema import column
 
 from ..summary_table import direction_contains, filled_values, to_ns
@@ -73,7 +74,7 @@ def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int
     for rows in parts:
         numbers = row_numbers(rows)
         cores = lane.take("core", rows) if "core" in lane else np.full(len(numbers), -1)
-        for core in np.unique(np.maximum(cores, -1)).tolist():
+        for core in uniques(np.maximum(cores, -1)).tolist():
             owner = None if core < 0 else core
             owned = numbers[cores < 0 if core < 0 else cores == core]
             totals[owner] = totals.get(owner, Totals()) + _part(profile, lane, owned)

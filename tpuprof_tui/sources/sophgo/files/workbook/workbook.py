@@ -20,6 +20,7 @@ from tpuprof_tui.formats.xlsx.rows import BLOCK, Cell, SheetColumn, cell_field
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER
 from tpuprof_tui.model import Profile, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
 from ..instructions import rows_as_text
@@ -259,7 +260,7 @@ def _longest(sheet: LaneRows, columns: Sequence[SheetColumn], sample: Rows) -> d
     longest: dict[int, int] = {}
     registers, numbers = sheet.lane.registers, row_numbers(sample)
     operations = np.full(len(numbers), -1) if registers is None else registers.operations(sample)
-    distinct = np.unique(operations).tolist()
+    distinct = uniques(operations).tolist()
     for number, column in enumerate(columns, 1):
         sources = [sheet.sources[operation].get(column.name) for operation in distinct]
         shared = all(source is sources[0] for source in sources)

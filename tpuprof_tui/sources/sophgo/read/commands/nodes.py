@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.model.uniques import uniques
+
 from ..arrays import I32, I64
 from ..problems import Report
 from .command_table import CORE_ENGINES, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
@@ -76,7 +78,7 @@ class _Decoder:
         cdma = self._command_indices("CDMA")
         port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
         in_des = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
-        for port in dict.fromkeys([*np.unique(port_of).tolist(), *in_des]):
+        for port in dict.fromkeys([*uniques(port_of).tolist(), *in_des]):
             if port < self.rules.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
                 continue
@@ -93,7 +95,7 @@ class _Decoder:
         if not self.unknown_kind.any():
             return
         done = "Treated as commands of unreadable type." if unknown_as_commands else "They were skipped."
-        for kind in np.unique(self.kinds[self.unknown_kind]).tolist():
+        for kind in uniques(self.kinds[self.unknown_kind]).tolist():
             indices = np.flatnonzero(self.unknown_kind & (self.kinds == kind))
             offset = self.offset + 4 * int(indices[0])
             self.report.error(f"Node of unknown type {kind}.", done, offset=offset, count=len(indices))
@@ -224,7 +226,7 @@ class _Decoder:
         after_des = np.zeros(0, np.int64)
         if commands.des.max(initial=-1) >= 0:
             after_des = np.flatnonzero(np.diff(commands.des, prepend=-1, append=-1))
-        edges = np.unique(np.concatenate([[0], resets, after_des, [count]]).astype(np.int64))
+        edges = uniques(np.concatenate([[0], resets, after_des, [count]]).astype(np.int64))
         commands.id = np.arange(count, dtype=np.int64) - np.repeat(edges[:-1], np.diff(edges))
         commands.scope = _value_at_rows(np.searchsorted(node_index, self.scope_at), self.scope_values, count)
         batches = (self.words[self.batch_at] >> np.uint32(7)).astype(np.int32)

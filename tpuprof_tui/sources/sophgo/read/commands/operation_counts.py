@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct, convert
 from numpy.typing import NDArray
 
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
@@ -127,7 +128,7 @@ def count_operations(
         return result
     table = command_table(chip, "TIU")
     functions = codes_of_many(chip, "TIU", buffer, offsets, ops)[1]
-    for op in np.unique(ops[ops >= 0]).tolist():
+    for op in uniques(ops[ops >= 0]).tolist():
         rules = model.rules.get(base_name(table.operations[op].name))
         if not rules:
             continue

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..arrays import I64, Bools
@@ -60,7 +61,7 @@ def _unknown_codes(engine: str, commands: Commands, chip: Chip) -> Iterator[tupl
                    for side, bit in (("source", 24), ("destination", 26))]  # fmt: skip
     for what, values, unknown, applies, done in checks:
         mask = applies & unknown[values]
-        for code in np.unique(values[mask]).tolist():
+        for code in uniques(values[mask]).tolist():
             text = f"{engine} commands with {what} code {code}, which {chip.name} does not know."
             yield text, done, mask & (values == code)
 

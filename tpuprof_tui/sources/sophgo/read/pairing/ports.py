@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
 from ..arrays import I32, I64, Bools, Bytes
@@ -156,7 +157,7 @@ def _launch_cuts(stream: RecordStream, head: int) -> list[int]:
 def _split_at_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
     """Parts of a launch without repeated ids: launches that lost their id 1 were not separated."""
     launch_ids = ids[begin:end]
-    if len(np.unique(launch_ids)) == len(launch_ids):
+    if len(uniques(launch_ids)) == len(launch_ids):
         return [(begin, end)]
     result: list[tuple[int, int]] = []
     seen: set[int] = set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..arrays import Bools
@@ -48,7 +49,7 @@ def _separate_by_commands(result: CoreData, profiler: ProfilerCommands, engine: 
     stream = engine.stream
     edge = 64  # the profiler's own records are at the ends of the stream
     count = len(stream)
-    rows = np.unique(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
+    rows = uniques(np.concatenate([np.arange(min(count, edge)), np.arange(max(0, count - edge), count)]))
     dropped: set[int] = set()
     first_row = 0  # first row after the opening pair and the releases of ports
     for row, command in zip(rows.tolist(), engine.bound[rows].tolist(), strict=True):

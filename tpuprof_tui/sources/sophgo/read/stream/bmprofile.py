@@ -10,11 +10,13 @@ import re
 from pathlib import Path
 from typing import Final
 
+from tpuprof_tui.lazy_names import lazy_pattern
+
 from ...file_names import SETTINGS_FILE
 
 #: Files of one run, of the driver's library, commands, and the compiler's forecast.
-_FILES: Final = re.compile(r"iter\d+\.profile|bmlib_\d+\.profile|cmd_[0-9a-f]+(_\d+)?_\d+\.dat|net_stat\.sim")
-_LINE: Final = re.compile(rb"^(?:\[bmprofile\] *)?arch *= *(\w{1,16})", re.MULTILINE)
+_FILES: Final = lazy_pattern(r"iter\d+\.profile|bmlib_\d+\.profile|cmd_[0-9a-f]+(_\d+)?_\d+\.dat|net_stat\.sim")
+_LINE: Final = lazy_pattern(rb"^(?:\[bmprofile\] *)?arch *= *(\w{1,16})", re.MULTILINE)
 _MARK: Final = b"[bmprofile]"
 _HEAD: Final = 1 << 16
 #: Chip by the code in an ``arch`` line.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.sophgo.file_names import SETTINGS_FILE
 
 from ..problems import Report
@@ -16,7 +16,7 @@ from .files import read_bytes
 _NUMBERS = ("tpu_freq", "core_num", "max_record_num", "tail_offset_ns")
 _LARGEST_FILE = 1 << 24
 _LARGEST_CLOCK_MHZ = 1_000_000
-_COUNT_KEY = re.compile(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_record|cdma(?P<port>\d{1,4})_record")
+_COUNT_KEY = lazy_pattern(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)_record|cdma(?P<port>\d{1,4})_record")
 
 
 class Settings(Struct):

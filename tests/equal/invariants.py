@@ -327,11 +327,19 @@ def gains_exist(case: Case) -> Iterator[Break]:
         for worker in report.views.get("findings", ()):
             for finding in report.table("findings", "findings", worker):
                 gain, unit = finding["gain_us"] or 0, units.get(finding["group"])
+                unit = next(iter(units.values())) if unit is None and len(units) == 1 else unit
                 if gain > window + 0.01 or gain < 0:
                     yield f"findings.{finding['rule']}", f"{selection}: {gain} of a window of {window}"
-                exposed = re.match(r"exposed|idle|pause|gap|free|low_utili", finding["rule"])
+                exposed = re.match(
+                    r"exposed|idle|pause|gap|free|low_utili|host_|synchro|loader|short_k", finding["rule"]
+                )
                 if unit and exposed:
-                    most = unit["idle_us"] + unit["exposed_us"] + (unit.get("exposed_communication_us") or 0)
+                    most = (
+                        unit["idle_us"]
+                        + unit["wait_us"]
+                        + unit["exposed_us"]
+                        + (unit.get("exposed_communication_us") or 0)
+                    )
                     if gain > most + 0.01:
                         yield f"findings.{finding['rule']}", f"{selection}: {gain} of {most} idle or exposed"
 

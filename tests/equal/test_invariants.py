@@ -63,9 +63,8 @@ _SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
 
 _IGNORED = "a selection that is ignored without a word"
 _MEDIAN = "`steps` figures under a step or range (median of all steps)"
+_CORES = "`export --cores` of the only unit of a rank selects the rank with its host, `report --core` the unit"
 _ORIGIN = "times in `report --json` have another origin than text and screen"
-_CORES = "`export --cores` selects what runs on a unit, `report --core` what its group did"
-_UNITS = "one unit per column, and per pair of compared columns"
 
 KNOWN = (
     Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
@@ -108,17 +107,9 @@ KNOWN = (
     Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
-    Known("rows_are_counts", "lanes.lanes.count range*",
-          ("aks_bmodel", "aks_damaged", "aks_decode_mode[02]", "aks_host_trace", "aksv_cdma"),
-          "a range counts running events in exports and starting ones in reports: 105 rows beside 106"),
-    Known("published_is_overview", "total range", ("aks*",), "one `export --range`, two totals"),
-    Known("published_is_overview", "total group", ("aks_bmodel", "aks_decode_mode?", "aksv_cdma"),
-          "one `export --cores`, two totals"),
     Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
           "`mean_utilisation` in the data set is no rank's, nor the largest"),
     Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),
-    Known("one_unit_per_column", "diff.*", ("aks_bmodel", "aks_decode_mode1", "torch_cuda*", _QWEN), _UNITS),
-    Known("one_unit_per_column", "report.By name.*", (_QWEN,), _UNITS),
 )  # fmt: skip
 
 

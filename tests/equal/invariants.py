@@ -489,7 +489,8 @@ def text_is_json(case: Case) -> Iterator[Break]:
         if len(sections) != len(records):
             yield "report", f"{selection}: {len(sections)} pages in text, {len(records)} in JSON"
             continue
-        for section, (view, _worker, record) in zip(sections, records, strict=True):
+        for section, (view, worker, record) in zip(sections, records, strict=True):
+            offset = report.workers.get(worker, {}).get("offset_us", 0)
             tables = [(key, table) for key, table in record["tables"].items() if table["rows"]]
             for title, header, rows in _markdown_tables(section):
                 unit = re.search(r"\((ns|us|ms|s)\)$", title)
@@ -497,7 +498,9 @@ def text_is_json(case: Case) -> Iterator[Break]:
                 if chosen is None:
                     continue
                 key, table = tables.pop(chosen)
-                yield from _cells_differ(f"{view}.{key}", selection, table, header, rows, unit[1] if unit else "us")
+                yield from _cells_differ(
+                    f"{view}.{key}", selection, table, header, rows, unit[1] if unit else "us", offset
+                )
 
 
 def _markdown_tables(section: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -517,8 +520,9 @@ def _table_of(header: list[str], rows: list[list[str]], tables: list[tuple[str, 
 
 
 def _cells_differ(
-    place: str, selection: str, table: Record, header: list[str], rows: list[list[str]], main: str
+    place: str, selection: str, table: Record, header: list[str], rows: list[list[str]], main: str, offset: float
 ) -> Iterator[Break]:
+    """``offset``: of the worker's clock, which JSON counts times from; text has those of the time line."""
     titles = [column["title"] for column in table["columns"]]
     for index, title in enumerate(header):
         own = re.search(r" \((ns|us|ms|s)\)$", title)
@@ -545,6 +549,8 @@ def _cells_differ(
             shown = float(found[1].replace(",", "")) * _FACTORS.get(unit or "", 1)
             # one in the last digit that is shown
             digit = 10.0 ** -len(found[1].partition(".")[2]) * _FACTORS.get(unit or "", 1)
+            if re.search(r"(^|_)(start|time|at|host|device)_us$", column["key"]) and found[2]:
+                value += offset
             if abs(shown - value) > digit * 0.51:
                 yield f"{place}.{column['key']}", f"{selection}: {value} in JSON, {cell} ({unit}) in text"
                 break

@@ -104,7 +104,6 @@ KNOWN = (
     Known("views_follow", "memory.peaks step", ("ascend_synthetic",), f"{_IGNORED}: peaks of memory with a step"),
     Known("views_follow", "memory.modules range", (_DB,), f"{_IGNORED}: memory of modules"),
     Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
-    Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
     Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),

@@ -27,6 +27,7 @@ NOTHING = ["--filter", "dur<0ns"]
 WHOLE = (
     "problems* *", "recordings* *", "tables* *",  # of the recording
     "memory.curve filter", "counters.* filter",  # no events
+    "critical_path* filter", "steps filter",  # of all events
 )  # fmt: skip
 #: Columns whose sum over the rows of a table is a sum over events: of two parts of the events it is the sum of both.
 SUMS = {
@@ -462,7 +463,7 @@ def exceptions_say_so(case: Case) -> Iterator[Break]:
         return
     views = {view: record for view, _, record in case.whole.records()}
     for pattern in WHOLE:
-        view = pattern.split(".")[0].split("*")[0]
+        view = re.split(r"[.* ]", pattern)[0]
         if any(table["rows"] for table in views.get(view, {"tables": {}})["tables"].values()):
             text = case.ask("report", *case.words, view, *case.singles["filter"])[2].decode()
             if not re.search(r"(?i)whole|not narrowed|not follow|all events", text):

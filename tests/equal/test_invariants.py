@@ -62,13 +62,11 @@ _REPEATS = ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace"
 _SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
 
 _IGNORED = "a selection that is ignored without a word"
-_MEDIAN = "`steps` figures under a step or range (median of all steps)"
 _CORES = "`export --cores` of the only unit of a rank selects the rank with its host, `report --core` the unit"
 _ORIGIN = "times in `report --json` have another origin than text and screen"
 
 KNOWN = (
     Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
-    Known("steps_of_a_run", "steps.median_us", _SEVERAL, _MEDIAN),
     Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
     Known("complement", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
@@ -76,13 +74,7 @@ KNOWN = (
     Known("ranges_add_up", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
     Known("steps_are_parts", "modules.modules.*", ("torch*",), f"{_IGNORED}: modules"),
     Known("steps_are_parts", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
-    Known("views_follow", "critical_path* filter", (*_SOPHGO, *_ASCEND, *_TORCH),
-          f"{_IGNORED}: the critical path with a filter"),
-    Known("views_follow", "steps filter", (*_REPEATS, *_TORCH), f"{_IGNORED}: figures of steps with a filter"),
     Known("views_follow", "steps.steps filter", _TORCH, f"{_IGNORED}: steps with a filter"),
-    Known("views_follow", "steps.repeats filter", _REPEATS, f'{_IGNORED}: "What repeats"'),
-    Known("views_follow", "steps.repeats range", _REPEATS, f'{_IGNORED}: "What repeats"'),
-    Known("views_follow", "steps.repeats step", (*_SEVERAL, "ascend_synthetic"), f'{_IGNORED}: "What repeats"'),
     Known("views_follow", "steps* group",
           ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
           f"{_IGNORED}: steps of a core"),

@@ -27,6 +27,7 @@ NOTHING = ["--filter", "dur<0ns"]
 WHOLE = (
     "problems* *", "recordings* *", "tables* *",  # of the recording
     "memory.curve filter", "counters.* filter",  # no events
+    "critical_path* filter", "steps filter",  # of all events
 )  # fmt: skip
 #: Columns whose sum over the rows of a table is a sum over events: of two parts of the events it is the sum of both.
 SUMS = {
@@ -327,11 +328,19 @@ def gains_exist(case: Case) -> Iterator[Break]:
         for worker in report.views.get("findings", ()):
             for finding in report.table("findings", "findings", worker):
                 gain, unit = finding["gain_us"] or 0, units.get(finding["group"])
+                unit = next(iter(units.values())) if unit is None and len(units) == 1 else unit
                 if gain > window + 0.01 or gain < 0:
                     yield f"findings.{finding['rule']}", f"{selection}: {gain} of a window of {window}"
-                exposed = re.match(r"exposed|idle|pause|gap|free|low_utili", finding["rule"])
+                exposed = re.match(
+                    r"exposed|idle|pause|gap|free|low_utili|host_|synchro|loader|short_k", finding["rule"]
+                )
                 if unit and exposed:
-                    most = unit["idle_us"] + unit["exposed_us"] + (unit.get("exposed_communication_us") or 0)
+                    most = (
+                        unit["idle_us"]
+                        + unit["wait_us"]
+                        + unit["exposed_us"]
+                        + (unit.get("exposed_communication_us") or 0)
+                    )
                     if gain > most + 0.01:
                         yield f"findings.{finding['rule']}", f"{selection}: {gain} of {most} idle or exposed"
 
@@ -454,7 +463,7 @@ def exceptions_say_so(case: Case) -> Iterator[Break]:
         return
     views = {view: record for view, _, record in case.whole.records()}
     for pattern in WHOLE:
-        view = pattern.split(".")[0].split("*")[0]
+        view = re.split(r"[.* ]", pattern)[0]
         if any(table["rows"] for table in views.get(view, {"tables": {}})["tables"].values()):
             text = case.ask("report", *case.words, view, *case.singles["filter"])[2].decode()
             if not re.search(r"(?i)whole|not narrowed|not follow|all events", text):
@@ -481,7 +490,8 @@ def text_is_json(case: Case) -> Iterator[Break]:
         if len(sections) != len(records):
             yield "report", f"{selection}: {len(sections)} pages in text, {len(records)} in JSON"
             continue
-        for section, (view, _worker, record) in zip(sections, records, strict=True):
+        for section, (view, worker, record) in zip(sections, records, strict=True):
+            offset = report.workers.get(worker, {}).get("offset_us", 0)
             tables = [(key, table) for key, table in record["tables"].items() if table["rows"]]
             for title, header, rows in _markdown_tables(section):
                 unit = re.search(r"\((ns|us|ms|s)\)$", title)
@@ -489,7 +499,9 @@ def text_is_json(case: Case) -> Iterator[Break]:
                 if chosen is None:
                     continue
                 key, table = tables.pop(chosen)
-                yield from _cells_differ(f"{view}.{key}", selection, table, header, rows, unit[1] if unit else "us")
+                yield from _cells_differ(
+                    f"{view}.{key}", selection, table, header, rows, unit[1] if unit else "us", offset
+                )
 
 
 def _markdown_tables(section: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -509,8 +521,9 @@ def _table_of(header: list[str], rows: list[list[str]], tables: list[tuple[str, 
 
 
 def _cells_differ(
-    place: str, selection: str, table: Record, header: list[str], rows: list[list[str]], main: str
+    place: str, selection: str, table: Record, header: list[str], rows: list[list[str]], main: str, offset: float
 ) -> Iterator[Break]:
+    """``offset``: of the worker's clock, which JSON counts times from; text has those of the time line."""
     titles = [column["title"] for column in table["columns"]]
     for index, title in enumerate(header):
         own = re.search(r" \((ns|us|ms|s)\)$", title)
@@ -537,6 +550,8 @@ def _cells_differ(
             shown = float(found[1].replace(",", "")) * _FACTORS.get(unit or "", 1)
             # one in the last digit that is shown
             digit = 10.0 ** -len(found[1].partition(".")[2]) * _FACTORS.get(unit or "", 1)
+            if re.search(r"(^|_)(start|time|at|host|device)_us$", column["key"]) and found[2]:
+                value += offset
             if abs(shown - value) > digit * 0.51:
                 yield f"{place}.{column['key']}", f"{selection}: {value} in JSON, {cell} ({unit}) in text"
                 break

@@ -62,14 +62,11 @@ _REPEATS = ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace"
 _SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
 
 _IGNORED = "a selection that is ignored without a word"
-_MEDIAN = "`steps` figures under a step or range (median of all steps)"
+_CORES = "`export --cores` of the only unit of a rank selects the rank with its host, `report --core` the unit"
 _ORIGIN = "times in `report --json` have another origin than text and screen"
-_CORES = "`export --cores` selects what runs on a unit, `report --core` what its group did"
-_UNITS = "one unit per column, and per pair of compared columns"
 
 KNOWN = (
     Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
-    Known("steps_of_a_run", "steps.median_us", _SEVERAL, _MEDIAN),
     Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
     Known("complement", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
@@ -77,13 +74,7 @@ KNOWN = (
     Known("ranges_add_up", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
     Known("steps_are_parts", "modules.modules.*", ("torch*",), f"{_IGNORED}: modules"),
     Known("steps_are_parts", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),
-    Known("views_follow", "critical_path* filter", (*_SOPHGO, *_ASCEND, *_TORCH),
-          f"{_IGNORED}: the critical path with a filter"),
-    Known("views_follow", "steps filter", (*_REPEATS, *_TORCH), f"{_IGNORED}: figures of steps with a filter"),
     Known("views_follow", "steps.steps filter", _TORCH, f"{_IGNORED}: steps with a filter"),
-    Known("views_follow", "steps.repeats filter", _REPEATS, f'{_IGNORED}: "What repeats"'),
-    Known("views_follow", "steps.repeats range", _REPEATS, f'{_IGNORED}: "What repeats"'),
-    Known("views_follow", "steps.repeats step", (*_SEVERAL, "ascend_synthetic"), f'{_IGNORED}: "What repeats"'),
     Known("views_follow", "steps* group",
           ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
           f"{_IGNORED}: steps of a core"),
@@ -105,20 +96,11 @@ KNOWN = (
     Known("views_follow", "memory.peaks step", ("ascend_synthetic",), f"{_IGNORED}: peaks of memory with a step"),
     Known("views_follow", "memory.modules range", (_DB,), f"{_IGNORED}: memory of modules"),
     Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
-    Known("text_is_json", "*", ("torch_cuda*",), _ORIGIN),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
-    Known("rows_are_counts", "lanes.lanes.count range*",
-          ("aks_bmodel", "aks_damaged", "aks_decode_mode[02]", "aks_host_trace", "aksv_cdma"),
-          "a range counts running events in exports and starting ones in reports: 105 rows beside 106"),
-    Known("published_is_overview", "total range", ("aks*",), "one `export --range`, two totals"),
-    Known("published_is_overview", "total group", ("aks_bmodel", "aks_decode_mode?", "aksv_cdma"),
-          "one `export --cores`, two totals"),
     Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
           "`mean_utilisation` in the data set is no rank's, nor the largest"),
     Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),
-    Known("one_unit_per_column", "diff.*", ("aks_bmodel", "aks_decode_mode1", "torch_cuda*", _QWEN), _UNITS),
-    Known("one_unit_per_column", "report.By name.*", (_QWEN,), _UNITS),
 )  # fmt: skip
 
 

@@ -243,3 +243,43 @@ def test_a_sheet_of_too_many_rows_says_how_many_are_left_out(name, file, streame
     assert rows[-1][0] == f"{len(table) - 50:,} more rows are not in this sheet, but in tpuprof report."
     assert not any(rows[-1][1:])
     assert isinstance(rows[49][0], float | int)
+
+
+def test_all_files_of_a_range_have_one_total_and_the_rows_that_reports_count(tmp_path):
+    profile = open_profile(SAMPLES / "aks_decode_mode2")
+    length = profile.end_ns - profile.start_ns
+    start, end = profile.start_ns + length // 4, profile.start_ns + length * 3 // 5
+    selection, query = Selection(start_ns=start, end_ns=end), query_of(profile, range=(start, end))
+    run_export(profile, Job(tmp_path, frozenset(("xlsx", "summary")), selection))
+    page = page_of(profile, tmp_path, selection).record
+    total = end - start
+    assert ask(profile, "overview", range=(start, end)).figure("total_us") == total
+    assert set(ask(profile, "published", range=(start, end)).table("published").column("total_us")) == {total}
+    assert page["length"] == total
+    assert {row["cells"][2] for row in page["summary"]["rows"]} == {f"{total / 1000:.3f}"}
+    text = (tmp_path / "summary.txt").read_text()
+    header, *rows = [line.split("|") for line in text.splitlines()[3:] if "|" in line]
+    place = [cell.strip() for cell in header].index("totalTime(us)")
+    assert rows[0][place].strip() == f"{total / 1000:.3f}"
+    lanes = answer(view_of(profile.vocabulary, "lanes"), query).table("lanes")
+    assert page["total"] == sum(lanes.column("count"))
+    busy = dict(zip(lanes.column("lane"), lanes.column("busy_us"), strict=True))
+    assert {lane["title"]: lane["busy"] for lane in page["lanes"]} == {
+        title: time for title, time in busy.items() if title in {lane["title"] for lane in page["lanes"]}
+    }
+
+
+def test_a_workbook_of_some_cores_lists_no_others(tmp_path):
+    profile = open_profile(SAMPLES / "aksv_cdma")
+    units = frozenset(profile.units[:2])
+    run_export(profile, Job(tmp_path, frozenset(("xlsx",)), Selection(units=units)))
+    sheet = openpyxl.load_workbook(tmp_path / "PerfDoc/PerfAI_output.xlsx")["Engines"]
+    header, *rows = sheet.iter_rows(values_only=True)
+    titles = {profile.groups.title(unit) for unit in profile.units} - {profile.groups.title(unit) for unit in units}
+    assert rows
+    assert not [row for row in rows if any(str(row[0]).startswith(title) for title in titles)]
+    # what the ports count is what these cores submitted, in rows and in figures
+    selection, total = Selection(units=units), 0
+    for lane in profile.lanes:
+        total += len(lane["start"][selection.passes(profile, lane)])
+    assert sum(row[header.index("Count")] for row in rows) == total

@@ -352,7 +352,7 @@ def test_summary(written, capsys):
 def test_info(town, capsys):
     assert main(["info", str(town), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["total_ns"], record["cores"], record["instructions"]) == (TOTAL, [0, 1, 2, 3], 2 * 2 * 3 * 6)
+    assert (record["device_ns"], record["cores"], record["instructions"]) == (TOTAL, [0, 1, 2, 3], 2 * 2 * 3 * 6)
     assert record["kernel_launches"] == 2 * 2 * 3
     lanes = {(lane["group"], lane["label"]): (lane["instructions"], lane["busy_ns"] // TICK, lane["wait_ns"] // TICK)
              for lane in record["lanes"]}  # fmt: skip
@@ -441,7 +441,7 @@ async def test_explorer(town, monkeypatch, tmp_path):
     async with opened(open_profile(town), (200, 60)) as pilot:
         lines = [" ".join(line.replace("│", " ").split()) for line in frame(pilot.app).splitlines()]
         text = "\n".join(lines)
-        assert "total 386.3 us busiest bakery 0 Oven 10 96.1%" in lines[0]
+        assert "total 392.5 us device 386.3 us busiest bakery 0 Oven 10 96.1%" in lines[0]
         assert "exposed transfer bakery 0 Oven 10 52.50 us 13.6% 72 steps" in lines[0]
         for node in (r"▾town █\S* 96\.1% 1\.485ms 72 ", r"▾Bakery 1 █\S* 96\.1% 742\.5us 36 ",
                      r"baker 0 ?\S+ 11\.5% 45\.00us 12 ", r"cart 0 ?\S+ 11\.7% 45\.00us 6 ",

@@ -353,3 +353,25 @@ def test_a_0_that_is_not_known_is_told_so_to_people_alone():
                           [("x", 0), ("y", 4)])  # fmt: skip
     assert text_table(table).rows == (("x", "-"), ("y", "4 B"))
     assert table_record(table)["rows"] == [["x", 0], ["y", 4]]
+
+
+def test_a_time_of_a_worker_plus_its_offset_is_the_time_for_a_range(tmp_path, capsys):
+    """Two ranks that begin one after the other: both say 50 us on their own clocks."""
+    for rank in range(2):
+        events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1000 + 100 * rank + start,
+                   "dur": 20} for start, name in ((0, "aten::mm"), (50, f"of {rank}"))]  # fmt: skip
+        events[1] |= {"cat": "user_annotation", "name": f"ProfilerStep#{rank}"}
+        record = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.pt.trace.json").write_text(json.dumps(record))
+    assert main(["report", str(tmp_path), "steps", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    first, second = (worker["offset_us"] for worker in found["workers"])
+    assert first == 0 < second
+    for number, worker in enumerate(found["workers"]):
+        table = found["views"]["steps"]["workers"][worker["key"]]["tables"]["steps"]
+        place = [column["key"] for column in table["columns"]].index("host_start_us")
+        (row,) = table["rows"]
+        assert row[place] == 50
+        begin = worker["offset_us"] + row[place]
+        assert main(["instructions", str(tmp_path), "--range", f"{begin}us..{begin + 1}us", "--columns", "name"]) == 0
+        assert f"ProfilerStep#{number}" in capsys.readouterr().out

@@ -142,3 +142,32 @@ def test_a_step_that_is_not_there(command, capsys, tmp_path):
     assert main([command, str(SAMPLES / "aks_decode_mode0"), *words, "--step", "0"]) == 2
     assert "no batches, and no sequence of its launches repeats" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_figures_and_repetitions_are_of_the_selected_steps():
+    whole = told(DECODE, "steps")
+    _, second = rows(whole, "steps")
+    found = told(DECODE, "steps", step=1)
+    assert (found.figure("steps"), found.figure("median_us")) == (1, second["length_us"])
+    steps, layers = rows(found, "repeats")
+    assert (steps["count"], layers["count"]) == (1, 2)
+    assert steps["median_us"] == second["length_us"]
+    # a range in which no step starts has no usual length
+    nothing = told(DECODE, "steps", range=(second["start_us"] + 1, second["start_us"] + 2))
+    assert nothing.figure("steps") == 0
+    assert not any(fact.key == "median_us" for fact in nothing.facts)
+    assert not rows(nothing, "repeats")
+    # a filter hides launches
+    filtered = told(DECODE, "steps", filter="dur>1us")
+    assert not rows(filtered, "repeats")
+    assert any("not narrowed by the filter" in note for note in filtered.notes)
+
+
+@pytest.mark.parametrize(
+    ("view", "selection"), [("critical_path", {"step": 1}), ("critical_path", {"filter": "dur>1us"})]
+)
+def test_a_view_that_does_not_follow_says_so(view, selection):
+    known = told(DECODE, view).notes
+    assert any(
+        "is that of all instructions" in note for note in told(DECODE, view, **selection).notes if note not in known
+    )

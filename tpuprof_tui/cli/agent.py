@@ -35,6 +35,7 @@ Rules that hold for every command
 2. Where did the time go, and what is worth doing?
      $ tpuprof report CAPTURE overview findings --json --limit 5
        -> workers.*.duration_us                                length of the recording
+       -> workers.*.offset_us                                  plus a start_us of the worker: the time for --range
        -> views.overview.workers.*.figures                     by name; kinds of profile have different ones: total_us,
                                                                or window_us and step_us
        -> views.findings.workers.*.tables.findings.columns     ordered by gain_us, an upper bound of the saving

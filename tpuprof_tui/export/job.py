@@ -110,8 +110,13 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     """
     if selection.everything or not profile.instructions:
         return
+    # what runs in the range is in unions, even if nothing starts in it
+    begun = replace(selection, start_ns=None)
     for lane in profile.lanes:
-        if row_count(selection.rows(profile, lane)):
+        rows = begun.rows(profile, lane)
+        if row_count(rows) and (
+            selection.start_ns is None or bool((lane.take("end", rows) >= selection.start_ns).any())
+        ):
             return
     say = profile.vocabulary.say
     message = say("No {event} matches these options: nothing was written.")

@@ -23,9 +23,9 @@ class Selection(Struct, frozen=True):
     """Selection of events; by default all.
 
     Attributes:
-        units: Ids of the selected units. In lanes without a unit, events of these units and of no unit are selected.
-            None: all.
-        start_ns, end_ns: Half-open time window; selects events that run or start in it. None: no bound.
+        units: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if
+            the lane does not record that. None: all.
+        start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
         keep: Returns a boolean mask of the rows of a lane that pass a filter; None: all pass.
         filter: The expression of that filter, for the figures of views; empty: none.
     """
@@ -63,10 +63,9 @@ class Selection(Struct, frozen=True):
             return slice(0, 0)
         masks: list[npt.NDArray[np.bool_]] = []
         if self.units is not None and profile.unit_of(lane) < 0 and "owner" in lane:
-            masks.append(np.isin(profile.groups.units_of(lane["owner"]), [*self.units, -1]))
+            masks.append(np.isin(profile.groups.units_of(lane["owner"]), list(self.units)))
         if self.start_ns is not None:
-            # the second condition is for events of zero duration
-            masks.append((lane["end"] > self.start_ns) | (lane["start"] >= self.start_ns))
+            masks.append(lane["start"] >= self.start_ns)
         if self.end_ns is not None:
             masks.append(lane["start"] < self.end_ns)
         if self.keep is not None:

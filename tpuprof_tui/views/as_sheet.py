@@ -75,17 +75,14 @@ def sheets(
     for view_title, table in tables:
         alone = titles[table.title.casefold()] == 1 or table.title == view_title
         title = table.title if alone else f"{view_title}, {in_sentence(table.title)}"
-        yield _sheet(table, _title(title, taken), query.profile.start_ns)
+        yield _sheet(table, _title(title, taken))
 
 
-def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
+def _sheet(table: Table, title: str) -> Sheet:
     places = [place for place, column in enumerate(table.columns) if column.shown]
     columns = [table.columns[place] for place in places]
     shown = min(len(table), MOST_SHOWN)
-    rows = [
-        tuple(_scaled(row[place], table.columns[place].kind, start_ns) for place in places)
-        for row in table.rows(0, shown)
-    ]
+    rows = [tuple(_scaled(row[place], table.columns[place].kind) for place in places) for row in table.rows(0, shown)]
     forms = tuple(_FORMS.get(column.kind, "General") for column in columns)
     units = [column.unit or _UNITS.get(column.kind, "") for column in columns]
     header = tuple(f"{column.title} ({unit})" if unit not in ("", column.title) else column.title
@@ -96,10 +93,10 @@ def _sheet(table: Table, title: str, start_ns: int) -> Sheet:
     return Sheet(title, header, forms, rows)
 
 
-def _scaled(value: Any, kind: Kind, start_ns: int = 0) -> Any:
+def _scaled(value: Any, kind: Kind) -> Any:
     if value is None or kind not in ("duration", "time"):
         return str(value) if isinstance(value, (list, dict)) else value
-    return (value - start_ns if kind == "time" else value) / 1000
+    return value / 1000
 
 
 def _title(wanted: str, taken: set[str]) -> str:

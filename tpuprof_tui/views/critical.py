@@ -53,7 +53,9 @@ def critical(query: Query) -> Answer:
         notes.append(words.say(f"Assumed:{told} Without a link, an event starts after the last end on its {{lane}} or "
                                "{unit}, and a wait ends with the last end."))  # fmt: skip
     if query.filter:
-        notes.append("The path covers everything: the filter does not narrow it.")
+        notes.append(words.say("The path is that of all {events}: it is not narrowed by the filter."))
+    if query.step is not None:
+        notes.append(words.say(f"The path is that of all {{events}} in the time of the {words.step.one}, others' too."))
     return Answer(facts, tuple(tables), notes=tuple(notes))
 
 

@@ -175,6 +175,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def lanes(self) -> tuple[int, ...]:
         """Indexes in ``Profile.lanes`` of the scope's device lanes, or of its host lanes if it has no others."""
         lanes = self.session.lanes_in(self.scope)
+        if self.among is not None:
+            lanes = tuple(number for number in lanes if self.session.unit_of(number) in (-1, *self.among))
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or tuple(number for number in lanes if not self.profile.lanes[number].is_aside)
 

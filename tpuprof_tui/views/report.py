@@ -18,7 +18,7 @@ from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.view import View
 
 from .answer import Answer, Column, Table, Target
-from .as_json import answer_record, exact_us
+from .as_json import answer_record, exact_us, us
 from .as_text import answer_report
 from .query import EVERYTHING, Query
 from .registry import answer
@@ -41,7 +41,8 @@ class Worker(Struct, frozen=True):
         files: Names of its files.
         devices: Its devices: ``name`` and further properties.
         hosts: Whether host events count among its own; a source may keep them separate.
-        window: Start and end of the recording, ns, if that is more than its events; None: extent of its events.
+        window: Start and end of the recording, ns, of a source that defines a clock of each worker, which begins
+            there; None: extent of its events, on the profile's clock.
         epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
         begun_ns: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
         rank_guessed: Whether its rank is only what the name of a file or folder says.
@@ -61,6 +62,11 @@ class Worker(Struct, frozen=True):
     begun_ns: int | None = None
     rank_guessed: bool = False
     stage: str = ""
+
+    @property
+    def offset_ns(self) -> int:
+        """Zero of the times of its views in JSON, ns on the profile's time line: 0 unless it has a clock of its own."""
+        return 0 if self.window is None else self.window[0]
 
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
@@ -133,19 +139,13 @@ def report_record(
     """
     profile = query.profile
     records: dict[str, Any] = {}
-    start = profile.start_ns
     for view in views:
         if view.all_workers:
-            records[view.id] = answer_record(answer(view, query), start, limit, offset)
+            records[view.id] = answer_record(answer(view, query), 0, limit, offset)
         else:
-            records[view.id] = {  # times of a worker count from its own start
+            records[view.id] = {
                 "workers": {
-                    worker.key: answer_record(
-                        answer(view, of_worker(query, worker)),
-                        start if worker.window is None else worker.window[0],
-                        limit,
-                        offset,
-                    )
+                    worker.key: answer_record(answer(view, of_worker(query, worker)), worker.offset_ns, limit, offset)
                     for worker in workers
                 }
             }
@@ -214,6 +214,7 @@ def worker_record(profile: Profile, worker: Worker) -> dict[str, Any]:
         "events": sum(map(len, counted)),
         "lanes": len(counted),
         "start": exact_us(start + (profile.epoch_ns if worker.epoch_ns is None else worker.epoch_ns)),
+        "offset_us": us(worker.offset_ns),
         "duration_us": (end - start) / 1000 if profile.timed else None,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from tpuprof_tui.analysis.steps.step_figures import (
     Steadiness,
     StepLengths,
     StepTable,
+    quartiles,
     steadiness,
     step_lengths,
     step_table,
@@ -105,11 +105,15 @@ def steps(query: Query) -> Answer:
     names = [groups.title(group) for group in table.group[chosen].tolist()]
     return Answer(
         _facts(found, table, chosen),
-        (_steps(query, found, table, chosen, [names] if several else []), _sequences(query, found, table, several)),
-        notes=(words.say("~ No {steps} were marked: these are repeating sequences of launches."),)
-        if found.guessed
-        else (),
-    )
+        (
+            _steps(query, found, table, chosen, [names] if several else []),
+            _sequences(query, found, table, chosen, several),
+        ),
+        notes=(*((words.say("~ No {steps} were marked: these are repeating sequences of launches."),)
+                 if found.guessed else ()),
+               *(("Lengths and gaps are not narrowed by the filter; it hides what repeats.",)
+                 if query.filter else ())),
+    )  # fmt: skip
 
 
 def step_facts(query: Query) -> tuple[Fact, ...]:
@@ -124,7 +128,7 @@ def step_facts(query: Query) -> tuple[Fact, ...]:
 def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, ...]:
     count = len(set(table.number[chosen].tolist()))
     return (Fact("steps", found.word.plural.capitalize(), count, guessed=found.guessed),
-            *_lengths(found, table, _has_several_groups(table, chosen)))  # fmt: skip
+            *_lengths(found, table, chosen, _has_several_groups(table, chosen)))  # fmt: skip
 
 
 def _has_several_groups(table: StepLengths, chosen: Any) -> bool:
@@ -145,20 +149,20 @@ def _selected_rows(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype
     return np.flatnonzero(chosen)
 
 
-def _lengths(found: ProfileSteps, table: StepLengths, several: bool) -> tuple[Fact, ...]:
-    """Facts about the usual length of steps, if they are of one group."""
-    if several or len(table.steadiness) != 1:
+def _lengths(found: ProfileSteps, table: StepLengths, chosen: Ints, several: bool) -> tuple[Fact, ...]:
+    """Facts about the usual length of the selected steps, if they are of one group."""
+    steady = chosen[(table.usual & ~table.warm_up)[chosen]]
+    length = table.length[steady if len(steady) else chosen]
+    if several or not len(length):
         return ()
-    (one,) = table.steadiness.values()
-    if math.isnan(one.median):
-        return ()
-    more = len(found) > 1
+    (low, median, high), more = quartiles(length), len(length) > 1
+    warm_up = int(np.count_nonzero(table.warm_up[chosen]))
     return (
-        Fact("median_us", "Median length", one.median, "duration", guessed=found.guessed),
-        Fact("low_us", "A quarter is shorter than", one.low, "duration", guessed=found.guessed, shown=more),
-        Fact("high_us", "A quarter is longer than", one.high, "duration", guessed=found.guessed, shown=more),
-        Fact("warm_up", "Warm-up", one.warm_up, unit=found.word.plural, shown=one.warm_up > 0),
-    )
+        Fact("median_us", "Median length", median, "duration", guessed=found.guessed),
+        Fact("low_us", "A quarter is shorter than", low, "duration", guessed=found.guessed, shown=more),
+        Fact("high_us", "A quarter is longer than", high, "duration", guessed=found.guessed, shown=more),
+        Fact("warm_up", "Warm-up", warm_up, unit=found.word.plural, shown=warm_up > 0),
+    )  # fmt: skip
 
 
 def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, names: list[list[str]]) -> Table:
@@ -200,7 +204,7 @@ def _note(usual: bool, warm_up: bool, outlier: bool, difference: float) -> str:
     return ", ".join(parts)
 
 
-def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: bool) -> Table:
+def _sequences(query: Query, found: ProfileSteps, table: StepTable, chosen: Ints, several: bool) -> Table:
     """Table of repeated sequences: steps across all units, nested ones from the unit with the most launches."""
     columns = (
         *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
@@ -210,7 +214,8 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
         Column("high_us", "3rd quartile", "duration", spare=3), Column("shortest_us", "Shortest", "duration", spare=4),
         Column("longest_us", "Longest", "duration", spare=4),
     )  # fmt: skip
-    rows, first = zip(*_repeating(query, found, table, several), strict=True)
+    repeating = [] if query.filter else list(_repeating(query, found, table, chosen, several))
+    rows, first = [row for row, _ in repeating], [interval for _, interval in repeating]
     return Table.of_rows(
         "repeats", "What repeats", columns, rows, word="sequence", ordered=True,
         target=lambda row: Target(time=first[row]),
@@ -220,25 +225,35 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, several: boo
 
 
 def _repeating(
-    query: Query, found: ProfileSteps, table: StepTable, several: bool
+    query: Query, found: ProfileSteps, table: StepTable, chosen: Ints, several: bool
 ) -> Iterator[tuple[tuple[Any, ...], tuple[int, int]]]:
-    """Yields a row per sequence, and the interval of its first repetition in the steady state."""
+    """Yields a row per sequence, of its selected repetitions, and the interval of the first one in the steady state."""
     sequences = query.session.cache.get("what repeats", lambda: repeated_sequences(query.profile, found))
-    for group, one in table.steadiness.items():
+    for group in sorted(set(table.group[chosen].tolist())):
+        rows = chosen[table.group[chosen] == group]
+        start, end = table.start[rows], table.start[rows] + table.length[rows]
         own = [each for each in sequences if each.group == group]
         name = [query.profile.groups.title(group)] if several else []
         launches = own[0].launches if own else INT_MISSING
-        rows = table.group == group
-        differ = int(np.count_nonzero(~table.usual[rows]))
-        start, row = table.start[rows], min(one.warm_up, int(np.count_nonzero(rows)) - 1)
-        first = int(start[row]), int((start + table.length[rows])[row])
-        yield (*name, 0, found.word.plural, launches, len(start), differ, *_spread(one)), first
+        yield _repeats((*name, 0, found.word.plural, launches), start, end, table.usual[rows])
         for each in own[1:]:
-            judged = steadiness(each.end - each.start, each.usual)
-            differ = int(np.count_nonzero(~each.usual))
-            row, title = min(judged.warm_up, len(each) - 1), f"{each.first} ... {each.last}"
-            first = int(each.start[row]), int(each.end[row])
-            yield (*name, each.depth, title, each.launches, len(each), differ, *_spread(judged)), first
+            # repetitions of steps that overlap are of the last to start
+            step = np.searchsorted(start, each.start, side="right") - 1
+            within = np.flatnonzero((step >= 0) & (each.start < end[step]))
+            if len(within):
+                title = f"{each.first} ... {each.last}"
+                yield _repeats((*name, each.depth, title, each.launches), each.start[within], each.end[within],
+                               each.usual[within])  # fmt: skip
+
+
+def _repeats(
+    names: tuple[Any, ...], start: Ints, end: Ints, usual: npt.NDArray[np.bool_]
+) -> tuple[tuple[Any, ...], tuple[int, int]]:
+    """A row of what repeats, and the interval of its first repetition in the steady state."""
+    judged = steadiness(end - start, usual)
+    row = min(judged.warm_up, len(start) - 1)
+    differ = int(np.count_nonzero(~usual))
+    return (*names, len(start), differ, *_spread(judged)), (int(start[row]), int(end[row]))
 
 
 def _spread(one: Steadiness) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ Rows are summed in blocks once; a window is the difference of two prefix sums pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -47,31 +47,6 @@ class RunningSums:
         inner = self._sums[:, last] - self._sums[:, first]
         rest = np.concatenate((np.arange(rows.start, first * BLOCK), np.arange(last * BLOCK, rows.stop)))
         return np.asarray(inner + self._weights(rest).sum(axis=1), np.int64)
-
-
-def running_rows(index: LaneIndex, start: int, end: int) -> list[Rows]:
-    """Rows of the events that run or start in the window [start, end), in at most two pieces: slices where possible."""
-    rows = rows_between(index, start, end)
-    if isinstance(rows, slice):
-        return [rows]
-    began = int(np.searchsorted(index.starts, start, side="left"))
-    inside = int(np.searchsorted(rows, began, side="left"))
-    # rows that start in the window are contiguous
-    return [rows[:inside], slice(began, int(rows[-1]) + 1)] if inside < len(rows) else [rows]
-
-
-def span_of(index: LaneIndex, rows: Sequence[Rows]) -> tuple[int, int]:
-    """First start and last end of rows from ``running_rows``, ns; O(log n) unless another row reaches the same end."""
-    firsts = [each.start if isinstance(each, slice) else int(each[0]) for each in rows]
-    lasts = [each.stop - 1 if isinstance(each, slice) else int(each[-1]) for each in rows]
-    end = int(index.max_end[max(lasts)])
-    row = int(index.max_end.searchsorted(end, side="left"))
-    # in max_end an event of zero duration counts as 1 ns, and a row not among these may reach further
-    if int(index.lane.take("end", slice(row, row + 1))[0]) != end or not any(
-        each.start <= row < each.stop if isinstance(each, slice) else row in each for each in rows
-    ):
-        end = max(int(index.lane.take("end", each).max()) for each in rows)
-    return int(index.starts[min(firsts)]), end
 
 
 def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[int, int, Rows]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import constant_value
-from tpuprof_tui.analysis.totals.figures import lane_figures
+from tpuprof_tui.analysis.totals.figures import LaneFigures
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, Ints, or_minus_one, scaled
 from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
@@ -97,6 +97,7 @@ def lane_record(
     kinds: Kinds,
     shown: int,
     window: tuple[int, int],
+    figures: LaneFigures,
     write: Callable[[Chunk], int],
     exact_bandwidth: bool,
 ) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def lane_record(
         kinds: Collects the kinds that occur.
         shown: Number of rows to write, from the first.
         window: Half-open time range of the overview, ns.
+        figures: Figures of the lane in the selection.
         write: Writes a chunk and returns its number.
         exact_bandwidth: Whether the overview needs bytes per cell, because not all rows are written.
     """
@@ -124,9 +126,6 @@ def lane_record(
             values = _known_column(profile, chosen, key, shown)
             if values is not None:
                 chunk.add(key, [values[order]], ascending=ascending)
-    index = chosen.index()
-    first, last = profile.window_of(lane) if len(profile.groups.sessions) > 1 else window
-    figures = lane_figures(index, max(window[0], first), max(min(window[1], last), first))
     kind = vocabulary.lane_kind(lane.kind)
     activity = lane.activity if lane.activity is not None or kind is None else kind.activity
     return {
@@ -150,7 +149,7 @@ def lane_record(
         "idle": figures.idle,
         "bytes": figures.bytes,
         "totals": totals,
-        "cells": write(_overview_cells(chosen, vocabulary, index, window, exact_bandwidth)),
+        "cells": write(_overview_cells(chosen, vocabulary, chosen.index(), window, exact_bandwidth)),
     }
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from tpuprof_tui import __version__
+from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import html_text, script_json
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.web_codec import Chunk
 from tpuprof_tui.model import Profile
 
 from ..job import Job
-from ..selection import Selection, selection_facts
+from ..selection import Selection, selected_query, selection_facts
 from .kinds import Kinds
 from .lanes import ChosenLane, chosen_lanes, cut_time, lane_record, launch_records
 from .overview import overview_record
@@ -103,7 +104,7 @@ class _Page:
     def _record(self) -> dict[str, Any]:
         """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
-        lanes = chosen_lanes(profile, selection)
+        lanes, query = chosen_lanes(profile, selection), selected_query(profile, selection)
         window = self._drawn(lanes)
         until = cut_time(lanes, self._most)
         kinds = Kinds(profile)
@@ -112,18 +113,23 @@ class _Page:
         done = 0
         for each in lanes:
             shown = each.count if until is None else each.before(until)
-            records.append(lane_record(profile, each, kinds, shown, window, self._put_chunk, until is not None))
+            number = next(number for number, lane in enumerate(profile.lanes) if lane is each.lane)
+            # a filter without an expression is unknown to the query, which does not narrow the host's lanes either
+            index = None if selection.keep is not None and not selection.filter else query.lane_indexes.get(number)
+            figures = lane_figures(index or each.index(), *query.window_of(-1, number))
+            records.append(
+                lane_record(profile, each, kinds, shown, window, figures, self._put_chunk, until is not None)
+            )
             done += each.count
             self._report(0.9 * done / total)
         device = [each for each in lanes if not each.lane.on_host]
-        first, last = self._window(device or lanes)
         memory = profile.vocabulary.entry("page_memory")
         record = overview_record(profile, selection)
         record |= {
             "version": __version__,
             "window": list(window),
             "device": list(self._drawn(device or lanes)),
-            "length": last - first,
+            "length": query.span,
             "total": total,
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,

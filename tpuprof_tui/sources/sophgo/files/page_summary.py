@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 
-from .published_rows import published_part
+from .published_rows import published_part, published_window
 from .summary_table import summary_table, to_ns
 from .text_columns import map_texts
 
@@ -55,21 +55,18 @@ CDMA_COLUMNS: Final = (
 
 
 def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
-    """The reference's summary of the whole profile: columns, rows of texts, and the colour level of each cell.
-
-    With a selection of cores only their rows are kept; the last row always covers all cores.
-    """
-    table = summary_table(published_part(profile))
-    ports = [lane for lane in profile.lanes if lane.kind == "CDMA" and len(lane)]
+    """The reference's summary of a selection: columns, rows of texts, and the colour level of each cell."""
+    chosen = selected_profile(published_part(profile), selection)
+    first, last = published_window(selected_query(profile, selection))
+    table = summary_table(chosen, last - first)
+    ports = [lane for lane in chosen.lanes if lane.kind == "CDMA" and len(lane)]
     columns = SUMMARY_COLUMNS + (CDMA_COLUMNS if ports else ())
-    extra = _cdma_cells(profile, ports) if ports else ((), ())
+    extra = _cdma_cells(chosen, ports) if ports else ((), ())
     rows = []
     for row in table:
-        if row.core is not None and not selection.has_unit(profile.groups.numbered(row.core)):
-            continue
         cells = list(row.cells)
         if ports:
-            last = row.core == profile.groups.numbers[-1]
+            last = row.core == chosen.groups.numbers[-1]
             cells += extra[1] if row.core is None else extra[0] if last else ("-",) * len(CDMA_COLUMNS)
         rows.append({
             "core": row.core,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.views.query import Query
 
 from .text_columns import map_texts
 
@@ -31,6 +32,21 @@ def published_part(profile: Profile) -> Profile:
     whole = all(isinstance(rows, slice) and rows == slice(0, len(lane))
                 for rows, lane in zip(kept, profile.lanes, strict=True))  # fmt: skip
     return profile if whole else profile.restricted_to(kept)
+
+
+def published_window(query: Query) -> tuple[int, int]:
+    """Window of the converter's total time, ns: from the first start to the last end of what it counts, on all cores.
+
+    With a range or a step the selected part of that.
+    """
+
+    def extent() -> tuple[int, int]:
+        part = published_part(query.profile.device_part)
+        return part.start_ns, part.end_ns
+
+    (first, last), (start, end) = query.cache.get("published extent", extent), query.window
+    start = max(first, start)
+    return start, max(min(last, end), start)
 
 
 def published_rows(profile: Profile, lane: Lane) -> Rows:

@@ -95,21 +95,23 @@ class SummaryRow(Struct, frozen=True):
     cells: tuple[str, ...]
 
 
-def summary_table(profile: Profile) -> list[SummaryRow]:
+def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:
     """The reference's summary: one row per core, then one over all; empty without cores, instructions or times.
 
-    The profile has the instructions that the reference counts; see `published_part`.
+    Args:
+        profile: The instructions that the reference counts; see `published_part`.
+        total_ns: Length of the window of the total time; see `published_window`.
     """
     if not profile.units or not profile.instructions or not profile.timed:
         return []
     sums = [core_sums(profile, unit) for unit in profile.units]
-    return summary_rows(profile.device, profile.groups.numbers, sums, profile.end_ns - profile.start_ns)
+    return summary_rows(profile.device, profile.groups.numbers, sums, total_ns)
 
 
 def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
     """Rows of the summary from the sums of each core.
 
-    ``total_ns`` is from the first start to the last end of all of them.
+    ``total_ns``: as for `summary_table`.
     """
     several = len(cores) > 1
     rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from tpuprof_tui.analysis.totals.figures import Indexes, UnitFigures, build_indexes, lane_figures, unit_figures
-from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile
+from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
+from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
 from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.views.query import Query
 
-from .published_rows import published_part
+from .published_rows import published_part, published_window
 from .summary_moves import KINDS, Moves, lane_moves, sum_moves
 from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
 
@@ -64,15 +65,14 @@ def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  
     block = _reference_block(table)
     if not block:
         return ""
-    indexes = build_indexes(chosen)
-    start, end = chosen.start_ns, chosen.end_ns
-    cores = [unit_figures(chosen, indexes, unit, start, end) for unit in chosen.units]
-    parts = (block + _remarks(profile, chosen, table), _engines(chosen, indexes, cores), _moves(chosen))
-    return "\n".join([*filter(None, parts), _shares(cores, end - start)])
+    query = selected_query(profile, selection)
+    parts = (block + _remarks(profile, chosen, table), _engines(query), _moves(chosen))
+    return "\n".join([*filter(None, parts), _shares(query.unit_figures, query.span)])
 
 
 def _published_table(profile: Profile, selection: Selection) -> list[SummaryRow]:
-    return summary_table(selected_profile(published_part(profile.device_part), selection))
+    first, last = published_window(selected_query(profile, selection))
+    return summary_table(selected_profile(published_part(profile.device_part), selection), last - first)
 
 
 def _reference_block(table: Sequence[SummaryRow]) -> str:
@@ -93,12 +93,12 @@ def _remarks(profile: Profile, chosen: Profile, table: Sequence[SummaryRow]) -> 
 # -- engines ------------------------------------------------------------------
 
 
-def _engines(profile: Profile, indexes: Indexes, cores: Sequence[UnitFigures]) -> str:
+def _engines(query: Query) -> str:
     """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
-    start, end = profile.start_ns, profile.end_ns
-    window = end - start
+    start, end = query.window
+    window, cores = end - start, query.unit_figures
     engines = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
-    ports = [index for index in indexes if index.lane.kind == "CDMA"]
+    ports = [index for index in query.lane_indexes.values() if index.lane.kind == "CDMA" and len(index.lane)]
     # commands of a port may be of no known core, so CDMA of all cores is the sum of the ports
     found: dict[str, list[Sequence[int]]] = {engine: [] for engine in (*engines, *(("CDMA",) if ports else ()))}
     body: list[list[str]] = []

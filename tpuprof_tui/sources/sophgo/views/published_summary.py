@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from tpuprof_tui.analysis.index.lane_index import LaneIndex
-from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, running_rows, span_of
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.analysis.index.lane_index import LaneIndex, rows_starting
+from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.work_sums import submitted_rows
+from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.files.published_rows import published_rows
+from tpuprof_tui.sources.sophgo.files.published_rows import published_rows, published_window
 from tpuprof_tui.sources.sophgo.files.summary_table import (
     SUMMED,
     CoreSums,
@@ -28,10 +29,9 @@ from tpuprof_tui.views.query import Query
 
 
 def published(query: Query) -> Answer:
-    """The summary of `bigTpuProfile` for the instructions that run in the window; from running sums.
+    """The summary of `bigTpuProfile` for the instructions that start in the window; from running sums.
 
-    Its total time is from the first start to the last end among them, as in an export of this range. There is none for
-    a single lane, or where nothing ran.
+    There is none for a single lane, or where nothing ran.
     """
     rows = () if query.scope.lane >= 0 else tuple(_rows(query))
     if not rows:
@@ -69,15 +69,14 @@ def published(query: Query) -> Answer:
 
 
 def _rows(query: Query) -> Iterator[SummaryRow]:
-    shown, state, scope = query.filtered_session, query.state, query.scope
+    shown, (start, end) = query.filtered_session, query.window
     profile = shown.profile
     indexes = [each for each in zip(query.profile.lanes, shown.indexes, strict=True) if not each[1].lane.on_host]
-    units = profile.groups.units_within(scope.group)
+    units = query.units
     lanes = [index.lane for _, index in indexes]
     if not units or not all("cycles" in lane and (lane.kind == "TIU" or "bytes" in lane) for lane in lanes):
         return  # a source without cycles has no such figures
-    sums = dict.fromkeys(units, CoreSums())
-    first, last = None, 0
+    sums, count = dict.fromkeys(units, CoreSums()), 0
     for whole, index in indexes:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
@@ -86,46 +85,30 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
         if len(index.lane) < len(whole):
             in_both = np.isin(index.lane["order"], whole.take("order", counted))
             counted = slice(0, len(index.lane)) if in_both.all() else np.flatnonzero(in_both)
-        rows = _running_rows(index, state, scope.group if unit < 0 else -1, counted)
-        if not rows:
-            continue
-        start, end = span_of(index, rows)
-        first, last = start if first is None else min(first, start), max(last, end)
+        rows = _common(rows_starting(index, start, end), counted)
+        if unit < 0 and query.owners:
+            rows = np.intersect1d(row_numbers(rows), row_numbers(submitted_rows(index.lane, query.owners)))
+        count += row_count(rows)
         if unit >= 0 and index.lane.kind in SUMMED:
             sums[unit] += _sums(profile, index, rows)
-    if first is not None:
+    if count:
+        first, last = published_window(query)
         numbers = tuple(map(profile.groups.number, units))
         yield from summary_rows(profile.device, numbers, list(sums.values()), last - first)
 
 
-def _running_rows(index: LaneIndex, state: DisplayState, owner: int, counted: Rows) -> list[Rows]:
-    """Rows among ``counted`` that run in the window; with ``owner`` (-1: any) only those submitted by it or unknown."""
-    rows = [each for part in running_rows(index, state.start, state.end) for each in _common(part, counted)]
-    if owner >= 0:
-        numbers = np.concatenate([row_numbers(each) for each in rows]) if rows else np.zeros(0, np.int64)
-        known = "owner" in index.lane
-        rows = [numbers[np.isin(index.lane.take("owner", numbers), (owner, INT_MISSING))]] if known else []
-    return [each for each in rows if row_count(each)]
-
-
-def _common(rows: Rows, counted: Rows) -> list[Rows]:
+def _common(rows: slice, counted: Rows) -> Rows:
     """Rows that are in both."""
-    if isinstance(rows, slice) and isinstance(counted, slice):
-        first, last = max(rows.start, counted.start), min(rows.stop, counted.stop)
-        return [slice(first, last)] if first < last else []
-    return [np.intersect1d(row_numbers(rows), row_numbers(counted))]
+    if isinstance(counted, slice):
+        return slice(max(rows.start, counted.start), max(rows.start, min(rows.stop, counted.stop)))
+    return np.asarray(counted[(counted >= rows.start) & (counted < rows.stop)])
 
 
-def _sums(profile: Profile, index: LaneIndex, rows: list[Rows]) -> CoreSums:
+def _sums(profile: Profile, index: LaneIndex, rows: Rows) -> CoreSums:
     lane = index.lane
-    found = CoreSums()
     if len(lane) < MIN_BLOCKS * BLOCK:
-        for each in rows:
-            found += as_sums(lane, lane_weights(profile, lane, each).sum(axis=1))
-        return found
+        return as_sums(lane, lane_weights(profile, lane, rows).sum(axis=1))
     known = index.cache.get(
         "published summary", lambda: RunningSums(len(lane), partial(lane_weights, profile, lane))
     )  # fmt: skip
-    for each in rows:
-        found += as_sums(lane, known.over(each))
-    return found
+    return as_sums(lane, known.over(rows))

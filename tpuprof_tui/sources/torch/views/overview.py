@@ -156,10 +156,12 @@ def parts_of(selection: ViewSelection, work: Frame, steps: I64) -> list[I64]:
 
 
 def overview(query: Query) -> Answer:
-    """The overview; equal recommendations of several workers are merged."""
+    """The overview; equal recommendations of several workers are merged, with a filter there are none."""
     answer = of_workers(query, _overview)
-    return replace(answer, tables=tuple(_each_once(table) if table.key == "recommendations" else table
-                                        for table in answer.tables))  # fmt: skip
+    tables = tuple(_each_once(table) if table.key == "recommendations" else table for table in answer.tables
+                   if table.key != "recommendations" or not query.filter)  # fmt: skip
+    notes = ("Advice is left out: a filter hides part of what it is about.",) if query.filter else ()
+    return replace(answer, tables=tables, notes=(*answer.notes, *notes))
 
 
 def _each_once(table: Table) -> Table:

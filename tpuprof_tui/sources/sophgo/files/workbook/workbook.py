@@ -24,6 +24,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
 from ..instructions import rows_as_text
+from ..published_rows import published_window
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .lanes import SLICE, LaneRows, chosen_lanes
@@ -139,9 +140,7 @@ class _Workbook:
         """Write the sheets of layers, where they are known, then the summary of engines."""
         profile = self._profile
         cores = dict(sorted(self._cores.items()))
-        every = list(self._totals.values())
-        start = min((some.start for some in every if some.start is not None), default=0)
-        end = max((some.end for some in every if some.end is not None), default=0)
+        start, end = published_window(selected_query(profile, self._selection)) if profile.timed else (0, 0)
         many = len(profile.units) > 1
         rows: list[list[Value]] = [
             [core, *summary_row(profile, each, end - start, many)] for core, each in cores.items()

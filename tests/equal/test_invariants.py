@@ -68,7 +68,6 @@ _CORES = "`export --cores` selects what runs on a unit, `report --core` what its
 _UNITS = "one unit per column, and per pair of compared columns"
 
 KNOWN = (
-    Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
     Known("steps_of_a_run", "steps.median_us", _SEVERAL, _MEDIAN),
     Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),

@@ -1522,6 +1522,46 @@ def test_a_real_run_of_two_ranks(tmp_path, capsys):
     assert len(rows(found, "operators", "by_name")) == 133
 
 
+def test_a_selection_counts_as_the_exporter_does(tmp_path, capsys):
+    """AI Core times leave out kernels of both cores (MIX_AIV)."""
+    found = report(unpacked_trace("ascend_level1_text", tmp_path), capsys, "operators", "--step", "50")
+    row = next(row for row in rows(found, "operators", "by_name") if row["name"] == "aten::nll_loss")
+    assert (row["device_total_us"], row["device_total_aicore_us"]) == (37.181, 25)
+
+
+def test_shapes_that_are_empty_texts_are_missing(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "trace_view.json")
+    content = (output / "trace_view.json").read_text()
+    (output / "trace_view.json").write_text(content.replace('"Input Dims": "32,128"', '"Input Dims": ""', 3))
+    found = report(output.parent, capsys, "operators")
+    assert {row["input_shapes"] for row in rows(found, "operators", "by_name_shape")} == {None, "32,128"}
+
+
+def test_hit_rates_are_percent_where_files_hold_shares(tmp_path):
+    profile = open_profile(unpacked_trace("ascend_level1_text", tmp_path))
+    rates = [counter for counter in profile.counters if counter.name == "LLC 0 Read/Hit Rate"]
+    assert [(counter.unit, counter.values[0]) for counter in rates] == [("%", 87.5), ("%", 89.1)]
+
+
+def test_a_task_that_stands_for_its_subtasks_is_no_time_of_its_own(made, tmp_path, capsys):
+    rank = tmp_path / RANK
+    shutil.copytree(made / "db" / RANK, rank)
+    before = report(rank, capsys, "lanes")
+    with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+        # a task of FFTS+ around all subtasks of a kernel
+        changed.execute("insert into STRING_IDS values (9001, 'KERNEL_AIVEC')")
+        changed.execute("update TASK set contextId = 0 where globalTaskId = 0")
+        changed.execute("insert into TASK (startNs, endNs, deviceId, connectionId, globalTaskId, taskType, contextId, "
+                        "streamId, taskId) select startNs, endNs, deviceId, connectionId, 9000, 9001, "
+                        "4294967295, streamId, taskId from TASK where globalTaskId = 0")  # fmt: skip
+        changed.commit()
+    found = report(rank, capsys, "lanes")
+    for table, keys in (("lanes", ("busy_us", "wait_us", "sync_us", "idle_us")), ("kinds", ("busy_us", "sync_us"))):
+        told = [[[row[key] for key in keys] for row in rows(each, "lanes", table)] for each in (before, found)]
+        assert told[0] == told[1]
+    assert found["workers"][0]["events"] == before["workers"][0]["events"] + 1
+
+
 def test_all_of_a_step_stands_in_80_cells_under_the_names_of_the_files(tmp_path, capsys):
     path = unpacked_trace("ascend_level1_text", tmp_path)
     assert main(["report", str(path), "overview"]) == 0

@@ -29,6 +29,8 @@ class SliceClass(IntEnum):
     COLLECTIVE_TASK = 9
     #: A slice of the exporter's overlap analysis.
     DERIVED = 10
+    #: A task that stands for its subtasks, which are slices too.
+    PARENT = 11
 
 
 class Layer(IntEnum):
@@ -58,8 +60,10 @@ COMPUTING, COMMUNICATION, EXPOSED, FREE = (
 RECEIVE: Final = re.compile("receive", re.IGNORECASE)
 #: Values of Accelerator Core that mark communication operators in kernel tables.
 COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
-#: Cores of AI Core kernels, for the "With AICore" columns.
-AI_CORES: Final = re.compile("AI_CORE|AI_VECTOR_CORE|MIX_")
+#: Cores of AI Core kernels, for the "With AICore" columns: as operator_details.csv counts, and of databases, which have
+#: no such table.
+AI_CORES: Final = re.compile("(AI_CORE|AI_VECTOR_CORE)$")
+AI_CORES_OF_DATABASE: Final = re.compile("AI_CORE|AI_VECTOR_CORE|MIX_")
 _KERNELS: Final = re.compile("AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE)
 _COPIES: Final = re.compile("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
 _WAITS: Final = re.compile("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)

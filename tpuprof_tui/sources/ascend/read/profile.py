@@ -520,7 +520,7 @@ class _Columns:
         self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
         self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
         roles = np.full(len(SliceClass), Role.WORK, np.int8)
-        roles[[SliceClass.WAIT, SliceClass.SYNC]] = (Role.WAIT, Role.SYNC)
+        roles[[SliceClass.WAIT, SliceClass.SYNC, SliceClass.PARENT]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
         self._role = roles[timeline.slice_class]
         # on planes, the waits of a collective's tasks can only be told by name
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
@@ -655,7 +655,7 @@ def _called(timeline: Timeline) -> I64:
     called: I64 = timeline.start.copy()
     device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
                                             SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
-                                            SliceClass.DERIVED))  # fmt: skip
+                                            SliceClass.DERIVED, SliceClass.PARENT))  # fmt: skip
     called[device] = INT_MISSING
     flows = timeline.flows
     links = flows.of(ASYNC_NPU)

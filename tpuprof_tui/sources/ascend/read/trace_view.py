@@ -255,10 +255,10 @@ class _Codes(dict[Any, int]):
 
 
 class _Texts(_Codes):
-    """Codes of texts; -1 for values that are no text."""
+    """Codes of texts; -1 for values that are no text, or an empty one, which tables leave out."""
 
     def _code(self, value: Any) -> int:
-        return super()._code(value) if type(value) is str else -1
+        return super()._code(value) if value and type(value) is str else -1
 
 
 class _Reader:
@@ -577,7 +577,7 @@ class _Reader:
             renumbered[track] if len(track) else track, columns,
             lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered]),
             names=names, kinds=kinds, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self._texts.codes),
-            counters=tuple(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
+            counters=_hit_rates_in_percent(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
             problems=tuple(self._problems),
         )  # fmt: skip
 
@@ -764,6 +764,20 @@ def _slice_classes(
     found[layer == Layer.PLANE] = SliceClass.COLLECTIVE_TASK
     found[layer == Layer.OVERLAP] = SliceClass.DERIVED
     return found
+
+
+def _hit_rates_in_percent(counters: Iterable[CounterSeries]) -> tuple[CounterSeries, ...]:
+    """The counters, hit rates in percent as their unit says: exporters of JSON write shares of 1."""
+    found = tuple(counters)
+    rates = [counter.values.max() for counter in found if _is_hit_rate(counter)]
+    if not rates or max(rates) > 1:
+        return found
+    return tuple(msgspec.structs.replace(counter, values=(100 * counter.values).round(9)) if _is_hit_rate(counter)
+                 else counter for counter in found)  # fmt: skip
+
+
+def _is_hit_rate(counter: CounterSeries) -> bool:
+    return counter.unit == "%" and counter.name.endswith("Hit Rate")
 
 
 def _group(key: tuple[Any, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import innermost
 from tpuprof_tui.views.query import Query
 
-from ..read.categories import AI_CORES, RECEIVE, STEP, SliceClass
+from ..read.categories import AI_CORES, AI_CORES_OF_DATABASE, RECEIVE, STEP, SliceClass
 from ..read.coverage import Coverage, SortedIntervals, coverage_of, sorted_intervals
 from ..read.kernels import Kernels, rows_of_work
 from ..read.profile import AscendProfile, AscendWorker, step_numbers
@@ -353,7 +353,8 @@ class OperatorTimes:
         kernels = run.kernels
         if (kernels is not None and kernels.file != timeline.file) or (kernels is not None and kernels.type.texts):
             found = rows_of_work(kernels, timeline, task)
-            on_cores = np.append(kernels.core.where(AI_CORES.match), False)[found] & known
+            cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
+            on_cores = np.append(kernels.core.where(cores.match), False)[found] & known
             self.aicore_self, self.aicore_total = self._sums(owner[on_cores], task[on_cores], timeline, above)
 
     @staticmethod

@@ -1659,6 +1659,55 @@ def test_every_metric_of_a_file_can_be_sorted_and_filtered_by(made, tmp_path, ca
     assert profile.vocabulary.schema["name"].title == "Name"
 
 
+#: Columns of kernels that are read again, by key.
+_DETAILS = ("stream", "task", "model", "shapes", "op_state", "input_formats", "output_shapes")
+
+
+@pytest.mark.parametrize("most", [20_000, 0])
+@pytest.mark.parametrize("form", ["text", "tables", "db"])
+def test_stream_task_shapes_and_formats_are_columns_of_events(made, tmp_path, capsys, monkeypatch, form, most):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", most)
+    rank = tmp_path / RANK
+    shutil.copytree(made / form / RANK, rank)
+    file = rank / OUTPUT / "kernel_details.csv"
+    if form == "db":
+        with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+            for column in ("inputFormats", "outputShapes"):
+                changed.execute(f"alter table COMPUTE_TASK_INFO add column {column}")
+            changed.execute("insert into STRING_IDS values (9001, 'ND;ND'), (9002, '7')")
+            changed.execute("update COMPUTE_TASK_INFO set inputFormats = 9001, outputShapes = 9002")
+            changed.commit()
+    else:
+        head, *lines = file.read_text().splitlines()
+        file.write_text("\n".join([f"{head},Input Formats,Output Shapes", *(f"{line},ND;ND,7" for line in lines)]))
+    state = () if form == "db" else ("dynamic",)
+    columns = ("--columns", ",".join(("name", "type", *_DETAILS)), "--limit", "100")
+    condition = "stream=2 & type~MatMul & input_formats=ND;ND & output_shapes=7 & task>0"
+    assert main(["instructions", str(rank), "--filter", condition, "--sort", "output_shapes", *columns]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    wanted = [row for row in rows(report(rank, capsys, "kernels"), "kernels", "kernels") if row["type"] == "MatMulV2"]
+    assert len(found) == len(wanted) == 18
+    assert {row["task"] for row in found} == {row["task"] for row in wanted}
+    assert {(row["shapes"], row["model"], row["op_state"]) for row in found} == {
+        (row["input_shapes"], row["model"], *(state or (None,))) for row in wanted
+    }
+    assert figures(report(rank, capsys, "kernels", "--filter", condition), "kernels")["kernels"] == 18
+    # rows alone, as the table and the detail pane ask for them, before anything asks for all
+    profile = open_profile(rank)
+    lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+    for key in _DETAILS if form != "db" else _DETAILS[:4]:
+        alone = [lane.take(key, np.array([row]))[0] for row in (5, 3)]
+        strings = profile.strings.get(key)
+        told = strings.texts(np.array(alone)) if strings else alone
+        assert told == (strings.texts(lane[key][[5, 3]]) if strings else lane[key][[5, 3]].tolist())
+    if form != "db":
+        profile = open_profile(rank)
+        file.unlink()
+        lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+        assert set(lane["output_shapes"].tolist()) == {-1}
+        assert set(lane["task"].tolist()) == {INT_MISSING}
+
+
 def _plain(value: Any) -> Any:
     """What tells records of arrays apart."""
     if isinstance(value, np.ndarray):

@@ -141,16 +141,21 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     def _last(self) -> dict[bytes, Kernels]:
         return {}
 
-    def metric_of(self, name: str, rows: I64) -> F64:
-        """A metric of some kernels; for few kernels of a large file all their metrics are read by offset and cached."""
-        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._metrics_read
-        if self.read_rows is None or at_once:
-            return self.metric(name)[rows]
+    def some(self, rows: I64) -> Kernels | None:
+        """Few kernels of a large file, read by offset with all columns, the latest cached; None: read columns whole."""
+        if self.read_rows is None or len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET:
+            return None
         key = rows.tobytes()
         if key not in self._last:
+            found = self.read_rows(rows)
             self._last.clear()
-            self._last[key] = self.read_rows(rows)
-        return self._last[key].metric(name)
+            self._last[key] = found
+        return self._last[key]
+
+    def metric_of(self, name: str, rows: I64) -> F64:
+        """A metric of some kernels."""
+        some = self.some(rows) if name not in self._metrics_read else None
+        return self.metric(name)[rows] if some is None else some.metric(name)
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
         """Kernels that contain some rows, and their indices there: few are read by offset, for many all are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,12 +31,12 @@ from tpuprof_tui.model import (
     Scopes,
     Severity,
     Steps,
-    Strings,
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, constant
 from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
@@ -46,7 +46,7 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
-from ..schema import METRICS, columns_of_metrics, metric_key
+from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
 from .archives import unpack_command
@@ -54,12 +54,14 @@ from .categories import STEP, Layer, SliceClass
 from .clocks import align
 from .communication import late_worker
 from .csv_table import Texts
-from .kernels import Kernels, rows_of_work
+from .kernels import Kernels, no_texts, rows_of_work
 from .places import WorkerFiles, export_command, found_at
 from .rank import Rank
 from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
 _KINDS: Final = {
     Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
     Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
@@ -191,7 +193,7 @@ class _ProfileBuilder:
         self._path, self._ranks, self._analysed = path, ranks, analysed
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
-        self._shapes = _Shapes()
+        self._read_texts = {key: StringsOnDemand() for key in ("shapes", *TEXTS)}
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
         #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
@@ -244,7 +246,7 @@ class _ProfileBuilder:
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), source_data={},
             groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
-            strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
+            strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
             wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
             steps=Steps(
@@ -343,7 +345,7 @@ class _ProfileBuilder:
         else:
             steps = self._add_iterations(rank, top)
         step = _step_at(*steps, _called(timeline) if len(marks) else timeline.start)
-        columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
+        columns = _Columns(self._texts, self._read_texts, rank, timeline, step, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
@@ -400,8 +402,7 @@ class _ProfileBuilder:
         collective = kernels.communicates
         keys = np.where(collective[timed], -2, stream.codes[timed])
         name = coded(self._texts["name"], kernels.name)
-        shapes = self._shapes.add(lambda: kernels.other("input_shapes"))
-        blocks = _numbers(kernels.other("blocks"))
+        details = _KernelColumns(kernels, self._texts["bound"], self._read_texts)
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
             rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
@@ -410,10 +411,10 @@ class _ProfileBuilder:
             count = len(rows)
             comm = code == -2
             text = stream.texts[code] if code >= 0 else ""
+            number = int(text) if text.isdecimal() and len(text) < 9 else -1
             self._lanes.append(Lane(
-                kind="communication" if comm else "stream", group=unit,
+                kind="communication" if comm else "stream", group=unit, number=number,
                 label="Communication" if comm else f"Stream {text}" if text else "Kernels",
-                number=int(text) if text.isdecimal() and len(text) < 9 else -1,
                 activity=Activity.COMMUNICATION if comm else Activity.COMPUTE,
                 columns={
                     "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
@@ -422,8 +423,8 @@ class _ProfileBuilder:
                     "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
                     "waited": _of_rows(lambda: kernels.wait, rows),
                     **({"step": _step_at(*steps, kernels.start[rows])} if len(steps[0]) else {}),
-                    **({} if comm else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
-                                        **metric_columns(kernels, rows, self._texts["bound"])}),
+                    **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
+                                        **details.of(rows)}),
                 },
             ))  # fmt: skip
         if len(rows := kernels.aside):
@@ -445,37 +446,62 @@ def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn
     return lambda some: codes[column.codes[rows[some]]]
 
 
-def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
-    """Metric columns that are read on demand.
+class _KernelColumns:
+    """Columns of events from what was recorded of their kernels; most are read on demand, few rows by offset."""
 
-    Args:
-        kernels: The kernels.
-        rows: Index of the kernel of each event; -1 if it is none.
-        texts: Builder of the texts of pipes.
-    """
-    # the codes of all pipes are known before anything is read
-    codes = np.array([*map(texts.code, kernels.pipes), -1], np.int32)
+    def __init__(self, kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]) -> None:
+        self._kernels, self._texts = kernels, texts
+        # the codes of all pipes are known before anything is read
+        self._pipes = np.array([*map(bound.code, kernels.pipes), -1], np.int32)
+        #: Key of the kernels' column behind each text column that they have, and a function that reads all its codes.
+        self._whole = {
+            key: (name, _codes_when_read(texts[key], partial(kernels.other, name), len(kernels)))
+            for key in ("shapes", *TEXTS) if (name := "input_shapes" if key == "shapes" else key) in kernels.others
+        }  # fmt: skip
 
-    def values(name: str) -> LazyColumn:
-        return lambda some: np.append(kernels.metric(name), np.nan)[rows[some]]
+    def of(self, rows: I64) -> dict[str, LazyColumn]:
+        """Columns of events, by the index of the kernel of each; -1 if it is none."""
+        kernels = self._kernels
+        found: dict[str, LazyColumn] = {key: partial(self._text, key, rows) for key in self._whole}
+        found |= {key: partial(self._number, key, rows) for key in ("blocks", *NUMBERS) if key in kernels.others}
+        found |= {metric_key(name): partial(self._metric, name, rows) for name in METRICS if name in kernels.metrics}
+        found |= {column.key: partial(self._other_metric, column.title, rows)
+                  for column in columns_of_metrics(kernels.metrics)}  # fmt: skip
+        if kernels.pipes:
+            found["bound"] = lambda some: self._pipes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
+            found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
+        return found
 
-    def others(name: str) -> LazyColumn:
-        def column(some: Rows) -> npt.NDArray[np.float64]:
-            kernel_rows = rows[some]
-            present = kernel_rows >= 0
-            found = np.full(len(kernel_rows), np.nan)
-            if present.any():
-                found[present] = kernels.metric_of(name, kernel_rows[present])
-            return found
+    def _text(self, key: str, rows: I64, some: Rows) -> I32:
+        name, whole = self._whole[key]
+        chosen = rows[some]
+        present = chosen >= 0
+        part = self._kernels.some(chosen[present])
+        codes = np.full(len(chosen), -1, np.int32)
+        codes[present] = whole()[chosen[present]] if part is None else _used_codes(self._texts[key], part.other(name))
+        return codes
 
-        return column
+    def _number(self, key: str, rows: I64, some: Rows) -> I64:
+        chosen = rows[some]
+        present = chosen >= 0
+        # blocks are in memory
+        part = self._kernels.some(chosen[present]) if key != "blocks" else None
+        kernels = self._kernels if part is None else part
+        values = _numbers(_read_or_missing(partial(kernels.other, key), len(kernels)))
+        numbers = np.full(len(chosen), INT_MISSING)
+        numbers[present] = values[chosen[present]] if part is None else values
+        return numbers
 
-    found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
-    found |= {each.key: others(each.title) for each in columns_of_metrics(kernels.metrics)}
-    if kernels.pipes:
-        found["bound"] = lambda some: codes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
-        found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
-    return found
+    def _metric(self, name: str, rows: I64, some: Rows) -> F64:
+        return np.append(self._kernels.metric(name), np.nan)[rows[some]]
+
+    def _other_metric(self, name: str, rows: I64, some: Rows) -> F64:
+        chosen = rows[some]
+        present = chosen >= 0
+        values = np.full(len(chosen), np.nan)
+        if present.any():
+            values[present] = self._kernels.metric_of(name, chosen[present])
+        return values
 
 
 def _numbers(column: Texts) -> I64:
@@ -489,7 +515,8 @@ class _Columns:
     """Builds the lanes of one timeline."""
 
     def __init__(
-        self, texts: Mapping[str, StringsBuilder], shapes: _Shapes, rank: Rank, timeline: Timeline, step: I64, zero: int
+        self, texts: Mapping[str, StringsBuilder], read_texts: Mapping[str, StringsOnDemand], rank: Rank,
+        timeline: Timeline, step: I64, zero: int,
     ) -> None:  # fmt: skip
         self._timeline, self._step = timeline, step
         self._start, self._end = timeline.start - zero, timeline.end - zero
@@ -501,11 +528,11 @@ class _Columns:
         if (timeline.stacks >= 0).any():
             self._stacks = np.array([*(texts["stack"].code(" ".join(text.split())) for text in timeline.texts), -1],
                                     np.int32)[timeline.stacks]  # fmt: skip
-        self._kernels, self._kernel = rank.kernels, np.full(count, -1, np.int64)
-        self._bound = texts["bound"]
+        self._kernel = np.full(count, -1, np.int64)
         self._accelerator = np.full(count, -1, np.int32)
-        self._waited, self._blocks = np.full(count, INT_MISSING), np.full(count, INT_MISSING)
+        self._waited = np.full(count, INT_MISSING)
         kernels = rank.kernels
+        self._details = None if kernels is None else _KernelColumns(kernels, texts["bound"], read_texts)
         rows = timeline.work
         if kernels is not None and len(rows):
             found = rows_of_work(kernels, timeline, rows)
@@ -515,10 +542,8 @@ class _Columns:
             self._type[rows] = np.where(typed >= 0, typed, self._type[rows])
             self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
             self._waited[rows] = kernels.wait[found]
-            self._blocks[rows] = _numbers(kernels.other("blocks"))[found]
             self._kernel[rows] = found
-        self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
-        self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
+        self._shapes = _codes_when_read(read_texts["shapes"], lambda: Texts(timeline.shapes, timeline.texts), count)
         roles = np.full(len(SliceClass), Role.WORK, np.int8)
         roles[[SliceClass.WAIT, SliceClass.SYNC, SliceClass.PARENT]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
         self._role = roles[timeline.slice_class]
@@ -544,21 +569,23 @@ class _Columns:
         }  # fmt: skip
         if kind in ("cann", "stream", "communication"):
             columns["connection"] = timeline.connection[rows]
-        if kind in ("stream", "python"):
-            columns["shapes"] = self._shapes_of(rows)
+        if kind in ("python", "cann"):
+            columns["thread"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        if kind == "python":
+            columns["shapes"] = lambda some: self._shapes()[rows][some]
         if kind in ("stream", "communication"):
             columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
         if kind == "python":
             columns["stack"] = self._stacks[rows]
-        if kind == "stream" and self._kernels is not None and self._kernels.metrics:
-            columns |= metric_columns(self._kernels, self._kernel[rows], self._bound)
+        if kind == "stream":
+            columns["stream"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+            columns |= self._details.of(self._kernel[rows]) if self._details is not None else {}
         if kind == "plane":
             columns["bytes"] = timeline.size[rows]
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
         if kind == "stream":
-            columns["blocks"] = self._blocks[rows]
             classes, parts = timeline.slice_class[rows], timeline.in_collectives(rows)
             doing = np.full(count, Activity.COMPUTE, np.int8)
             doing[classes == SliceClass.COPY] = Activity.TRANSFER
@@ -570,48 +597,28 @@ class _Columns:
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
-    def _shapes_of(self, rows: slice) -> LazyColumn:
-        """Shapes of slices: those of their kernels, else their own."""
-        own, inputs, kernel = self._shapes, self._inputs, self._kernel[rows]
 
-        def values(some: Rows) -> npt.NDArray[np.int32]:
-            own_shapes, kernel_rows = own()[rows][some], kernel[some]
-            if inputs is None or not len(inputs()):
-                return own_shapes
-            kernel_shapes = inputs()[kernel_rows]
-            return np.where((kernel_rows >= 0) & (kernel_shapes >= 0), kernel_shapes, own_shapes)
-
-        return values
+def _codes_when_read(strings: StringsOnDemand, column: Callable[[], Texts], count: int) -> Callable[[], I32]:
+    """A function that reads the codes of a column of ``count`` rows, once; looking at all strings calls it."""
+    codes = cache(lambda: _used_codes(strings, _read_or_missing(column, count)))
+    strings.read_all.append(codes)
+    return codes
 
 
-class _Shapes:
-    """Texts of shapes, read on first use: all columns at once, so that they share one table.
+def _used_codes(strings: StringsOnDemand, column: Texts) -> I32:
+    """Codes of a column's texts in use, whose white space is made single spaces."""
+    table = np.full(len(column.texts) + 1, -1, np.int32)
+    for code in np.flatnonzero(np.bincount(column.codes[column.codes >= 0])).tolist():
+        table[code] = strings.code(" ".join(column.texts[code].split()))
+    return table[column.codes]
 
-    Attributes:
-        strings: The table of texts.
-    """
 
-    def __init__(self) -> None:
-        self.strings = Strings(lambda: self._made[1])
-        self._columns: list[Callable[[], Texts]] = []
-
-    def add(self, column: Callable[[], Texts]) -> Callable[[], npt.NDArray[np.int32]]:
-        """Registers a column; returns a function that reads its codes into the table."""
-        number = len(self._columns)
-        self._columns.append(column)
-        return lambda: self._made[0][number]
-
-    @cached_property
-    def _made(self) -> tuple[list[npt.NDArray[np.int32]], Strings]:
-        builder = StringsBuilder()
-        codes = []
-        for column in self._columns:
-            found = column()
-            table = np.full(len(found.texts) + 1, -1, np.int32)
-            for code in np.flatnonzero(np.bincount(found.codes[found.codes >= 0])).tolist():
-                table[code] = builder.code(" ".join(found.texts[code].split()))
-            codes.append(table[found.codes])
-        return codes, builder.build()
+def _read_or_missing(column: Callable[[], Texts], count: int) -> Texts:
+    """A column that is read again; missing where its file is gone or has changed."""
+    try:
+        return column()
+    except (OSError, UnreadableError):
+        return no_texts(count)
 
 
 def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:

@@ -1659,6 +1659,44 @@ def test_every_metric_of_a_file_can_be_sorted_and_filtered_by(made, tmp_path, ca
     assert profile.vocabulary.schema["name"].title == "Name"
 
 
+def test_events_of_the_device_are_of_the_step_that_the_views_count_them_in(made, capsys):
+    """From the first work that starts in a step to that of the next, copies and planes too."""
+    for form in ("text", "db"):
+        profile = open_profile(made / form / RANK)
+        steps = rows(report(made / form / RANK, capsys, "overview"), "overview", "steps")
+        table = profile.table("steps", 0)
+        assert table is not None
+        lows = table["low"].tolist()
+        assert len(lows) == len(steps) == 3
+        for lane in profile.lanes:
+            if lane.kind == "stream" and len(lane):
+                wanted = [next((number for number, low in reversed(list(enumerate(lows))) if start >= low), INT_MISSING)
+                          for start in lane["start"].tolist()]  # fmt: skip
+                assert lane["step"].tolist() == wanted
+        for number in range(3):
+            found = report(made / form / RANK, capsys, "lanes", "kernels", "--step", str(number))
+            kinds = {row["kind"]: row["count"] for row in rows(found, "lanes", "kinds")}
+            kernels = [row["core"] for row in rows(found, "kernels", "kernels")]
+            assert kinds["communication"] == sum(core == "HCCL" for core in kernels)
+            assert kinds["stream"] >= sum(core != "HCCL" for core in kernels) > 0
+
+
+def test_times_of_operators_are_columns_of_events(made, capsys):
+    for form in ("text", "db"):
+        columns = ("--columns", "name,host_self,device_self,device_total,device_self_aicore", "--limit", "1000")
+        assert (
+            main(["instructions", str(made / form / RANK), "--filter", "host_total>0 & !ProfilerStep", *columns]) == 0
+        )
+        calls = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        named = rows(report(made / form / RANK, capsys, "operators"), "operators", "by_name")
+        assert {row["name"] for row in named} == {call["name"] for call in calls}
+        for row in named:
+            own = [call for call in calls if call["name"] == row["name"]]
+            assert len(own) == row["calls"]
+            for key in ("host_self", "device_self", "device_total", "device_self_aicore"):
+                assert sum(call[key] for call in own) == round(1000 * row[f"{key}_us"])
+
+
 #: Columns of kernels that are read again, by key.
 _DETAILS = ("stream", "task", "model", "shapes", "op_state", "input_formats", "output_shapes")
 

@@ -52,12 +52,6 @@ LAYERS: Final = {
     "Overlap Analysis": Layer.OVERLAP, "MsprofTx": Layer.PYTHON, "MsTx": Layer.PYTHON, "AscendCL": Layer.CANN,
     "GE": Layer.CANN, "Runtime": Layer.CANN,
 }  # fmt: skip
-STEP: Final = "ProfilerStep#"
-#: Names of the four tracks of the exporter's overlap analysis.
-COMPUTING, COMMUNICATION, EXPOSED, FREE = (
-    "Computing", "Communication", "Communication(Not Overlapped)", "Free",
-)  # fmt: skip
-RECEIVE: Final = re.compile("receive", re.IGNORECASE)
 #: Values of Accelerator Core that mark communication operators in kernel tables.
 COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
 #: Cores of AI Core kernels, for the "With AICore" columns: as operator_details.csv counts, and of databases, which have

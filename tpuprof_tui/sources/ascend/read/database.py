@@ -20,10 +20,11 @@ from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .categories import COMMUNICATION_CORES, STEP, Layer, SliceClass, class_of_task
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from .categories import COMMUNICATION_CORES, Layer, SliceClass, class_of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, timeline_of
+from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

@@ -40,8 +40,6 @@ OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
     "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
 )  # fmt: skip
-#: Those of them that hold numbers.
-NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 _TIMES: Final = ("start", "duration", "wait")
 #: Columns read when a table is opened, and columns that are each read on their own on demand.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
@@ -145,9 +143,12 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         """Few kernels of a large file, read by offset with all columns, the latest cached; None: read columns whole."""
         if self.read_rows is None or len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET:
             return None
+        return self._by_offset(self.read_rows, rows)
+
+    def _by_offset(self, read_rows: Callable[[I64], Kernels], rows: I64) -> Kernels:
         key = rows.tobytes()
         if key not in self._last:
-            found = self.read_rows(rows)
+            found = read_rows(rows)
             self._last.clear()
             self._last[key] = found
         return self._last[key]
@@ -166,7 +167,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
             if left := [each for each in self.metrics if each not in self._metrics_read]:
                 self._metrics_read.update(self.load(left))
             return self, rows
-        return self.read_rows(rows), np.arange(len(rows))
+        return self._by_offset(self.read_rows, rows), np.arange(len(rows))
 
     @cached_property
     def pipes(self) -> tuple[str, ...]:

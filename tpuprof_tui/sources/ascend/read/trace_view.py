@@ -37,8 +37,9 @@ from tpuprof_tui.sources.chrome.sections import (
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
-from .categories import LAYERS, STEP, Layer, SliceClass, class_of_task
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from .categories import LAYERS, Layer, SliceClass, class_of_task
+from .timeline import CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -34,8 +34,10 @@ def test_lane_figures_against_the_obvious(window):
     start, end = window
     for index in INDEXES:
         figures = lane_figures(index, start, end)
-        for role, value in ((Role.WORK, figures.busy), (Role.WAIT, figures.wait), (Role.SYNC, figures.sync)):
-            assert value == covered(index.lane, start, end, role).sum()
+        work, wait, sync = (covered(index.lane, start, end, role) for role in (Role.WORK, Role.WAIT, Role.SYNC))
+        assert figures.busy == work.sum()
+        assert figures.wait == (wait & ~work).sum()
+        assert figures.sync == (sync & ~wait & ~work).sum()
         assert figures.idle == (~covered(index.lane, start, end)).sum()
         assert figures.window == end - start
         assert figures.utilisation == (figures.busy / (end - start) if end > start else 0)

@@ -58,6 +58,7 @@ def passing(profile, text: str) -> list[int]:
         ("Add", []),
         ("/^(add|wait)/", [1, 2]),
         ("name~msg$", [2]),
+        ("name!=add & !name=mm2 & dur>0", [0, 2]),
         ("name!=add", [0, 2]),
         ("!name=add", [0, 2, 3]),
         ('kernel="two words"', [1]),

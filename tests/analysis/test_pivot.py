@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.pivot import (
     key,
     least,
     mean,
+    mean_known,
     most,
     per,
     pivot,
@@ -53,7 +54,8 @@ def test_figures_equal_those_of_each_group_of_rows(seed: int) -> None:
     figures = {
         "name": key("name", None), "core": key("core"), "rows": rows, "total": total("length"),
         "late": total("length", "late"), "known": total_known("bytes"), "most": most("bytes"), "least": least("bytes"),
-        "mean": mean("length"), "any": any_true("late"), "count": count_true("late"), "per": per(total("length"), 4),
+        "mean": mean("length"), "mean_known": mean_known("bytes"),
+        "any": any_true("late"), "count": count_true("late"), "per": per(total("length"), 4),
         "share": share("length"), "ratio": quotient(total("bytes"), total("length")),
         "weighted": weighted_mean("ratio", "length"),
     }  # fmt: skip
@@ -72,6 +74,7 @@ def test_figures_equal_those_of_each_group_of_rows(seed: int) -> None:
             NAMES[name] if name >= 0 else None, core, len(members), sum(lengths),
             sum(record["length"] for record in members if record["late"]), sum(sizes) if sizes else None,
             max(sizes, default=None), min(sizes, default=None), sum(lengths) / len(lengths),
+            sum(sizes) / len(sizes) if sizes else None,
             any(record["late"] for record in members), sum(record["late"] for record in members), sum(lengths) / 4,
             sum(lengths) / every if every else None, sum(sizes) / sum(lengths) if sum(lengths) else 0,
             product / sum(lengths) if known and sum(lengths) else None,
@@ -88,6 +91,12 @@ def test_changed_texts_share_a_code_where_they_are_equal() -> None:
     table = pivot(short, ["short"], {"name": key("short", None), "calls": rows}, ["-calls", "name"])
     assert table == [("a", 3), (None, 1), ("b", 1)]
     assert pivot(short.take(short["short"] >= 0), ["short"], {"calls": rows}, ["-calls"]) == [(3,), (1,)]
+
+
+def test_missing_figures_are_sorted_as_0_where_they_fall() -> None:
+    frame = Frame({"core": np.array([0, 1, 2]), "bytes": np.array([INT_MISSING, 8, INT_MISSING])}, {})
+    found = pivot(frame, ["core"], {"core": key("core"), "bytes": total_known("bytes")}, ["-bytes", "core"])
+    assert found == [(1, 8), (0, None), (2, None)]
 
 
 def test_without_steps_there_is_no_mean_per_step() -> None:

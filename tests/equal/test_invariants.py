@@ -66,7 +66,6 @@ _CORES = "`export --cores` of the only unit of a rank selects the rank with its 
 _ORIGIN = "times in `report --json` have another origin than text and screen"
 
 KNOWN = (
-    Known("lane_parts", "lanes.lanes*", (_DB,), "database Stream 4: sync 102.1 ms is wrappers around communication"),
     Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("complement", "modules.modules.*", ("torch*", _VLLM, _QWEN), f"{_IGNORED}: modules"),
     Known("complement", "distributed.collectives.*", ("torch_cuda*",), f"{_IGNORED}: collectives"),

@@ -42,9 +42,9 @@ def test_union_covers_the_same_moments(spans):
 
 
 @given(pairs)
-def test_covered_time_is_that_of_the_union(spans):
+def test_the_union_of_ascend_is_the_same(spans):
     start, end = np.array(spans, np.int64).reshape(-1, 2).T
-    assert coverage.covered_time(start, end) == coverage.union(start, end).total == len(moments(spans))
+    assert coverage.union(start, end).total == built(spans).total == len(moments(spans))
 
 
 @given(pairs, st.lists(st.integers(-5, SPAN + 30), min_size=1, max_size=10))

@@ -1522,6 +1522,46 @@ def test_a_real_run_of_two_ranks(tmp_path, capsys):
     assert len(rows(found, "operators", "by_name")) == 133
 
 
+def test_a_selection_counts_as_the_exporter_does(tmp_path, capsys):
+    """AI Core times leave out kernels of both cores (MIX_AIV)."""
+    found = report(unpacked_trace("ascend_level1_text", tmp_path), capsys, "operators", "--step", "50")
+    row = next(row for row in rows(found, "operators", "by_name") if row["name"] == "aten::nll_loss")
+    assert (row["device_total_us"], row["device_total_aicore_us"]) == (37.181, 25)
+
+
+def test_shapes_that_are_empty_texts_are_missing(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "trace_view.json")
+    content = (output / "trace_view.json").read_text()
+    (output / "trace_view.json").write_text(content.replace('"Input Dims": "32,128"', '"Input Dims": ""', 3))
+    found = report(output.parent, capsys, "operators")
+    assert {row["input_shapes"] for row in rows(found, "operators", "by_name_shape")} == {None, "32,128"}
+
+
+def test_hit_rates_are_percent_where_files_hold_shares(tmp_path):
+    profile = open_profile(unpacked_trace("ascend_level1_text", tmp_path))
+    rates = [counter for counter in profile.counters if counter.name == "LLC 0 Read/Hit Rate"]
+    assert [(counter.unit, counter.values[0]) for counter in rates] == [("%", 87.5), ("%", 89.1)]
+
+
+def test_a_task_that_stands_for_its_subtasks_is_no_time_of_its_own(made, tmp_path, capsys):
+    rank = tmp_path / RANK
+    shutil.copytree(made / "db" / RANK, rank)
+    before = report(rank, capsys, "lanes")
+    with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+        # a task of FFTS+ around all subtasks of a kernel
+        changed.execute("insert into STRING_IDS values (9001, 'KERNEL_AIVEC')")
+        changed.execute("update TASK set contextId = 0 where globalTaskId = 0")
+        changed.execute("insert into TASK (startNs, endNs, deviceId, connectionId, globalTaskId, taskType, contextId, "
+                        "streamId, taskId) select startNs, endNs, deviceId, connectionId, 9000, 9001, "
+                        "4294967295, streamId, taskId from TASK where globalTaskId = 0")  # fmt: skip
+        changed.commit()
+    found = report(rank, capsys, "lanes")
+    for table, keys in (("lanes", ("busy_us", "wait_us", "sync_us", "idle_us")), ("kinds", ("busy_us", "sync_us"))):
+        told = [[[row[key] for key in keys] for row in rows(each, "lanes", table)] for each in (before, found)]
+        assert told[0] == told[1]
+    assert found["workers"][0]["events"] == before["workers"][0]["events"] + 1
+
+
 def test_all_of_a_step_stands_in_80_cells_under_the_names_of_the_files(tmp_path, capsys):
     path = unpacked_trace("ascend_level1_text", tmp_path)
     assert main(["report", str(path), "overview"]) == 0
@@ -1617,6 +1657,93 @@ def test_every_metric_of_a_file_can_be_sorted_and_filtered_by(made, tmp_path, ca
     alone = [lane.take("ub_read_bw", np.array([row]))[0] for row in range(3)]
     assert alone == lane["ub_read_bw"][:3].tolist() == sorted(alone)
     assert profile.vocabulary.schema["name"].title == "Name"
+
+
+def test_events_of_the_device_are_of_the_step_that_the_views_count_them_in(made, capsys):
+    """From the first work that starts in a step to that of the next, copies and planes too."""
+    for form in ("text", "db"):
+        profile = open_profile(made / form / RANK)
+        steps = rows(report(made / form / RANK, capsys, "overview"), "overview", "steps")
+        table = profile.table("steps", 0)
+        assert table is not None
+        lows = table["low"].tolist()
+        assert len(lows) == len(steps) == 3
+        for lane in profile.lanes:
+            if lane.kind == "stream" and len(lane):
+                wanted = [next((number for number, low in reversed(list(enumerate(lows))) if start >= low), INT_MISSING)
+                          for start in lane["start"].tolist()]  # fmt: skip
+                assert lane["step"].tolist() == wanted
+        for number in range(3):
+            found = report(made / form / RANK, capsys, "lanes", "kernels", "--step", str(number))
+            kinds = {row["kind"]: row["count"] for row in rows(found, "lanes", "kinds")}
+            kernels = [row["core"] for row in rows(found, "kernels", "kernels")]
+            assert kinds["communication"] == sum(core == "HCCL" for core in kernels)
+            assert kinds["stream"] >= sum(core != "HCCL" for core in kernels) > 0
+
+
+def test_times_of_operators_are_columns_of_events(made, capsys):
+    for form in ("text", "db"):
+        columns = ("--columns", "name,host_self,device_self,device_total,device_self_aicore", "--limit", "1000")
+        assert (
+            main(["instructions", str(made / form / RANK), "--filter", "host_total>0 & !ProfilerStep", *columns]) == 0
+        )
+        calls = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        named = rows(report(made / form / RANK, capsys, "operators"), "operators", "by_name")
+        assert {row["name"] for row in named} == {call["name"] for call in calls}
+        for row in named:
+            own = [call for call in calls if call["name"] == row["name"]]
+            assert len(own) == row["calls"]
+            for key in ("host_self", "device_self", "device_total", "device_self_aicore"):
+                assert sum(call[key] for call in own) == round(1000 * row[f"{key}_us"])
+
+
+#: Columns of kernels that are read again, by key.
+_DETAILS = ("stream", "task", "model", "shapes", "op_state", "input_formats", "output_shapes")
+
+
+@pytest.mark.parametrize("most", [20_000, 0])
+@pytest.mark.parametrize("form", ["text", "tables", "db"])
+def test_stream_task_shapes_and_formats_are_columns_of_events(made, tmp_path, capsys, monkeypatch, form, most):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", most)
+    rank = tmp_path / RANK
+    shutil.copytree(made / form / RANK, rank)
+    file = rank / OUTPUT / "kernel_details.csv"
+    if form == "db":
+        with contextlib.closing(sqlite3.connect(rank / OUTPUT / "ascend_pytorch_profiler_0.db")) as changed:
+            for column in ("inputFormats", "outputShapes"):
+                changed.execute(f"alter table COMPUTE_TASK_INFO add column {column}")
+            changed.execute("insert into STRING_IDS values (9001, 'ND;ND'), (9002, '7')")
+            changed.execute("update COMPUTE_TASK_INFO set inputFormats = 9001, outputShapes = 9002")
+            changed.commit()
+    else:
+        head, *lines = file.read_text().splitlines()
+        file.write_text("\n".join([f"{head},Input Formats,Output Shapes", *(f"{line},ND;ND,7" for line in lines)]))
+    state = () if form == "db" else ("dynamic",)
+    columns = ("--columns", ",".join(("name", "type", *_DETAILS)), "--limit", "100")
+    condition = "stream=2 & type~MatMul & input_formats=ND;ND & output_shapes=7 & task>0"
+    assert main(["instructions", str(rank), "--filter", condition, "--sort", "output_shapes", *columns]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    wanted = [row for row in rows(report(rank, capsys, "kernels"), "kernels", "kernels") if row["type"] == "MatMulV2"]
+    assert len(found) == len(wanted) == 18
+    assert {row["task"] for row in found} == {row["task"] for row in wanted}
+    assert {(row["shapes"], row["model"], row["op_state"]) for row in found} == {
+        (row["input_shapes"], row["model"], *(state or (None,))) for row in wanted
+    }
+    assert figures(report(rank, capsys, "kernels", "--filter", condition), "kernels")["kernels"] == 18
+    # rows alone, as the table and the detail pane ask for them, before anything asks for all
+    profile = open_profile(rank)
+    lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+    for key in _DETAILS if form != "db" else _DETAILS[:4]:
+        alone = [lane.take(key, np.array([row]))[0] for row in (5, 3)]
+        strings = profile.strings.get(key)
+        told = strings.texts(np.array(alone)) if strings else alone
+        assert told == (strings.texts(lane[key][[5, 3]]) if strings else lane[key][[5, 3]].tolist())
+    if form != "db":
+        profile = open_profile(rank)
+        file.unlink()
+        lane = next(lane for lane in profile.lanes if lane.label == "Stream 2")
+        assert set(lane["output_shapes"].tolist()) == {-1}
+        assert set(lane["task"].tolist()) == {INT_MISSING}
 
 
 def _plain(value: Any) -> Any:

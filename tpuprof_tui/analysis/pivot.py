@@ -172,6 +172,16 @@ def mean(name: str) -> Figure:
     return lambda groups: groups.reduce(groups.frame[name]) / np.maximum(groups.sizes, 1)
 
 
+def mean_known(name: str) -> Figure:
+    """Mean of the known values of an integer column; missing for groups without any."""
+
+    def values(groups: Groups) -> Array:
+        known = groups.count_of(~is_missing(groups.frame[name]))
+        return np.where(known > 0, groups.reduce(groups.frame[name]) / np.maximum(known, 1), np.nan)
+
+    return values
+
+
 def any_true(name: str) -> Figure:
     """Whether a flag is set in any row."""
     return lambda groups: groups.count_of(np.asarray(groups.frame[name], np.bool_)) > 0
@@ -235,7 +245,7 @@ def pivot(
         keys: Key columns.
         figures: Figures by name; their values make up the rows, in this order.
         order: Names of the figures to sort by, most significant first; ``-`` before a name: falling. Missing values
-            come first; equal groups keep the order of the keys' values.
+            come first, where falling as 0; equal groups keep the order of the keys' values.
     """
     groups = Groups(frame, keys)
     columns = {name: figure(groups) for name, figure in figures.items()}
@@ -244,7 +254,7 @@ def pivot(
     for name in reversed(order):
         place = places[name.removeprefix("-")]
         if name.startswith("-"):
-            found.sort(key=lambda row: -row[place])
+            found.sort(key=lambda row: -(row[place] or 0))
         else:
             found.sort(key=lambda row: (row[place] is not None, row[place]))
     return found

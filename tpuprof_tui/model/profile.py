@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from .mapped_arrays import MappedArrays
 from .missing import INT_MISSING
 from .notebook_display import html_table, short
 from .strings import Strings
+from .table import Table
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -304,6 +305,8 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             duration are ``INT_MISSING``.
         counters: Counters of the capture.
         steps: Steps of the run, from the source.
+        tables: Rows that the source recorded beside the events: at most one of each name and group.
+        view_data: Source-specific data about the recording for the source's own views; no file has it.
         epoch_ns: Time of the source's clock at the zero of the time line, ns; 0: the time line has its own zero.
         wall_ns: Wall-clock time (UTC) at the zero of the time line, ns since 1970; None if unknown.
         links: Builds the links that the source knows, at each call; None if it knows none.
@@ -331,6 +334,8 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     timed: bool = True
     counters: tuple[Counter, ...] = ()
     steps: Steps = field(default_factory=Steps)
+    tables: tuple[Table, ...] = ()
+    view_data: Mapping[str, Any] = field(default_factory=dict)
     epoch_ns: int = 0
     wall_ns: int | None = None
     links: Callable[[], Links] | None = None
@@ -476,22 +481,23 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
             for lane, kept in zip(self.lanes, rows, strict=True)
             if kept is not None
         )
-        links = self.links
-        if links is None:
-            return replace(self, lanes=lanes)
 
-        def restricted_links() -> Links:
+        @cache
+        def numbers() -> npt.NDArray[np.int64]:
+            """New number of each event, -1 if it is dropped; and -1 at the end."""
             parts, first = [], 0
             for lane, kept in zip(self.lanes, rows, strict=True):
-                numbers = np.full(len(lane), -1, np.int64)
+                of_lane = np.full(len(lane), -1, np.int64)
                 if kept is not None:
                     count = row_count(kept)
-                    numbers[kept] = np.arange(first, first + count)
+                    of_lane[kept] = np.arange(first, first + count)
                     first += count
-                parts.append(numbers)
-            return links().renumbered(np.concatenate(parts) if parts else np.zeros(0, np.int64))
+                parts.append(of_lane)
+            return np.concatenate([*parts, np.full(1, -1, np.int64)])
 
-        return replace(self, lanes=lanes, links=restricted_links)
+        links, tables = self.links, tuple(table.renumbered(numbers) for table in self.tables)
+        restricted = None if links is None else lambda: links().renumbered(numbers()[:-1])
+        return replace(self, lanes=lanes, tables=tables, links=restricted)
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -538,6 +544,10 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def text(self, key: str, code: int) -> str:
         """Text for a code of a text column."""
         return self.strings[key][code]
+
+    def table(self, name: str, group: int = -1) -> Table | None:
+        """The table of a name about a group; None if there is none."""
+        return next((table for table in self.tables if table.name == name and table.group == group), None)
 
     def to_pandas(self, *, counters: bool = False) -> pandas.DataFrame:
         """All events as one data frame, by lane, then start; imports pandas.

@@ -23,8 +23,9 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
 
     Attributes:
         lane: The lane.
-        work, wait, sync: When events of each role ran (unions: overlapping events count once).
-        rest: When a wait or a sync ran and no work did.
+        work, wait, sync: When events of each role ran, as unions without overlap: where several roles ran at once, work
+            counts before wait and wait before sync.
+        rest: ``wait`` or ``sync``.
         starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
         max_end: Running maximum of the events' ends; events of zero duration count as 1 ns.
         sorted_ends: The same ends, ascending.
@@ -74,7 +75,9 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None, last: int = NEVE
     starts, ends, role = lane["start"], lane["end"], lane["role"]
     chosen = (slice(None) if (mask := role == wanted).all() else mask for wanted in (Role.WORK, Role.WAIT, Role.SYNC))
     work, wait, sync = (Intervals.union(starts[which], ends[which]) for which in chosen)
-    rest = wait.union_with(sync).difference(work)
+    wait = wait.difference(work)
+    sync = sync.difference(work).difference(wait)
+    rest = wait.union_with(sync)
     # an event of zero duration must still be found at its start
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())

@@ -5,7 +5,8 @@
 A condition is a column's key (or alias), an operator and a value. A bare word is searched in engines, names, types and
 kernel functions (``Vocabulary.searched``); a word between slashes is a regular expression for the same columns.
 ``role`` is ``work``, ``wait`` or ``sync`` (several with commas); a source may define further conditions
-(``Vocabulary.conditions``). Blanks mean *and*, ``|`` *or*, ``!`` *not*, parentheses group, quotes preserve blanks.
+(``Vocabulary.conditions``). Blanks mean *and*, as does ``&`` between them, ``|`` *or*, ``!`` *not*, parentheses group,
+quotes preserve blanks.
 Matching ignores case unless the value contains capitals. Missing values pass no condition.
 """
 
@@ -43,7 +44,7 @@ _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
     "<=": lambda values, goal: values <= goal,
 }
 _TOKEN: Final = lazy_pattern(
-    r"""\s*(?:(?P<mark>[()|!])
+    r"""\s*(?:&(?=\s)\s*)?(?:(?P<mark>[()|!])
         |(?P<key>[A-Za-z_][\w.]*)\s*(?P<op>!=|>=|<=|==|[=<>~])\s*(?P<value>"[^"]*"|'[^']*'|[^\s()|]+)
         |(?P<regex>/(?:[^/\\]|\\.)+/)
         |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",

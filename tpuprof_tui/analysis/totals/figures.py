@@ -1,7 +1,8 @@
 """Figures of lanes, units and the whole profile in a time window.
 
 Definitions: *work* is what events do that neither wait nor synchronise, *wait* waits, *sync* the other commands that
-do no work. *Busy* is the union of work, *idle* the window without any of the three, *utilisation* busy / window.
+do no work. *Busy* is the union of work, *wait* the time of waits without work, *sync* the time of the others without
+both, *idle* the window without any of the three, *utilisation* busy / window.
 *Compute*, *transfer* and *communication* are the unions of work by activity over a unit's lanes and over what it
 submitted to lanes outside any unit; *overlap* is the time of compute together with one of the others, *exposed*
 transfer without compute and communication, *exposed communication* communication without compute.

@@ -73,7 +73,7 @@ VOCABULARY: Final = Vocabulary(
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory", facts=False),
         View("tables", "Other tables", "Tables of the exporter that no other view shows, as recorded.",
-             f"{_VIEWS}.other_tables:other_tables", in_summary=False, place="",
+             f"{_VIEWS}.ranks:other_tables", in_summary=False, place="",
              facts=False),
         View("findings", "Findings", "What is worth a look, by the time that could be saved; the vendor's own advice.",
              f"{_VIEWS}.findings:findings", all_workers=True, place="first"),

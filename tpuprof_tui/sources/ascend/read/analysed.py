@@ -11,10 +11,11 @@ from msgspec import Struct, field
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity
 
+from ..recorded import STEP_COLUMNS
 from .communication import CommunicationData, of_cluster, of_database
 from .csv_table import CsvTable
 from .database import Database
-from .rank import STEP_COLUMNS, ns_of
+from .rank import ns_of
 
 Result = TypeVar("Result")
 

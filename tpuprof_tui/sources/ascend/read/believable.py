@@ -24,9 +24,10 @@ from tpuprof_tui.sources.chrome.impossible_times import (
     time_words,
 )
 
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE
 from .categories import Layer
 from .kernels import Kernels
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
+from .timeline import Aside, Timeline
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

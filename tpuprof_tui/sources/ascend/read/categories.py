@@ -31,6 +31,8 @@ class SliceClass(IntEnum):
     COLLECTIVE_TASK = 9
     #: A slice of the exporter's overlap analysis.
     DERIVED = 10
+    #: A task that stands for its subtasks, which are slices too.
+    PARENT = 11
 
 
 class Layer(IntEnum):
@@ -52,16 +54,12 @@ LAYERS: Final = {
     "Overlap Analysis": Layer.OVERLAP, "MsprofTx": Layer.PYTHON, "MsTx": Layer.PYTHON, "AscendCL": Layer.CANN,
     "GE": Layer.CANN, "Runtime": Layer.CANN,
 }  # fmt: skip
-STEP: Final = "ProfilerStep#"
-#: Names of the four tracks of the exporter's overlap analysis.
-COMPUTING, COMMUNICATION, EXPOSED, FREE = (
-    "Computing", "Communication", "Communication(Not Overlapped)", "Free",
-)  # fmt: skip
-RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
 #: Values of Accelerator Core that mark communication operators in kernel tables.
 COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
-#: Cores of AI Core kernels, for the "With AICore" columns.
-AI_CORES: Final = lazy_pattern("AI_CORE|AI_VECTOR_CORE|MIX_")
+#: Cores of AI Core kernels, for the "With AICore" columns: as operator_details.csv counts, and of databases, which have
+#: no such table.
+AI_CORES: Final = lazy_pattern("(AI_CORE|AI_VECTOR_CORE)$")
+AI_CORES_OF_DATABASE: Final = lazy_pattern("AI_CORE|AI_VECTOR_CORE|MIX_")
 _KERNELS: Final = lazy_pattern(
     "AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE
 )

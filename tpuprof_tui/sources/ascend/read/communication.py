@@ -6,25 +6,21 @@ Times in the files are ms; here they are ns, rounded to a picosecond, as further
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.escape import utf8_text
 
 from .database import Database
 
-TOTAL: Final = "Total Op Info"
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 _RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 _MOST_BYTES: Final = 1 << 30
-#: Clocks that differ by less are of one host; those of two differ by seconds.
-_ONE_CLOCK_NS: Final = 100_000
 _PICO: Final = Decimal("0.001")
 #: Prefixes of table names: databases of a rank, of a cluster, and of a cluster with simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
@@ -41,11 +37,6 @@ class _OfOperator(Struct, frozen=True):
     step: str
     kind: str
     op: str
-
-    @property
-    def is_total(self) -> bool:
-        """Whether it is a sum of operators."""
-        return self.op.partition("@")[0] == TOTAL
 
 
 class Operation(_OfOperator, frozen=True):
@@ -104,10 +95,6 @@ class Pair(_OfOperator, frozen=True):
     op_name: str | None
 
 
-#: Types that have a step, a kind and an operator.
-Of = TypeVar("Of", Operation, Transfer, Packets, Pair)
-
-
 class CommunicationData(Struct, eq=False):
     """Communication data of one source.
 
@@ -116,8 +103,6 @@ class CommunicationData(Struct, eq=False):
         operations: Operators and sums.
         transfers, packets, pairs: By link, by packet size, and by pair of ranks.
         matrix: Whether there was a communication matrix.
-        clock: Offset of the monotonic clock of the rank's host from its cycle counter, ns; None if unknown. Both start
-            with the host, so ranks on one host have the same offset.
     """
 
     file: str
@@ -126,16 +111,6 @@ class CommunicationData(Struct, eq=False):
     packets: list[Packets] = field(default_factory=list)
     pairs: list[Pair] = field(default_factory=list)
     matrix: bool = False
-    clock: float | None = None
-
-    def of_steps(self, steps: Container[str]) -> CommunicationData:
-        """The data of some steps; files name them ``step50``, databases of some versions ``50``."""
-
-        def mine(rows: list[Of]) -> list[Of]:
-            return [each for each in rows if each.step.removeprefix("step") in steps]
-
-        return replace(self, operations=mine(self.operations), transfers=mine(self.transfers),
-                       packets=mine(self.packets), pairs=mine(self.pairs))  # fmt: skip
 
 
 def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
@@ -280,47 +255,6 @@ def of_database(database: Database) -> CommunicationData | None:
         found.pairs.append(Pair(*of(*op_columns), str(src), str(dst), _text(link), _float(size), _ns(transit),
                                 _float(bandwidth), _text(name)))  # fmt: skip
     return found
-
-
-def late_worker(found: Sequence[tuple[Any, CommunicationData | None]]) -> int:
-    """Index of the late worker, for which the others waited.
-
-    It is the one that started operators last in total if the ranks share a clock, else the one that waited least.
-
-    Args:
-        found: Rank (None if unknown) and communication data of each worker.
-
-    Returns:
-        -1 if there are no two ranks with operators, or no other spent more than half of its wait on synchronization.
-    """
-    ranks = {rank for rank, _ in found}
-    if ranks != {None} and len(ranks) < 2:
-        return -1
-    waits: dict[int, tuple[float, float]] = {}
-    starts: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
-    for index, (_, data) in enumerate(found):
-        operations = [op for op in data.operations if not op.is_total] if data is not None else []
-        if operations:
-            waits[index] = (sum(op.wait or 0 for op in operations),
-                            sum(op.synchronization or 0 for op in operations))  # fmt: skip
-        for op in operations:
-            if op.start is not None:
-                starts.setdefault((op.step, op.kind, op.op), []).append((op.start, index))
-    delay = dict.fromkeys(waits, 0)
-    if one_clock([data.clock for _, data in found if data is not None]):
-        for of_op in starts.values():
-            first, _ = min(of_op)
-            for start, index in of_op:
-                delay[index] += start - first
-    last = max(waits, key=lambda index: (delay[index], -waits[index][0]), default=-1)
-    waited = any(wait and sync > 0.5 * wait for index, (wait, sync) in waits.items() if index != last)
-    return last if waited else -1
-
-
-def one_clock(clocks: Sequence[float | None]) -> bool:
-    """Whether ranks have one clock, so that their starts can be compared (``CommunicationData.clock``)."""
-    known = [each for each in clocks if each is not None]
-    return 0 < len(known) == len(clocks) and max(known) - min(known) < _ONE_CLOCK_NS
 
 
 def _ratio(part: float | None, transit: float | None) -> float | None:

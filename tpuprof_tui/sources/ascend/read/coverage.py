@@ -4,39 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import Struct
 
-from .categories import COMMUNICATION, COMPUTING, EXPOSED, FREE, Layer, SliceClass
+from ..recorded import COMMUNICATION, COMPUTING, EXPOSED, FREE, SortedIntervals
+from .categories import Layer, SliceClass
 from .kernels import Kernels
 from .timeline import Timeline
 
 I64 = npt.NDArray[np.int64]
-
-
-class SortedIntervals(Struct, frozen=True, eq=False):
-    """Half-open intervals by start: int64 ns since 1970, in columns of one length."""
-
-    start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    @property
-    def length(self) -> I64:
-        """Length of each interval, ns."""
-        return self.end - self.start
-
-    @property
-    def total(self) -> int:
-        """Sum of the lengths, ns."""
-        return int(self.length.sum())
-
-    def within(self, low: int | None, high: int | None) -> SortedIntervals:
-        """The intervals that start in [low, high); None: no bound."""
-        first = 0 if low is None else int(np.searchsorted(self.start, low))
-        last = len(self) if high is None else int(np.searchsorted(self.start, high))
-        return SortedIntervals(self.start[first:last], self.end[first:last])
 
 
 def sorted_intervals(start: I64, end: I64) -> SortedIntervals:
@@ -55,19 +30,6 @@ def union(start: I64, end: I64) -> SortedIntervals:
     reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
     return SortedIntervals(start[np.append(0, opens)], reach[np.append(opens - 1, len(reach) - 1)])
-
-
-def covered_time(start: I64, end: I64) -> int:
-    """Length in ns of the union of intervals; needs less memory than the union itself."""
-    if not len(start):
-        return 0
-    if bool((start[1:] < start[:-1]).any()):
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-    reach = np.maximum.accumulate(end)
-    new = np.maximum(start[1:], reach[:-1])
-    np.subtract(reach[1:], new, out=new)
-    return int(reach[0] - start[0]) + int(np.maximum(new, 0, out=new).sum())
 
 
 def gaps(covered: SortedIntervals) -> SortedIntervals:
@@ -99,7 +61,6 @@ class Coverage(Struct, frozen=True, eq=False):
     Attributes:
         file: Name of the file that it comes from.
         computing, communication, exposed, free: Intervals; exposed: communication not overlapped by computing.
-        exporters: Whether they are the exporter's own Overlap Analysis slices.
     """
 
     file: str
@@ -107,7 +68,6 @@ class Coverage(Struct, frozen=True, eq=False):
     communication: SortedIntervals
     exposed: SortedIntervals
     free: SortedIntervals
-    exporters: bool = False
 
     def kinds(self) -> tuple[tuple[str, SortedIntervals], ...]:
         """The four sets of intervals, by the exporter's names."""
@@ -123,7 +83,7 @@ def coverage_of(timeline: Timeline | None, kernels: Kernels | None) -> Coverage 
         for kind in (COMPUTING, COMMUNICATION, EXPOSED, FREE):
             kind_rows = rows[timeline.named(kind.__eq__)[rows]]
             found.append(sorted_intervals(timeline.start[kind_rows], timeline.end[kind_rows]))
-        return Coverage(timeline.file, found[0], found[1], found[2], found[3], exporters=True)
+        return Coverage(timeline.file, found[0], found[1], found[2], found[3])
     if timeline is not None and len(timeline.work):
         classes = timeline.slice_class[timeline.work]
         parts = [timeline.work[classes == each] for each in (SliceClass.KERNEL, SliceClass.COLLECTIVE)]

@@ -93,22 +93,10 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         values = (*self.plain, None)
         return [values[code] for code in self.codes[rows].tolist()]
 
-    def numbers(self, rows: Any = slice(None)) -> list[Any]:
-        """The values of some rows, each text that is a number as a number."""
-        values = {code: _number(self.texts[code]) for code in set(self.codes[rows].tolist()) if code >= 0}
-        return [values.get(code) for code in self.codes[rows].tolist()]
-
     def where(self, test: Any) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose text passes a test, called once per distinct text; False if missing."""
         passing = np.array([*map(bool, map(test, self.texts)), False], np.bool_)
         return passing[self.codes]
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float) if len(text) < _EXACT else ():
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
 
 
 class CsvTable(Struct, eq=False):

@@ -20,10 +20,11 @@ from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
-from .categories import COMMUNICATION_CORES, STEP, Layer, SliceClass, class_of_task
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from .categories import COMMUNICATION_CORES, Layer, SliceClass, class_of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Kernels, waits
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, timeline_of
+from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -32,6 +33,8 @@ _LONGEST_NAME: Final = 1 << 16
 #: Values of type in PYTORCH_API: operator, task queue, Python frame, user mark.
 _OPERATOR, _QUEUE, _FRAME, _MARK = 50001, 50002, 50003, 50004
 _CATEGORIES: Final = {_OPERATOR: "cpu_op", _QUEUE: "queue", _FRAME: "python_function", _MARK: "mstx"}
+#: ``contextId`` of a task that is no subtask of another.
+_NO_CONTEXT: Final = (1 << 32) - 1
 _MEGA: Final = 1 << 20
 _NO: Final = np.zeros(0, np.int64)
 
@@ -270,16 +273,23 @@ def timeline_of_database(database: Database) -> Timeline | None:
         return None
     times = ("startNs", "endNs", "connectionId")
     compute = {row[0]: row[1:] for row in database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", "taskType")}
-    rows = database.rows("TASK", *times, "streamId", "deviceId", "taskType", "globalTaskId")
+    task = ("streamId", "deviceId", "taskType", "globalTaskId", "taskId", "contextId")
+    rows = database.rows("TASK", *times, *task)
+    # the parent of FFTS+ subtasks has a kernel's task type, but is no kernel
+    parents = {(row[2], *row[3:5], row[7]) for row in rows if row[8] not in (None, _NO_CONTEXT)}
     names, kinds, classes = [], [], []
-    for *_, kind, task in rows:
-        info = compute.get(task)
+    for _, _, connection, stream, device, kind, id_, number, context in rows:
+        info = compute.get(id_)
         text = strings.get(kind if info is None else info[1], "")
         names.append(text if info is None else strings.get(info[0], ""))
         kinds.append(text)
-        # the parent of FFTS+ subtasks has a kernel's task type, but is no kernel
-        raw = class_of_task(text)
-        classes.append(SliceClass.KERNEL if info is not None else SliceClass.SYNC if raw == SliceClass.KERNEL else raw)
+        found = class_of_task(text)
+        if info is not None:
+            found = SliceClass.KERNEL
+        elif found == SliceClass.KERNEL:
+            is_parent = context == _NO_CONTEXT and (connection, stream, device, number) in parents
+            found = SliceClass.PARENT if is_parent else SliceClass.SYNC
+        classes.append(found)
     builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, classes)
     rows = database.rows("COMMUNICATION_OP", *times, "groupName", "opName", "opType")
     groups = {group: number for number, group in enumerate(dict.fromkeys(row[3] for row in rows))}

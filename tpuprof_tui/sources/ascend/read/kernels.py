@@ -40,8 +40,6 @@ OTHERS: Final = (
     "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
     "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
 )  # fmt: skip
-#: Those of them that hold numbers.
-NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 _TIMES: Final = ("start", "duration", "wait")
 #: Columns read when a table is opened, and columns that are each read on their own on demand.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
@@ -141,16 +139,24 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     def _last(self) -> dict[bytes, Kernels]:
         return {}
 
-    def metric_of(self, name: str, rows: I64) -> F64:
-        """A metric of some kernels; for few kernels of a large file all their metrics are read by offset and cached."""
-        at_once = len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET or name in self._metrics_read
-        if self.read_rows is None or at_once:
-            return self.metric(name)[rows]
+    def some(self, rows: I64) -> Kernels | None:
+        """Few kernels of a large file, read by offset with all columns, the latest cached; None: read columns whole."""
+        if self.read_rows is None or len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET:
+            return None
+        return self._by_offset(self.read_rows, rows)
+
+    def _by_offset(self, read_rows: Callable[[I64], Kernels], rows: I64) -> Kernels:
         key = rows.tobytes()
         if key not in self._last:
+            found = read_rows(rows)
             self._last.clear()
-            self._last[key] = self.read_rows(rows)
-        return self._last[key].metric(name)
+            self._last[key] = found
+        return self._last[key]
+
+    def metric_of(self, name: str, rows: I64) -> F64:
+        """A metric of some kernels."""
+        some = self.some(rows) if name not in self._metrics_read else None
+        return self.metric(name)[rows] if some is None else some.metric(name)
 
     def part(self, rows: I64) -> tuple[Kernels, I64]:
         """Kernels that contain some rows, and their indices there: few are read by offset, for many all are."""
@@ -161,7 +167,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
             if left := [each for each in self.metrics if each not in self._metrics_read]:
                 self._metrics_read.update(self.load(left))
             return self, rows
-        return self.read_rows(rows), np.arange(len(rows))
+        return self._by_offset(self.read_rows, rows), np.arange(len(rows))
 
     @cached_property
     def pipes(self) -> tuple[str, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
@@ -31,13 +30,14 @@ from tpuprof_tui.model import (
     Scopes,
     Severity,
     Steps,
-    Strings,
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, constant
+from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, constant, row_numbers
 from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
+from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
@@ -46,20 +46,25 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
-from ..schema import METRICS, columns_of_metrics, metric_key
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, late_rank, waits_of
+from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .analysed import Analysed, read_analysed
 from .archives import unpack_command
-from .categories import STEP, Layer, SliceClass
+from .categories import Layer, SliceClass
 from .clocks import align
-from .communication import late_worker
 from .csv_table import Texts
-from .kernels import Kernels, rows_of_work
+from .kernels import Kernels, no_texts, rows_of_work
+from .operator_times import OperatorTimes
 from .places import WorkerFiles, export_command, found_at
 from .rank import Rank
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, Aside, Timeline
+from .steps import Step, device_steps, host_steps, step_numbers
+from .tables import Clock, cluster_tables, tables_of
+from .timeline import Aside, Timeline
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
 _KINDS: Final = {
     Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
     Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
@@ -71,42 +76,7 @@ _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_qu
 _PROCESS: Final = lazy_pattern(r"(.+_\d+)_\d{14,}_ascend_(?:pt|ms)")
 
 
-class AscendWorker(Struct, frozen=True, eq=False):
-    """The part of a profile that comes from one rank.
-
-    Attributes:
-        rank: Its files.
-        key: Unique name of the worker.
-        span: Number of this recording among the rank's, from 1.
-        zero: Reading of its own clock at the zero of the profile's time line, ns.
-        group, unit: Ids of its group and of its NPU's group.
-        lanes: Indices of its lanes in the profile, by track.
-        events: Number of events of each lane.
-    """
-
-    rank: Rank
-    key: str
-    span: int
-    zero: int
-    group: int
-    unit: int
-    lanes: tuple[int, ...]
-    events: list[int]
-
-
-class AscendProfile(Profile, frozen=True, eq=False):
-    """A profile with the ranks that it was made of.
-
-    Attributes:
-        ranks: The workers.
-        analysed: What msprof-analyze says of all of them.
-    """
-
-    ranks: tuple[AscendWorker, ...] = ()
-    analysed: Analysed = field(default_factory=Analysed)
-
-
-def open_profile(path: Path, progress: ProgressCallback | None = None, recordings: str = "") -> AscendProfile:
+def open_profile(path: Path, progress: ProgressCallback | None = None, recordings: str = "") -> Profile:
     """Reads the profile at a path; of several folders those that ``recordings`` names, if it is not empty.
 
     Raises:
@@ -191,17 +161,20 @@ class _ProfileBuilder:
         self._path, self._ranks, self._analysed = path, ranks, analysed
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
-        self._shapes = _Shapes()
+        self._read_texts = {key: StringsOnDemand() for key in ("shapes", *TEXTS)}
         self._groups: list[Group] = []
         self._lanes: list[Lane] = []
         #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
         self._aside: list[Lane] = []
         self._counters: list[Counter] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
+        self._tables: list[Table] = []
+        #: Each with the number of its first event.
+        self._timelines: list[tuple[Timeline, int]] = []
         #: Reading of the clock of the worker that is being added at the zero of the time line, ns.
         self._zero = 0
 
-    def profile(self) -> AscendProfile:
+    def profile(self) -> Profile:
         self._guess_ranks()
         if None not in (numbers := [rank.rank for rank in self._ranks]):
             order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
@@ -224,11 +197,15 @@ class _ProfileBuilder:
                     "its communication operators tell.", f"Its times were moved by ~{shift / 1e9:,.6f} s.",
                     rank.paths.name))  # fmt: skip
         self._problems += problems_of(recordings, places)
-        workers = [self._worker(rank, key, span, place, shift) for rank, key, span, place, shift in zip(
+        ranks = [self._recorded(rank, key, span, place, shift) for rank, key, span, place, shift in zip(
             self._ranks, keys, spans, places, moved, strict=True)]  # fmt: skip
-        first = min((worker.zero for worker in workers), default=0)
-        last = late_worker([(rank.rank, rank.communication) for rank in self._ranks])
-        for group in (workers[last].group, workers[last].unit) if last >= 0 else ():
+        first = min((rank.zero for rank in ranks), default=0)
+        operations = {table.group: table for table in self._tables if table.name == "operations"}
+        communicating = [rank for rank in ranks if rank.group in operations]
+        last = late_rank(
+            [(rank.rank, rank.clock, waits_of(operations[rank.group], rank.zero)) for rank in communicating]
+        )
+        for group in (communicating[last].group, communicating[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
         steps, lanes = self._steps, (*self._lanes, *self._aside)
@@ -236,15 +213,16 @@ class _ProfileBuilder:
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.metrics]
-        return AscendProfile(
+        return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
-            capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)), source_data={},
+            capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
+            source_data={}, view_data={RANKS: tuple(ranks), SOURCES: tuple(self._analysed.sources)},
             groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
-            strings={**{key: builder.build() for key, builder in self._texts.items()}, "shapes": self._shapes.strings},
+            strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
             wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
             steps=Steps(
@@ -254,7 +232,7 @@ class _ProfileBuilder:
                 end=np.array([end for *_, end, _ in steps], np.int64),
                 number=np.array([number for *_, number in steps], np.int64),
             ),
-            links=lambda: _links(workers, lanes), ranks=tuple(workers), analysed=self._analysed,
+            links=lambda: _links(self._timelines), tables=(*self._tables, *cluster_tables(self._analysed)),
         )  # fmt: skip
 
     def _guess_ranks(self) -> None:
@@ -298,7 +276,8 @@ class _ProfileBuilder:
             keys.append(key)
         return keys
 
-    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> AscendWorker:
+    def _recorded(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> RecordedRank:
+        """Adds the groups, lanes, counters and tables of a rank."""
         self._zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
         label += " ~" if rank.rank_guessed else ""
@@ -320,35 +299,44 @@ class _ProfileBuilder:
         number = own if span > 1 and own >= 0 else free_number(self._groups, own)
         title = f"NPU {number if own < 0 else own}" + (f" ({span})" if span > 1 else "")
         self._groups.append(Group(title, "npu", top, number, is_unit=True))
-        first = len(self._lanes)
+        first, events = sum(map(len, self._lanes)), np.zeros(0, np.int64)
         if timeline is not None and len(timeline):
-            self._add_timeline(rank, timeline, ids, unit, top)
+            events = self._add_timeline(rank, timeline, ids, unit, top)
+            self._timelines.append((timeline, first))
             self._add_aside(timeline, timeline.aside, top)
         elif rank.kernels is not None:
-            self._add_kernels(rank, rank.kernels, unit, top)
+            events = self._add_kernels(rank, rank.kernels, unit, top)
+        clock = Clock(self._zero, lambda: rank.steps)
+        self._tables += tables_of(rank, top, clock, first, np.where(events >= 0, events + first, -1))
         for each in timeline.counters if timeline is not None else ():
             self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
                                           each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
-        return AscendWorker(rank, key, span, self._zero, top, unit, tuple(range(first, len(self._lanes))),
-                            [len(lane) for lane in self._lanes[first:]])  # fmt: skip
+        window = None if rank.extent is None else (rank.extent[0] - self._zero, rank.extent[1] - self._zero)
+        metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
+        file = timeline.file if timeline is not None and len(timeline) else ""
+        return RecordedRank(
+            key, rank.paths.name, rank.rank, rank.rank_guessed, span, rank.files, rank.device, rank.chip, self._zero,
+            window, top, unit, file, rank.level, metrics, rank.clock, rank.rules,
+        )  # fmt: skip
 
     # -- lanes
 
-    def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> None:
+    def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> I64:
+        """Adds a lane for each track; the slice of each kernel, -1 if it is none."""
         marks = timeline.steps
         if len(marks):
             labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
             starts, ends = timeline.start[marks], timeline.end[marks]
-            steps = self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
+            self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
         else:
-            steps = self._add_iterations(rank, top)
-        step = _step_at(*steps, _called(timeline) if len(marks) else timeline.start)
-        columns = _Columns(self._texts, self._shapes, rank, timeline, step, self._zero)
+            self._add_iterations(rank, top)
+        columns = _Columns(self._texts, self._read_texts, rank, timeline, self._zero)
         for number, track in enumerate(timeline.tracks):
             low, high = int(timeline.first[number]), int(timeline.first[number + 1])
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
             self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
+        return columns.slice_of_kernel()
 
     def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
         """Adds a lane for the set aside slices of each track."""
@@ -376,44 +364,43 @@ class _ProfileBuilder:
                                 activity=Activity.HOST, counted=False))  # fmt: skip
         return label
 
-    def _add_iterations(self, rank: Rank, top: int) -> tuple[I64, I64, I64]:
-        """Adds the iterations of a graph as steps; starts, ends and numbers of steps."""
-        if rank.iterations is None:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
-        labels, starts, ends = rank.iterations[1:]
-        return self._add_steps([f"Iteration {label}" for label in labels], labels, starts, ends, top)
+    def _add_iterations(self, rank: Rank, top: int) -> None:
+        """Adds the iterations of a graph as steps."""
+        if rank.iterations is not None:
+            labels, starts, ends = rank.iterations[1:]
+            self._add_steps([f"Iteration {label}" for label in labels], labels, starts, ends, top)
 
-    def _add_steps(
-        self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int
-    ) -> tuple[I64, I64, I64]:  # fmt: skip
-        """Adds the steps of a worker; their starts, ends and numbers."""
-        found = step_numbers(numbers)
+    def _add_steps(self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int) -> None:
         self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
-                           found.tolist(), strict=True)  # fmt: skip
-        return starts, ends, found
+                           step_numbers(numbers).tolist(), strict=True)  # fmt: skip
 
-    def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> None:
-        """Adds lanes for kernels without a timeline: one for each stream, one for communication."""
-        steps = self._add_iterations(rank, top)
+    def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> I64:
+        """Adds lanes for kernels without a timeline: one for each stream, one for communication.
+
+        Returns:
+            Number of the event of each kernel among those of the rank; -1 if it is none.
+        """
+        self._add_iterations(rank, top)
+        events, added = np.full(len(kernels), -1, np.int64), 0
         timed = np.flatnonzero(kernels.timed)
         stream = kernels.other("stream")
         collective = kernels.communicates
         keys = np.where(collective[timed], -2, stream.codes[timed])
         name = coded(self._texts["name"], kernels.name)
-        shapes = self._shapes.add(lambda: kernels.other("input_shapes"))
-        blocks = _numbers(kernels.other("blocks"))
+        details = _KernelColumns(kernels, self._texts["bound"], self._read_texts)
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
             rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
             start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
             sublane, _ = split_overlaps(start, end)
             count = len(rows)
+            events[rows], added = np.arange(added, added + count), added + count
             comm = code == -2
             text = stream.texts[code] if code >= 0 else ""
+            number = int(text) if text.isdecimal() and len(text) < 9 else -1
             self._lanes.append(Lane(
-                kind="communication" if comm else "stream", group=unit,
+                kind="communication" if comm else "stream", group=unit, number=number,
                 label="Communication" if comm else f"Stream {text}" if text else "Kernels",
-                number=int(text) if text.isdecimal() and len(text) < 9 else -1,
                 activity=Activity.COMMUNICATION if comm else Activity.COMPUTE,
                 columns={
                     "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
@@ -421,9 +408,10 @@ class _ProfileBuilder:
                     "type": _coded_rows(self._texts["type"], kernels.type, rows),
                     "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
                     "waited": _of_rows(lambda: kernels.wait, rows),
-                    **({"step": _step_at(*steps, kernels.start[rows])} if len(steps[0]) else {}),
-                    **({} if comm else {"blocks": blocks[rows], "shapes": _of_rows(shapes, rows),
-                                        **metric_columns(kernels, rows, self._texts["bound"])}),
+                    **({"step": partial(_steps_of_rows, device_steps, rank, start + self._zero)}
+                       if rank.iterations is not None else {}),
+                    **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
+                                        **details.of(rows)}),
                 },
             ))  # fmt: skip
         if len(rows := kernels.aside):
@@ -432,6 +420,7 @@ class _ProfileBuilder:
             }  # fmt: skip
             start = kernels.start[rows]
             self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
+        return events
 
 
 def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
@@ -445,37 +434,62 @@ def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn
     return lambda some: codes[column.codes[rows[some]]]
 
 
-def metric_columns(kernels: Kernels, rows: I64, texts: StringsBuilder) -> dict[str, LazyColumn]:
-    """Metric columns that are read on demand.
+class _KernelColumns:
+    """Columns of events from what was recorded of their kernels; most are read on demand, few rows by offset."""
 
-    Args:
-        kernels: The kernels.
-        rows: Index of the kernel of each event; -1 if it is none.
-        texts: Builder of the texts of pipes.
-    """
-    # the codes of all pipes are known before anything is read
-    codes = np.array([*map(texts.code, kernels.pipes), -1], np.int32)
+    def __init__(self, kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]) -> None:
+        self._kernels, self._texts = kernels, texts
+        # the codes of all pipes are known before anything is read
+        self._pipes = np.array([*map(bound.code, kernels.pipes), -1], np.int32)
+        #: Key of the kernels' column behind each text column that they have, and a function that reads all its codes.
+        self._whole = {
+            key: (name, _codes_when_read(texts[key], partial(kernels.other, name), len(kernels)))
+            for key in ("shapes", *TEXTS) if (name := "input_shapes" if key == "shapes" else key) in kernels.others
+        }  # fmt: skip
 
-    def values(name: str) -> LazyColumn:
-        return lambda some: np.append(kernels.metric(name), np.nan)[rows[some]]
+    def of(self, rows: I64) -> dict[str, LazyColumn]:
+        """Columns of events, by the index of the kernel of each; -1 if it is none."""
+        kernels = self._kernels
+        found: dict[str, LazyColumn] = {key: partial(self._text, key, rows) for key in self._whole}
+        found |= {key: partial(self._number, key, rows) for key in ("blocks", *NUMBERS) if key in kernels.others}
+        found |= {metric_key(name): partial(self._metric, name, rows) for name in METRICS if name in kernels.metrics}
+        found |= {column.key: partial(self._other_metric, column.title, rows)
+                  for column in columns_of_metrics(kernels.metrics)}  # fmt: skip
+        if kernels.pipes:
+            found["bound"] = lambda some: self._pipes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
+            found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
+        return found
 
-    def others(name: str) -> LazyColumn:
-        def column(some: Rows) -> npt.NDArray[np.float64]:
-            kernel_rows = rows[some]
-            present = kernel_rows >= 0
-            found = np.full(len(kernel_rows), np.nan)
-            if present.any():
-                found[present] = kernels.metric_of(name, kernel_rows[present])
-            return found
+    def _text(self, key: str, rows: I64, some: Rows) -> I32:
+        name, whole = self._whole[key]
+        chosen = rows[some]
+        present = chosen >= 0
+        part = self._kernels.some(chosen[present])
+        codes = np.full(len(chosen), -1, np.int32)
+        codes[present] = whole()[chosen[present]] if part is None else _used_codes(self._texts[key], part.other(name))
+        return codes
 
-        return column
+    def _number(self, key: str, rows: I64, some: Rows) -> I64:
+        chosen = rows[some]
+        present = chosen >= 0
+        # blocks are in memory
+        part = self._kernels.some(chosen[present]) if key != "blocks" else None
+        kernels = self._kernels if part is None else part
+        values = _numbers(_read_or_missing(partial(kernels.other, key), len(kernels)))
+        numbers = np.full(len(chosen), INT_MISSING)
+        numbers[present] = values[chosen[present]] if part is None else values
+        return numbers
 
-    found: dict[str, LazyColumn] = {metric_key(name): values(name) for name in METRICS if name in kernels.metrics}
-    found |= {each.key: others(each.title) for each in columns_of_metrics(kernels.metrics)}
-    if kernels.pipes:
-        found["bound"] = lambda some: codes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
-        found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
-    return found
+    def _metric(self, name: str, rows: I64, some: Rows) -> F64:
+        return np.append(self._kernels.metric(name), np.nan)[rows[some]]
+
+    def _other_metric(self, name: str, rows: I64, some: Rows) -> F64:
+        chosen = rows[some]
+        present = chosen >= 0
+        values = np.full(len(chosen), np.nan)
+        if present.any():
+            values[present] = self._kernels.metric_of(name, chosen[present])
+        return values
 
 
 def _numbers(column: Texts) -> I64:
@@ -489,9 +503,10 @@ class _Columns:
     """Builds the lanes of one timeline."""
 
     def __init__(
-        self, texts: Mapping[str, StringsBuilder], shapes: _Shapes, rank: Rank, timeline: Timeline, step: I64, zero: int
+        self, texts: Mapping[str, StringsBuilder], read_texts: Mapping[str, StringsOnDemand], rank: Rank,
+        timeline: Timeline, zero: int,
     ) -> None:  # fmt: skip
-        self._timeline, self._step = timeline, step
+        self._rank, self._timeline = rank, timeline
         self._start, self._end = timeline.start - zero, timeline.end - zero
         self._name = np.array([*map(texts["name"].code, timeline.names), -1], np.int32)[timeline.name]
         self._type = np.array([*(texts["type"].code(kind) if kind else -1 for kind in timeline.kinds), -1],
@@ -501,11 +516,12 @@ class _Columns:
         if (timeline.stacks >= 0).any():
             self._stacks = np.array([*(texts["stack"].code(" ".join(text.split())) for text in timeline.texts), -1],
                                     np.int32)[timeline.stacks]  # fmt: skip
-        self._kernels, self._kernel = rank.kernels, np.full(count, -1, np.int64)
-        self._bound = texts["bound"]
+        self._kernel = np.full(count, -1, np.int64)
         self._accelerator = np.full(count, -1, np.int32)
-        self._waited, self._blocks = np.full(count, INT_MISSING), np.full(count, INT_MISSING)
+        self._waited = np.full(count, INT_MISSING)
         kernels = rank.kernels
+        self._operators = OperatorTimes(timeline, kernels)
+        self._details = None if kernels is None else _KernelColumns(kernels, texts["bound"], read_texts)
         rows = timeline.work
         if kernels is not None and len(rows):
             found = rows_of_work(kernels, timeline, rows)
@@ -515,12 +531,10 @@ class _Columns:
             self._type[rows] = np.where(typed >= 0, typed, self._type[rows])
             self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
             self._waited[rows] = kernels.wait[found]
-            self._blocks[rows] = _numbers(kernels.other("blocks"))[found]
             self._kernel[rows] = found
-        self._shapes = shapes.add(lambda: Texts(timeline.shapes, timeline.texts))
-        self._inputs = None if kernels is None else shapes.add(lambda: kernels.other("input_shapes"))
+        self._shapes = _codes_when_read(read_texts["shapes"], lambda: Texts(timeline.shapes, timeline.texts), count)
         roles = np.full(len(SliceClass), Role.WORK, np.int8)
-        roles[[SliceClass.WAIT, SliceClass.SYNC]] = (Role.WAIT, Role.SYNC)
+        roles[[SliceClass.WAIT, SliceClass.SYNC, SliceClass.PARENT]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
         self._role = roles[timeline.slice_class]
         # on planes, the waits of a collective's tasks can only be told by name
         waits = timeline.named(lambda name: "wait" in name.lower() and "notify" in name.lower())
@@ -528,6 +542,13 @@ class _Columns:
         parts = timeline.slice_class == SliceClass.COLLECTIVE_TASK
         self._role[parts & waits] = Role.WAIT
         self._role[parts & notes] = Role.SYNC
+
+    def slice_of_kernel(self) -> I64:
+        """Row of the slice of each kernel; -1 if it is none."""
+        found = np.full(len(self._rank.kernels or ()), -1, np.int64)
+        rows = np.flatnonzero(self._kernel >= 0)
+        found[self._kernel[rows]] = rows
+        return found
 
     def lane(self, rows: slice, kind: str, group: int, label: str, number: int, *, on_host: bool) -> Lane:
         timeline = self._timeline
@@ -540,25 +561,32 @@ class _Columns:
             sublane = np.zeros(count, np.int16) if found is None else found
         columns: dict[str, Any] = {
             "start": start, "end": end, "order": timeline.file_order[rows], "sublane": sublane,
-            "role": self._role[rows], "name": self._name[rows], "type": self._type[rows], "step": self._step[rows],
+            "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
+            "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
+        if kind == "cann":
+            columns["measured"] = lambda some: timeline.lengths(row_numbers(rows)[some])
+        if kind in ("python", "other"):
+            columns |= self._operators.columns(rows)
         if kind in ("cann", "stream", "communication"):
             columns["connection"] = timeline.connection[rows]
-        if kind in ("stream", "python"):
-            columns["shapes"] = self._shapes_of(rows)
+        if kind in ("python", "cann"):
+            columns["thread"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        if kind == "python":
+            columns["shapes"] = lambda some: self._shapes()[rows][some]
         if kind in ("stream", "communication"):
             columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
         if kind == "python":
             columns["stack"] = self._stacks[rows]
-        if kind == "stream" and self._kernels is not None and self._kernels.metrics:
-            columns |= metric_columns(self._kernels, self._kernel[rows], self._bound)
+        if kind == "stream":
+            columns["stream"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+            columns |= self._details.of(self._kernel[rows]) if self._details is not None else {}
         if kind == "plane":
             columns["bytes"] = timeline.size[rows]
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
         if kind == "stream":
-            columns["blocks"] = self._blocks[rows]
             classes, parts = timeline.slice_class[rows], timeline.in_collectives(rows)
             doing = np.full(count, Activity.COMPUTE, np.int8)
             doing[classes == SliceClass.COPY] = Activity.TRANSFER
@@ -570,48 +598,33 @@ class _Columns:
         return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
-    def _shapes_of(self, rows: slice) -> LazyColumn:
-        """Shapes of slices: those of their kernels, else their own."""
-        own, inputs, kernel = self._shapes, self._inputs, self._kernel[rows]
 
-        def values(some: Rows) -> npt.NDArray[np.int32]:
-            own_shapes, kernel_rows = own()[rows][some], kernel[some]
-            if inputs is None or not len(inputs()):
-                return own_shapes
-            kernel_shapes = inputs()[kernel_rows]
-            return np.where((kernel_rows >= 0) & (kernel_shapes >= 0), kernel_shapes, own_shapes)
-
-        return values
+def _codes_when_read(strings: StringsOnDemand, column: Callable[[], Texts], count: int) -> Callable[[], I32]:
+    """A function that reads the codes of a column of ``count`` rows, once; looking at all strings calls it."""
+    codes = cache(lambda: _used_codes(strings, _read_or_missing(column, count)))
+    strings.read_all.append(codes)
+    return codes
 
 
-class _Shapes:
-    """Texts of shapes, read on first use: all columns at once, so that they share one table.
+def _used_codes(strings: StringsOnDemand, column: Texts) -> I32:
+    """Codes of a column's texts in use, whose white space is made single spaces."""
+    table = np.full(len(column.texts) + 1, -1, np.int32)
+    for code in np.flatnonzero(np.bincount(column.codes[column.codes >= 0])).tolist():
+        table[code] = strings.code(" ".join(column.texts[code].split()))
+    return table[column.codes]
 
-    Attributes:
-        strings: The table of texts.
-    """
 
-    def __init__(self) -> None:
-        self.strings = Strings(lambda: self._made[1])
-        self._columns: list[Callable[[], Texts]] = []
+def _read_or_missing(column: Callable[[], Texts], count: int) -> Texts:
+    """A column that is read again; missing where its file is gone or has changed."""
+    try:
+        return column()
+    except (OSError, UnreadableError):
+        return no_texts(count)
 
-    def add(self, column: Callable[[], Texts]) -> Callable[[], npt.NDArray[np.int32]]:
-        """Registers a column; returns a function that reads its codes into the table."""
-        number = len(self._columns)
-        self._columns.append(column)
-        return lambda: self._made[0][number]
 
-    @cached_property
-    def _made(self) -> tuple[list[npt.NDArray[np.int32]], Strings]:
-        builder = StringsBuilder()
-        codes = []
-        for column in self._columns:
-            found = column()
-            table = np.full(len(found.texts) + 1, -1, np.int32)
-            for code in np.flatnonzero(np.bincount(found.codes[found.codes >= 0])).tolist():
-                table[code] = builder.code(" ".join(found.texts[code].split()))
-            codes.append(table[found.codes])
-        return codes, builder.build()
+def _steps_of_rows(numbers: Callable[[Sequence[Step], I64], I64], rank: Rank, starts: I64, rows: Rows) -> I64:
+    """Lazy column: number of the step of some events of a rank, by their starts."""
+    return numbers(rank.steps, starts[rows])
 
 
 def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
@@ -644,52 +657,20 @@ def _counter_name(process: str, name: str) -> str:
     return name if not process or name.startswith(process) else f"{process} {name}"
 
 
-def step_numbers(labels: Sequence[str]) -> I64:
-    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
-    numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
-    return np.array(numbers if len(set(numbers)) == len(labels) else list(range(len(labels))), np.int64)
+def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
+    """Links from operators and calls to launched tasks, from enqueue to dequeue, from forward to backward operators.
 
-
-def _called(timeline: Timeline) -> I64:
-    """When each slice was called, ns: of tasks of the device by their operator; missing if unknown."""
-    called: I64 = timeline.start.copy()
-    device = np.isin(timeline.slice_class, (SliceClass.KERNEL, SliceClass.COPY, SliceClass.COLLECTIVE,
-                                            SliceClass.WAIT, SliceClass.SYNC, SliceClass.COLLECTIVE_TASK,
-                                            SliceClass.DERIVED))  # fmt: skip
-    called[device] = INT_MISSING
-    flows = timeline.flows
-    links = flows.of(ASYNC_NPU)
-    links = links[flows.to_row[links] >= 0]
-    called[flows.to_row[links]] = flows.from_time[links]
-    return called
-
-
-def _step_at(starts: I64, ends: I64, numbers: I64, times: I64) -> I64:
-    """Number of the step that contains each time; missing if none does."""
-    if not len(starts):
-        return np.full(len(times), INT_MISSING)
-    index = np.searchsorted(starts, times, side="right") - 1
-    inside = (index >= 0) & (times < ends[np.maximum(index, 0)])
-    return np.where(inside, numbers[np.maximum(index, 0)], INT_MISSING)
-
-
-def _links(workers: Sequence[AscendWorker], lanes: tuple[Lane, ...]) -> Links:
-    """Links from operators and calls to launched tasks, from enqueue to dequeue, from forward to backward operators."""
-    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+    ``timelines``: each with the number of its first event.
+    """
     kinds = tuple(_LINKS.values())
-    parts: list[tuple[Any, I64, I64]] = []
-    for worker in workers:
-        timeline = worker.rank.timeline
-        if timeline is None or not len(timeline) or not worker.lanes:
-            continue
-        flows, first = timeline.flows, int(offsets[worker.lanes[0]])
+    parts: list[tuple[Any, I64, I64]] = [(np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    for timeline, first in timelines:
+        flows = timeline.flows
         linked = (flows.from_row >= 0) & (flows.to_row >= 0)
         for code, category in enumerate(flows.categories):
             rows = np.flatnonzero(linked & (flows.category == code))
             parts.append((np.full(len(rows), kinds.index(_LINKS[category]), np.int8), flows.from_row[rows] + first,
                           flows.to_row[rows] + first))  # fmt: skip
-    if not parts:
-        return Links(kinds, np.zeros(0, np.int8), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    kind, from_row, to_row = (np.concatenate(each) for each in zip(*parts, strict=True))
+    kind, from_row, to_row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     launching = frozenset(map(kinds.index, ("operator", "launch")))
     return Links(kinds, kind, from_row, to_row, launching=launching)

@@ -16,33 +16,22 @@ from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
+from ..recorded import OTHER, STEP_COLUMNS
 from .believable import believable, believable_kernels
 from .categories import Layer
 from .communication import CommunicationData, add_matrix, number, of_database, of_json, read_json
-from .coverage import coverage_of
+from .coverage import Coverage, coverage_of
 from .csv_table import DEVICES, CsvTable, Kind, device_number, line_with
 from .database import Database, kernels_of_database, memory_columns, timeline_of_database
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline, no_texts
 from .places import WorkerFiles, export_command, relative
+from .steps import RecordedStep, Step, steps_of
 from .timeline import Timeline
 from .trace_view import read_trace_view
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Step columns in display order: name in csv files, name in StepTraceTime, key.
-STEP_COLUMNS: Final = (
-    ("Computing", "computing", "computing_us"),
-    ("Communication", "communication", "communication_us"),
-    ("Overlapped", "overlapped", "overlapped_us"),
-    ("Communication(Not Overlapped)", "communication_not_overlapped", "communication_not_overlapped_us"),
-    ("Free", "free", "free_us"),
-    ("Stage", "stage", "stage_us"),
-    ("Bubble", "bubble", "bubble_us"),
-    ("Communication(Not Overlapped and Exclude Receive)", "communication_not_overlapped_and_exclude_receive",
-     "communication_not_overlapped_exclude_receive_us"),
-    ("Preparing", "preparing", "preparing_us"),
-)  # fmt: skip
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",
@@ -57,8 +46,6 @@ _APART_NS: Final = 1000
 _MOST_DEVICES: Final = 128
 _NO_AVERAGE: Final = "They are in the table, and in no sum and no average."
 Result = TypeVar("Result")
-#: Prefix of the keys of undocumented columns; the file's own column name follows.
-OTHER: Final = "other "
 #: Known columns that no view uses.
 _UNUSED: Final = frozenset((
     "Device_id", "Device Type", "Device", "Ratio(%)", "Call Stack", "Model Name", "Stream Ptr",
@@ -66,8 +53,6 @@ _UNUSED: Final = frozenset((
     *(f"{when} Total {what}({unit})" for when in ("Allocation", "Release")
       for what in ("Allocated", "Reserved", "Active") for unit in ("MB", "KB")),
 ))  # fmt: skip
-#: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
-RecordedStep = tuple[str | None, tuple[float | None, ...]]
 
 
 class Rank:
@@ -419,6 +404,42 @@ class Rank:
             names = [f"{name} of model {model}" for name, model in zip(names, found["model"].values(rows), strict=True)]
         return (table.name, [name or "?" for name in names], begin[rows], end[rows]) if len(rows) else None
 
+    @property
+    def _slices(self) -> Timeline | None:
+        """Its timeline; None if that has no slices."""
+        return self.timeline if self.timeline is not None and len(self.timeline) else None
+
+    @cached_property
+    def coverage_file(self) -> str:
+        """Name of the file that tells the use of the device; empty if none does."""
+        timeline, kernels = self._slices, self.kernels
+        if timeline is not None and (timeline.derived or len(timeline.work)):
+            return timeline.file
+        return kernels.file if kernels is not None and kernels.timed.any() else ""
+
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        """Use of the device over time; None if unknown."""
+        return coverage_of(self._slices, self.kernels)
+
+    @property
+    def steps_are_computed(self) -> bool:
+        """Whether the times of its steps follow from the use of the device, rather than from a table."""
+        return bool(self.coverage_file) and (self._slices is not None or not self.recorded_steps)
+
+    @property
+    def steps_file(self) -> str:
+        """Name of the file that tells the times of its steps; empty if none does."""
+        recorded = self.recorded_steps[0] if self.recorded_steps is not None else ""
+        return self.coverage_file if self.steps_are_computed else recorded
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Its steps."""
+        recorded = self.recorded_steps[1] if self.recorded_steps is not None else ()
+        iterations = self.iterations[1:] if self.iterations is not None else None
+        return steps_of(self._slices, self.kernels, self.coverage, iterations, recorded)
+
     @cached_property
     def memory(self) -> tuple[str, dict[str, Any]] | None:
         """Memory curves: file name, and component, time (ns), allocated, reserved, active (MB), device."""
@@ -522,8 +543,6 @@ class Rank:
             found = data if data.matrix else found
         if found is None and self.analysis is not None:
             found = of_database(self.analysis)
-        if found is not None:
-            found.clock = self._clock
         return found
 
     @cached_property
@@ -619,7 +638,8 @@ class Rank:
         return next((str(name) for (name,) in rows if name), "")
 
     @property
-    def _clock(self) -> float | None:
+    def clock(self) -> float | None:
+        """Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown."""
         values = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
         monotonic, cycles, megahertz = values
         if monotonic is None or cycles is None or not megahertz:

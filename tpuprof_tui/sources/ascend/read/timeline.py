@@ -21,9 +21,6 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Flow categories that figures use: from the operator, and from the call that launched the task.
-ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
-
 
 class Track(Struct, frozen=True):
     """One track of the timeline.

@@ -38,8 +38,9 @@ from tpuprof_tui.sources.chrome.sections import (
 )
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
-from .categories import LAYERS, STEP, Layer, SliceClass, class_of_task
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from .categories import LAYERS, Layer, SliceClass, class_of_task
+from .timeline import CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -256,10 +257,10 @@ class _Codes(dict[Any, int]):
 
 
 class _Texts(_Codes):
-    """Codes of texts; -1 for values that are no text."""
+    """Codes of texts; -1 for values that are no text, or an empty one, which tables leave out."""
 
     def _code(self, value: Any) -> int:
-        return super()._code(value) if type(value) is str else -1
+        return super()._code(value) if value and type(value) is str else -1
 
 
 class _Reader:
@@ -578,7 +579,7 @@ class _Reader:
             renumbered[track] if len(track) else track, columns,
             lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered]),
             names=names, kinds=kinds, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self._texts.codes),
-            counters=tuple(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
+            counters=_hit_rates_in_percent(self._series()), unmeasured=unmeasured, derived=derived and bool(len(track)),
             problems=tuple(self._problems),
         )  # fmt: skip
 
@@ -765,6 +766,20 @@ def _slice_classes(
     found[layer == Layer.PLANE] = SliceClass.COLLECTIVE_TASK
     found[layer == Layer.OVERLAP] = SliceClass.DERIVED
     return found
+
+
+def _hit_rates_in_percent(counters: Iterable[CounterSeries]) -> tuple[CounterSeries, ...]:
+    """The counters, hit rates in percent as their unit says: exporters of JSON write shares of 1."""
+    found = tuple(counters)
+    rates = [counter.values.max() for counter in found if _is_hit_rate(counter)]
+    if not rates or max(rates) > 1:
+        return found
+    return tuple(msgspec.structs.replace(counter, values=(100 * counter.values).round(9)) if _is_hit_rate(counter)
+                 else counter for counter in found)  # fmt: skip
+
+
+def _is_hit_rate(counter: CounterSeries) -> bool:
+    return counter.unit == "%" and counter.name.endswith("Hit Rate")
 
 
 def _group(key: tuple[Any, ...]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -9,46 +10,72 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Groups, least, mean_known, most, rows, total
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
+from tpuprof_tui.views.query import Query
 
-from ..read.categories import SliceClass
-from ..read.timeline import ASYNC_NPU, HOST_TO_DEVICE, Timeline
-from .run import Run
-from .tables import WHOLE, Sums, ViewSelection, lacks, per_worker, with_other_columns
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
+from .ranks import (
+    WHOLE,
+    falling,
+    is_everything,
+    lacks,
+    lanes_of,
+    moment,
+    per_rank,
+    selected_rows,
+    text_or_none,
+    with_other_columns,
+)
 
 I64 = npt.NDArray[np.int64]
-_COLUMNS: Final = (
-    Column("level", "Level"), Column("name", "API Name"), Column("count", "Count", "count"),
-    Column("total_us", "Time", "duration", bar=True), Column("avg_us", "Avg", "duration"),
-    Column("min_us", "Min", "duration", spare=2), Column("max_us", "Max", "duration", spare=1),
-    Column("variance", "Variance", "number", spare=3),
+
+
+def _variance(groups: Groups) -> npt.NDArray[np.float64]:
+    """Variance of the known durations, us squared; 0 without any."""
+    lengths = groups.frame["duration"]
+    known = lengths != INT_MISSING
+    index = groups.index[known]
+    means = np.asarray(mean_known("duration")(groups))
+    spread = np.bincount(index, weights=((lengths[known] - means[index]) / 1000) ** 2, minlength=groups.count)
+    return spread / np.maximum(groups.count_of(known), 1)
+
+
+_FIGURES: Final = (
+    (Column("level", "Level"), text_or_none("type")), (Column("name", "API Name"), text_or_none("name")),
+    (Column("count", "Count", "count"), rows), (Column("total_us", "Time", "duration", bar=True), total("duration")),
+    (Column("avg_us", "Avg", "duration"), mean_known("duration")),
+    (Column("min_us", "Min", "duration", spare=2), least("duration")),
+    (Column("max_us", "Max", "duration", spare=1), most("duration")),
+    (Column("variance", "Variance", "number", spare=3), _variance),
 )  # fmt: skip
+_COLUMNS: Final = tuple(head for head, _ in _FIGURES)
 
 
-@per_worker()
-def api(selection: ViewSelection) -> Answer:
-    """The API view of one worker."""
-    timeline = selection.run.timeline
+@per_rank()
+def api(query: Query, rank: RecordedRank) -> Answer:
+    """The API view of one rank."""
     tables: list[Table] = []
     facts: list[Fact] = []
     missing: list[Missing] = []
-    found = apis(selection)
-    source = ""
-    if found is not None:
-        source, table = found
-        tables.append(replace(table, target=partial(_calls, table, timeline)))
+    called = any(len(query.profile.lanes[number]) for number in lanes_of(query, "cann"))
+    source, table = _calls(query, rank, called)
+    if table is not None:
+        tables.append(table)
     else:
         missing.append(lacks("apis", "There are no calls of CANN.", "calls of CANN (Level1)",
                              "profiler_level=Level1, or msprof --ascendcl=on"))  # fmt: skip
-    links = _links(selection, timeline) if timeline is not None else np.zeros(0, np.int64)
-    if timeline is not None and len(links):
-        flows = timeline.flows
-        source = source or timeline.file
-        delay = flows.to_time[links] - flows.from_time[links]
+    launches = query.profile.table("launches", rank.group)
+    chosen = _selected_launches(query, launches) if launches is not None else np.zeros(0, np.int64)
+    if launches is not None and len(chosen):
+        source = source or launches.file
+        delay = launches["start"][chosen] - launches["called"][chosen]
+        categories = np.array(launches.values("category", chosen))
         for category in (ASYNC_NPU, HOST_TO_DEVICE):
-            delays = delay[np.isin(links, flows.of(category))]
+            delays = delay[categories == category]
             if len(delays):
                 mean = float(delays.sum() / len(delays))
                 facts += [
@@ -56,94 +83,72 @@ def api(selection: ViewSelection) -> Answer:
                     Fact(f"delay_mean_{category}_us", f"Mean delay ({category})", mean, "duration"),
                     Fact(f"delay_max_{category}_us", f"Largest delay ({category})", int(delays.max()), "duration"),
                 ]  # fmt: skip
-        tables.append(_launches(selection, timeline, links))
+        columns = (
+            Column("flow", "Flow"), Column("name", "Name"), moment(rank, "host_us", "Host", spare=1),
+            moment(rank, "device_us", "Device"), Column("delay_us", "Delay", "duration", bar=True),
+        )  # fmt: skip
+        tables.append(Table("launches", "Launches", columns, (
+            categories.tolist(), _names(query, launches["event"][chosen]), launches["called"][chosen],
+            launches["start"][chosen], delay,
+        )))  # fmt: skip
     else:
         missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
                              "export trace_view.json (text) or the database (db), profiler_level=Level1, or msprof "
                              "--ascendcl=on"))  # fmt: skip
-    follows = timeline is not None and len(timeline.rows(SliceClass.CALL)) > 0
-    notes = () if selection.is_everything or follows else (WHOLE,)
+    notes = () if is_everything(query) or called else (WHOLE,)
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
-def _calls(table: Table, timeline: Timeline | None, row: int) -> Target | None:
-    """Selects the slices of a call, whose name a timeline may prefix by its level ("AscendCL@aclrtMemcpy")."""
-    name = table.column("name")[row]
-    names = timeline.names if timeline is not None and name else ()
-    found = [each for each in names if each == name or each.endswith(f"@{name}")]
-    return Target(condition=" | ".join(text_condition("name", each) for each in found)) if found else None
-
-
-def _links(selection: ViewSelection, timeline: Timeline) -> I64:
-    """Indices of the selected launch flows, in file order; a launch is selected by its device task.
+def _selected_launches(query: Query, launches: Records) -> I64:
+    """Rows of the selected launches; a launch is selected by its task.
 
     Databases have no points where operators call: only HostToDevice.
     """
-    flows = timeline.flows
-    kept = [flows.of(HOST_TO_DEVICE)]
-    if not timeline.file.endswith(".db"):
-        kept.append(flows.of(ASYNC_NPU))
-    links = np.sort(np.concatenate(kept))
-    if selection.timed:
-        links = links[selection.work_mask(flows.to_time[links])]
-    return links if selection.slices is None else links[np.append(selection.slices, False)[flows.to_row[links]]]
+    chosen = selected_rows(query, launches)
+    if launches.file.endswith(".db"):
+        chosen = chosen[np.array(launches.values("category", chosen), object) == HOST_TO_DEVICE]
+    return chosen
 
 
-def _launches(selection: ViewSelection, timeline: Timeline, links: I64) -> Table:
-    flows = timeline.flows
-    delay = flows.to_time[links] - flows.from_time[links]
-    columns = (
-        Column("flow", "Flow"), Column("name", "Name"), selection.moment("host_us", "Host", spare=1),
-        selection.moment("device_us", "Device"), Column("delay_us", "Delay", "duration", bar=True),
+def _names(query: Query, events: I64) -> list[str | None]:
+    """Names of events, by number; None for -1."""
+    session, codes = query.session, np.full(len(events), -1, np.int64)
+    lanes = np.searchsorted(session.offsets, events, side="right") - 1
+    for number in np.unique(lanes[events >= 0]).tolist():
+        here = (lanes == number) & (events >= 0)
+        codes[here] = query.profile.lanes[number].take("name", events[here] - session.offsets[number])
+    names = query.profile.strings["name"]
+    return [names[code] if code >= 0 else None for code in codes.tolist()]
+
+
+def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table | None]:
+    """Calls by name, with the file name: as the exporter counted them, else (and for a selection) from events."""
+    statistic = query.profile.table("apis", rank.group)
+    if called and (statistic is None or not is_everything(query)):
+        frame = query.events(("type", "name", "measured"), lanes_of(query, "cann"))
+        frame = frame.with_columns(duration=frame["measured"])
+        frame = frame.with_texts("name", lambda name: name.rpartition("@")[2] or name)
+        table = Table.of_pivot("apis", "Calls", frame, ["type", "name"], _FIGURES, ("-total_us",))
+        return rank.timeline, _leading_to_calls(query, table)
+    if statistic is None:
+        return "", None
+    order = falling(statistic["total"])
+    values: tuple[Any, ...] = (
+        statistic.values("level", order), statistic.values("name", order),
+        [None if count != count else int(count) for count in statistic["count"][order].tolist()],
+        *(statistic[key][order] for key in ("total", "mean", "least", "most", "variance")),
     )  # fmt: skip
-    return Table("launches", "Launches", columns, (
-        [flows.categories[code] for code in flows.category[links].tolist()],
-        [timeline.name_of(row) for row in flows.to_row[links].tolist()],
-        selection.moments(flows.from_time[links]), selection.moments(flows.to_time[links]), delay,
-    ))  # fmt: skip
+    table = with_other_columns(Table("apis", "Calls", _COLUMNS, values), statistic, order)
+    return statistic.file, _leading_to_calls(query, table)
 
 
-def apis(selection: ViewSelection) -> tuple[str, Table] | None:
-    """Calls by name, with the file name: from the csv file, else (and for a selection) from the slices."""
-    run, timeline = selection.run, selection.run.timeline
-    rows = timeline.rows(SliceClass.CALL) if timeline is not None else np.zeros(0, np.int64)
-    statistic, table = run.rank.apis, run.rank.table("api_statistic.csv")
-    exported = selection.is_everything or not len(rows)
-    if exported and statistic is not None and table is not None:
-        order = np.argsort(-statistic["total"], kind="stable")
-        values: tuple[Any, ...] = (
-            statistic["level"].values(order), statistic["name"].values(order),
-            [None if each != each else int(each) for each in statistic["count"][order].tolist()],
-            *(statistic[key][order] for key in ("total", "mean", "least", "most", "variance")),
-        )  # fmt: skip
-        return table.name, with_other_columns(Table("apis", "Calls", _COLUMNS, values), statistic, order)
-    if timeline is None or not len(rows):
-        return _old(run)
-    rows = rows[selection.host_mask(timeline.start[rows])]
-    if selection.slices is not None:
-        rows = rows[selection.slices[rows]]
-    short = [name.rpartition("@")[2] or name for name in timeline.names]
-    code_of = {name: code for code, name in enumerate(dict.fromkeys(short))}
-    name = np.array([code_of[each] for each in short], np.int64)[timeline.name[rows]]
-    length = timeline.lengths(rows)
-    sums = Sums(length, timeline.kind[rows], name)
-    order, mean, known = sums.order, sums.mean, length != INT_MISSING
-    index = sums.index[known]
-    spread = np.bincount(index, weights=((length[known] - mean[index]) / 1000) ** 2, minlength=len(sums.rows))
-    first = sums.rows[order]
-    names = tuple(code_of)
-    return timeline.file, Table("apis", "Calls", _COLUMNS, (
-        [timeline.kinds[code] or None for code in timeline.kind[rows[first]].tolist()],
-        [names[code] for code in name[first].tolist()], sums.count[order], sums.total[order], mean[order],
-        sums.least[order], sums.most[order], (spread / np.maximum(sums.known, 1))[order],
-    ))  # fmt: skip
+def _leading_to_calls(query: Query, table: Table) -> Table:
+    """The table, Enter on whose rows selects the events of a call."""
+    return replace(table, target=partial(_target, table, query.profile.strings["name"]))
 
 
-def _old(run: Run) -> tuple[str, Table] | None:
-    """Calls as counted by CANN 5 to 6.3."""
-    found = run.rank.old_apis
-    if found is None:
-        return None
-    rows = [(level, name, None if count != count else int(count), *times, None)
-            for level, name, count, *times in sorted(found[1], key=lambda row: -row[3])]  # fmt: skip
-    return found[0], Table.of_rows("apis", "Calls", _COLUMNS, rows)
+def _target(table: Table, names: Sequence[str], row: int) -> Target | None:
+    """Selects a call, whose name a timeline may prefix by its level ("AscendCL@aclrtMemcpy")."""
+    name = table.column("name")[row]
+    found = [text for text in names if text == name or text.endswith(f"@{name}")] if name else []
+    return Target(condition=" | ".join(text_condition("name", text) for text in found)) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,58 +12,67 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.analysed import StepRow
-from ..read.communication import CommunicationData, one_clock
-from ..read.profile import AscendProfile
-from ..read.rank import STEP_COLUMNS
-from .communication import LINK, PARTS, TO_WHOM, times
-from .run import runs_of
-from .tables import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator
+from ..recorded import SOURCES, STEP_COLUMNS, is_total, one_clock, records, step_records
+from .communication import LINK, LINK_KEYS, PARTS, TIMES, TO_WHOM, of_steps
+from .figures import figures_of
+from .ranks import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator, ranks_of
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
-_INDEX: Final = {key: index for index, (_, _, key) in enumerate(STEP_COLUMNS)}
+#: Rows: kind, rank(s), step, and times in the order of ``STEP_COLUMNS``; and step, group, operator, rank, start, times.
+_Row = tuple[Any, ...]
 
 
 def cluster(query: Query) -> Answer:
     """The cluster view."""
-    profile = query.profile
-    if not isinstance(profile, AscendProfile):
-        return Answer()
-    analysed = profile.analysed
-    steps, sources, missing = list(analysed.steps), list(analysed.sources), list[Missing]()
-    found = [] if analysed.communication is None else [("", analysed.communication)]
-    step, part = query.step, query.range is not None or bool(query.filter)
-    ranked = [run for run in runs_of(query) if run.rank.rank is not None]
-    if not steps:
-        for run in ranked if len(ranked) > 1 else []:
-            recorded = run.rank.recorded_steps
-            rows = recorded[1] if recorded is not None else [(each.label, each.values) for each in run.steps[1]]
-            steps += [StepRow("rank", str(run.rank.rank), label, values) for label, values in rows]
-            sources.append(recorded[0] if recorded is not None else run.steps[0])
+    profile, missing = query.profile, list[Missing]()
+    sources: list[str] = list(profile.view_data.get(SOURCES, ()))
+    table = profile.table("cluster_steps")
+    steps: list[_Row] = [] if table is None else step_records(table, "kind", "index", "step")
+    ranked = [rank for rank in ranks_of(query) if rank.rank is not None]
+    for rank in ranked if len(ranked) > 1 and not steps else []:
+        figures, recorded = figures_of(query, rank), profile.table("recorded_steps", rank.group)
+        rows = figures.recorded_steps if recorded is not None else [(step.label, step.values) for step in figures.steps]
+        steps += [("rank", str(rank.rank), label, *values) for label, values in rows]
+        sources.append(figures.steps_file if recorded is None else recorded.file)
+    groups = {str(rank.rank): rank.group for rank in ranked}
+    #: rank (empty: in each row) and group of the tables of communication
+    found = [("", -1)] if profile.table("operations") is not None else []
     if not found and len(ranked) > 1:
-        found = [(str(run.rank.rank), run.rank.communication) for run in ranked if run.rank.communication is not None]
-        sources += [each.file for _, each in found]
+        found = [(str(rank.rank), rank.group) for rank in ranked if profile.table("operations", rank.group) is not None]
+        sources += [table.file for _, group in found if (table := profile.table("operations", group)) is not None]
     if not steps and not found:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
                                      "Name the folder that holds the folders of all ranks"),))  # fmt: skip
-    if step is not None:
-        steps = [each for each in steps if each.step == str(step)]
-        found = [(rank, each.of_steps((str(step),))) for rank, each in found]
-    operations = [(each.kind, each.step, each.op, rank or each.rank, each) for rank, part in found
-                  for each in part.operations if not each.is_total]  # fmt: skip
+    wanted = None if query.step is None else {str(query.step)}
+    steps = [row for row in steps if wanted is None or row[2] in wanted]
+
+    def rows_of(name: str, *keys: str) -> list[_Row]:
+        """Rows of the tables of a name without sums, the rank in place of the file's, which may be empty."""
+        rows: list[_Row] = []
+        for rank, group in found:
+            table = profile.table(name, group)
+            of_table = [] if table is None else of_steps(records(table, "step", "kind", "op", *keys), wanted)
+            rows += [(step, kind, op, *((rank or own,) if "rank" in keys[:1] else (own,)), *values)
+                     for step, kind, op, own, *values in of_table if not is_total(op)]  # fmt: skip
+        return rows
+
     # late ranks are the first table
-    groups = {str(run.rank.rank): run.worker.group for run in ranked}
-    clocks = {rank: part.clock for rank, part in found}
-    tables = [*([_late_ranks(operations, clocks)] if found else []), _slow(steps), _steps(steps)]
+    zeros = {str(rank.rank): rank.zero for rank in ranked}
+    clocks = {str(rank.rank): rank.clock for rank in ranked}
+    operations = rows_of("operations", "rank", "start", *TIMES) if found else []
+    shared = found == [("", -1)]
+    tables = [*([_late_ranks(operations, {} if shared else clocks, {} if shared else zeros)] if found else []),
+              _slow(steps), _steps(steps)]  # fmt: skip
     if found:
-        tables += [_operations(operations), _links(found)]
+        tables += [_operations(operations), _links(rows_of("transfers", "rank", *LINK_KEYS[:3]))]
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks",
                              "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    lead = [replace(each, target=partial(_target, each, groups)) for each in tables]
+    lead = [replace(table, target=partial(_target, table, groups)) for table in tables]
     # the matrix is of classes of operators, which are no slices: no target
-    lead += [_matrix(found)] if found else []
+    lead += [_matrix(rows_of("pairs", "src", "dst", *LINK_KEYS))] if found else []
+    part = query.range is not None or bool(query.filter)
     return Answer(tables=tuple(lead), notes=(WHOLE,) if part else (), missing=tuple(missing),
                   source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
 
@@ -76,55 +85,49 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def _steps(rows: Sequence[StepRow]) -> Table:
-    columns = (
-        Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"),
-        *STEP_TIMES,
-    )  # fmt: skip
-    table_rows = [(each.kind, each.index, each.step, *each.values) for each in rows]
-    return Table.of_rows("steps", "Steps", columns, table_rows, notes=(STEP_NOTE,), one_unit=True)
+def _steps(rows: Sequence[_Row]) -> Table:
+    columns = (Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"), *STEP_TIMES)
+    return Table.of_rows("steps", "Steps", columns, rows, notes=(STEP_NOTE,), one_unit=True)
 
 
-def _operations(rows: Iterable[tuple[str, str, str, str, Any]]) -> Table:
+def _operations(rows: Sequence[_Row]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"),
                Column("rank", "Rank"), *PARTS)  # fmt: skip
-    table_rows = [(group, step, op, rank, *times(each)) for group, step, op, rank, each in rows]
-    return Table.of_rows("operations", "Communication operators", columns, table_rows)
+    return Table.of_rows("operations", "Communication operators", columns,
+                         [(kind, step, op, rank, *times) for step, kind, op, rank, _, *times in rows])  # fmt: skip
 
 
-def _links(found: Sequence[tuple[str, CommunicationData]]) -> Table:
+def _links(rows: Sequence[_Row]) -> Table:
     """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
-    for rank, data in found:
-        for each in data.transfers:
-            if not each.is_total:
-                sums_of_link = sums.setdefault((each.step, rank or each.rank, each.link), [0.0, 0.0])
-                sums_of_link[0] += each.size_mb
-                sums_of_link[1] += each.transit or 0.0
+    for step, _, _, rank, link, size, transit in rows:
+        sums_of_link = sums.setdefault((step, rank, link), [0.0, 0.0])
+        sums_of_link[0] += size
+        sums_of_link[1] += transit or 0.0
     columns = (Column("step", "Step", spare=1), Column("rank", "Rank"), *LINK)
-    rows = [(*key, size, time, size / time * 1_000_000 if time else None) for key, (size, time) in sums.items()]
-    return Table.of_rows("links", "Links", columns, rows)
+    listed = [(*key, size, time, size / time * 1_000_000 if time else None) for key, (size, time) in sums.items()]
+    return Table.of_rows("links", "Links", columns, listed)
 
 
-def _matrix(found: Sequence[tuple[str, CommunicationData]]) -> Table:
+def _matrix(rows: Sequence[_Row]) -> Table:
     columns = (Column("group", "Group", spare=2), Column("step", "Step", spare=1), Column("op", "Operator"), *TO_WHOM,
                *LINK)  # fmt: skip
-    rows = [(each.kind, each.step, each.op, each.src, each.dst, each.link, each.size_mb, each.transit, each.bandwidth)
-            for _, data in found for each in data.pairs if not each.is_total]  # fmt: skip
-    return Table.of_rows("matrix", "From rank to rank", columns, rows)
+    return Table.of_rows(
+        "matrix", "From rank to rank", columns, [(kind, step, op, *values) for step, kind, op, *values in rows]
+    )
 
 
-def _slow(steps: Sequence[StepRow]) -> Table:
+def _slow(steps: Sequence[_Row]) -> Table:
     """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
-    for step in dict.fromkeys(each.step for each in steps):
-        of_step = [each for each in steps if each.step == step and each.kind == "rank"]
-        for title, _, key in (STEP_COLUMNS[_INDEX[key]] for key in _COMPARED):
-            values = [(value, each.index) for each in of_step if (value := each.values[_INDEX[key]]) is not None]
-            if len({index for _, index in values}) < 2:
+    for step in dict.fromkeys(row[2] for row in steps):
+        of_step = [row for row in steps if row[2] == step and row[0] == "rank"]
+        for index, (title, _, key) in enumerate(STEP_COLUMNS, 3):
+            values = [(row[index], row[1]) for row in of_step if row[index] is not None]
+            if key not in _COMPARED or len({rank for _, rank in values}) < 2:
                 continue
-            value, rank = max(values, key=lambda each: each[0])
-            mean = sum(each for each, _ in values) / len(values)
+            value, rank = max(values, key=lambda pair: pair[0])
+            mean = sum(value for value, _ in values) / len(values)
             rows.append((step, key, title, rank, value, mean, value / mean - 1 if mean else None))
     columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
                Column("what", "What"), Column("rank", "Rank"),
@@ -133,25 +136,29 @@ def _slow(steps: Sequence[StepRow]) -> Table:
     return Table.of_rows("slow", "Slow ranks", columns, rows)
 
 
-def _late_ranks(operations: Sequence[tuple[str, str, str, str, Any]], clocks: Mapping[str, float | None]) -> Table:
+def _late_ranks(
+    operations: Sequence[_Row], clocks: Mapping[str, float | None], zeros: Mapping[str, int]
+) -> Table:  # fmt: skip
     """For each operator the late rank: the one that starts last if the ranks share a clock, else that waited least."""
-    of_op: dict[tuple[str, str, str], list[tuple[str, Any]]] = {}
-    for group, step, op, rank, each in operations:
-        of_op.setdefault((group, step, op), []).append((rank, each))
+    of_op: dict[tuple[str, str, str], list[tuple[str, int | None, float]]] = {}
+    for step, kind, op, rank, start, _, _, wait, *_ in operations:
+        # recordings of one rank do not wait for each other
+        of_op.setdefault((step, kind, op), [])
+        if wait is not None:
+            # starts are times since 1970, as in the files
+            of_op[step, kind, op].append((rank, None if start is None else start + zeros.get(rank, 0), wait))
     rows = []
-    for (_, step, op), each in of_op.items():
-        timed = [(rank, data) for rank, data in each if data.wait is not None]
-        if len({rank for rank, _ in timed}) < 2:  # recordings of one rank do not wait for each other
+    for (step, _, op), timed in of_op.items():
+        if len({rank for rank, *_ in timed}) < 2:
             continue
-        rank, last = min(timed, key=lambda pair: pair[1].wait)
+        late, begun, waited = min(timed, key=lambda each: each[2])
         delay = None
-        if one_clock([clocks.get(rank) for rank, _ in timed]) and None not in [data.start for _, data in timed]:
-            rank, last = max(timed, key=lambda pair: pair[1].start)
-            delay = last.start - min(data.start for _, data in timed)
-        others_wait = max(data.wait for other, data in timed if other != rank)
-        rows.append((step, op, rank, last.start, delay, last.wait, others_wait))
+        if one_clock([clocks.get(rank) for rank, *_ in timed]) and None not in [start for _, start, _ in timed]:
+            late, begun, waited = max(timed, key=lambda each: each[1] or 0)
+            delay = (begun or 0) - min(start or 0 for _, start, _ in timed)
+        others_wait = max(wait for other, _, wait in timed if other != late)
+        rows.append((step, op, late, begun, delay, waited, others_wait))
     rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
-    # starts are times since 1970, as in the files
     columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
                Column("start_us", "Start", "time", epoch_ns=0, shown=False),
                Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),

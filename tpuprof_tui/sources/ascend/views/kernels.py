@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -12,20 +12,24 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
+from tpuprof_tui.views.query import Query
 
-from ..read.coverage import covered_time
-from ..read.csv_table import Texts
-from ..read.kernels import NUMBERS, OTHERS, Kernels
-from .tables import ViewSelection, by_texts, lacks, per_worker
+from ..recorded import METRICS, RecordedRank
+from .ranks import by_texts, frame_of, lacks, moment, moment_fact, numbers, per_rank, plain, selected_rows
 
 I64 = npt.NDArray[np.int64]
-_TITLES: Final = {
-    "model": "Model ID", "model_name": "Model Name", "task": "Task ID", "stream": "Stream ID", "infer": "Infer ID",
-    "device": "Device_id", "op_state": "OP State", "mix_blocks": "Mix Block Dim", "hf32": "HF32 Eligible",
-    "input_shapes": "Input Shapes", "input_types": "Input Data Types", "input_formats": "Input Formats",
-    "output_shapes": "Output Shapes", "output_types": "Output Data Types", "output_formats": "Output Formats",
-    "context": "Context ID",
+#: Further columns of kernels, and whether they hold numbers, in display order.
+_OTHERS: Final = {
+    "model": ("Model ID", True), "model_name": ("Model Name", False), "task": ("Task ID", True),
+    "stream": ("Stream ID", True), "infer": ("Infer ID", True), "device": ("Device_id", True),
+    "op_state": ("OP State", False), "mix_blocks": ("Mix Block Dim", True), "hf32": ("HF32 Eligible", False),
+    "input_shapes": ("Input Shapes", False), "input_types": ("Input Data Types", False),
+    "input_formats": ("Input Formats", False), "output_shapes": ("Output Shapes", False),
+    "output_types": ("Output Data Types", False), "output_formats": ("Output Formats", False),
+    "context": ("Context ID", True),
 }  # fmt: skip
 #: Further columns that are shown by default.
 _SEEN: Final = ("input_shapes",)
@@ -34,64 +38,62 @@ _PAGE: Final = 256
 #: Most kernels for which sums by shape are computed: reading the shapes of more takes longer than the rest of the view.
 _SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
+#: Columns that kernels are grouped by; Enter filters events by them.
+_NAME, _TYPE, _CORE = (Column("name", "Name", narrows="name"), Column("type", "Type", narrows="type"),
+                       Column("core", "Accelerator Core", narrows="accelerator"))  # fmt: skip
 
 
-@per_worker()
-def kernels(selection: ViewSelection) -> Answer:
-    """The kernels view of one worker."""
-    found = selection.run.kernels
-    if found is None:
+@per_rank()
+def kernels(query: Query, rank: RecordedRank) -> Answer:
+    """The kernels view of one rank."""
+    table = query.profile.table("kernels", rank.group)
+    if table is None:
         return Answer(missing=(lacks("kernels", "There are no kernels here.", "kernel_details.csv, op_summary or a "
                                      "timeline", "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
-    rows = selection.kernel_rows(found)
-    duration = found.duration[rows]
-    order = rows[np.lexsort((found.start[rows], -np.where(duration == INT_MISSING, -1, duration)))]
-    tables = [_every(selection, found, order)]
-    for key, title, texts in (("core", "Accelerator Core", found.core), ("type", "Type", found.type),
-                              ("name", "Name", found.name)):  # fmt: skip
-        if texts.texts:
-            part = Texts(texts.codes[rows], texts.texts)
-            tables.append(by_texts(f"by_{key}", f"By {title.lower()}", ((key, title, part),), duration))
-    missing = []
-    if "input_shapes" in found.others and found.type.texts:
+    rows = selected_rows(query, table)
+    frame = frame_of(table, ("name", "type", "core", "duration"), rows)
+    duration = frame["duration"]
+    order = rows[np.lexsort((table["start"][rows], -np.where(duration == INT_MISSING, -1, duration)))]
+    tables = [_every(table, rank, order)]
+    tables += [by_texts(f"by_{head.key}", f"By {head.title.lower()}", (head,), frame)
+               for head in (_CORE, _TYPE, _NAME) if len(table.texts[head.key])]  # fmt: skip
+    missing, types = [], table.texts["type"]
+    if "input_shapes" in table and types:
         if len(rows) > _SUMMED_BY_SHAPES:
             missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels, there are no sums by "
                                  "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
         else:
             with suppress(OSError, UnreadableError):  # the file is gone or has changed
-                shapes = found.other("input_shapes")
-                names = [("type", "Type", Texts(found.type.codes[rows], found.type.texts)),
-                         ("input_shapes", "Input Shapes", Texts(shapes.codes[rows], shapes.texts))]  # fmt: skip
-                tables.append(by_texts("by_type_shapes", "By type and input shapes", names, duration))
-    if not found.metrics:
+                shapes = frame_of(table, ("type", "input_shapes", "duration"), rows)
+                tables.append(by_texts("by_type_shapes", "By type and input shapes",
+                                       (_TYPE, Column("input_shapes", "Input Shapes")), shapes))  # fmt: skip
+    if not any(column.group == METRICS for column in table.schema):
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
-    if not found.type.texts:
+    if not types:
         message, needs = "The types of the kernels are not known.", "operator types (Level1)"
-        if selection.run.timeline is not None and found.file == selection.run.timeline.file:
+        if table.file == rank.timeline:
             message, needs = (
                 "The timeline alone has no operator types and only coarse cores.",
                 "kernel_details.csv or op_summary",
             )
         missing.append(lacks("by_type", message, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    return Answer(_facts(selection, found, rows), tuple(tables), missing=tuple(missing), source=found.file,
+    return Answer(_facts(table, rank, rows), tuple(tables), missing=tuple(missing), source=table.file,
                   notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
-                         "or too few blocks.",) if found.pipes else ())  # fmt: skip
+                         "or too few blocks.",) if table.texts["bound"] else ())  # fmt: skip
 
 
-def _facts(selection: ViewSelection, found: Kernels, rows: I64) -> tuple[Fact, ...]:
-    timed = rows[found.timed[rows]]
-    # avoid copies if all kernels are selected
-    start, end = (found.start, found.end) if len(timed) == len(found.start) else (found.start[timed], found.end[timed])
+def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:
+    timed = rows[table["timed"][rows]]
+    start, end = table["start"][timed], table["end"][timed]
     first, last = (int(start.min()), int(end.max())) if len(timed) else (None, None)
+    busy = Intervals.union(start, end).total if len(timed) or not len(rows) else None
     return (
         Fact("kernels", "Kernels", len(rows)),
-        Fact("total_us", "Their time", _sum(found.duration[rows]), "duration"),
-        Fact("busy_us", "Busy", covered_time(start, end) if len(timed) or not len(rows) else None, "duration"),
-        Fact("wait_us", "Wait", _sum(found.wait[rows]), "duration"),
-        selection.moment_fact("first_start_us", "First start", first),
-        selection.moment_fact("last_end_us", "Last end", last),
-    )
+        Fact("total_us", "Their time", _sum(table["duration"][rows]), "duration"),
+        Fact("busy_us", "Busy", busy, "duration"), Fact("wait_us", "Wait", _sum(table["wait"][rows]), "duration"),
+        moment_fact(rank, "first_start_us", "First start", first), moment_fact(rank, "last_end_us", "Last end", last),
+    )  # fmt: skip
 
 
 def _sum(lengths: I64) -> int | None:
@@ -100,52 +102,52 @@ def _sum(lengths: I64) -> int | None:
     return int(lengths.sum(where=known)) if known.any() or not len(known) else None
 
 
-def _every(selection: ViewSelection, found: Kernels, rows: I64) -> Table:
-    read = lru_cache(maxsize=4)(lambda first, last: found.part(rows[first:last]))
+def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
+    def lazy(values: Callable[[I64], Any]) -> LazyValues:
+        """A column that is read by offset: the screen asks for one row at a time, so whole pages are read."""
+        read = lru_cache(maxsize=2)(lambda first, last: values(rows[first:last]))
 
-    def part(start: int, stop: int) -> tuple[Kernels, I64]:
-        # all columns ask for the same rows, and the screen for one at a time: read and cache whole pages
-        if stop - start > _PAGE:
-            return read(start, stop)
-        first = start - start % _PAGE
-        page, page_rows = read(first, max(stop, first + _PAGE))
-        return page, page_rows[start - first : stop - first]
+        def take(some: slice) -> Any:
+            if some.stop - some.start > _PAGE:
+                return values(rows[some])
+            first = some.start - some.start % _PAGE
+            return read(first, max(some.stop, first + _PAGE))[some.start - first : some.stop - first]
 
-    def lazy(values: Callable[[Kernels, I64], Any]) -> LazyValues:
-        return LazyValues(len(rows), lambda some: values(*part(some.start, some.stop)))
+        return LazyValues(len(rows), take)
 
-    def in_memory(values: Callable[[I64], list[Any]]) -> LazyValues:
-        return LazyValues(len(rows), lambda some: values(rows[some]))
+    def texts(key: str, convert: Callable[[Any], Any] = list) -> LazyValues:
+        return lazy(lambda some: convert(table.values(key, some)))
+
+    def in_memory(key: str, convert: Callable[[Sequence[str]], Sequence[Any]] = tuple) -> LazyValues:
+        values = (*convert(tuple(table.texts[key])), None)
+        return LazyValues(len(rows), lambda some: [values[code] for code in table.take(key, rows[some]).tolist()])
 
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), in_memory(found.other("step").plain_values)),
-        (Column("name", "Name"), in_memory(found.name.values)),
-        (Column("type", "Type", spare=2), in_memory(found.type.values)),
-        (Column("core", "Accelerator Core", spare=1), in_memory(found.core.values)),
-        (selection.moment("start_us", "Start Time", spare=5), selection.moments(found.start[rows])),
-        (Column("duration_us", "Duration", "duration", bar=True), found.duration[rows]),
-        (Column("wait_us", "Wait Time", "duration", spare=4), found.wait[rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), in_memory(found.other("blocks").plain_values)),
-        (Column("bound", "Bound", level="bound_ratio"), lazy(lambda page, page_rows: page.bound[0].values(page_rows))),
-        (Column("bound_ratio", "Ratio", "share"), lazy(lambda page, page_rows: page.bound[1][page_rows])),
+        (Column("step", "Step", spare=3), in_memory("step", plain)), (Column("name", "Name"), in_memory("name")),
+        (Column("type", "Type", spare=2), in_memory("type")),
+        (Column("core", "Accelerator Core", spare=1), in_memory("core")),
+        (moment(rank, "start_us", "Start Time", spare=5), table["start"][rows]),
+        (Column("duration_us", "Duration", "duration", bar=True), table["duration"][rows]),
+        (Column("wait_us", "Wait Time", "duration", spare=4), table["wait"][rows]),
+        (Column("blocks", "Block Dim", "count", spare=6), in_memory("blocks", plain)),
+        (Column("bound", "Bound", level="bound_ratio"), texts("bound")),
+        (Column("bound_ratio", "Ratio", "share"), lazy(partial(table.take, "bound_ratio"))),
     ]  # fmt: skip
-    for key in OTHERS:
-        if key in found.others:
-            values_of = partial(_other, key, Texts.numbers if key in NUMBERS else Texts.values)
-            columns.append((Column(key, _TITLES[key], spare=20, shown=key in _SEEN), lazy(values_of)))
-    for name in found.others:
+    for key, (title, is_number) in _OTHERS.items():
+        if key in table:
+            head = Column(key, title, spare=20, shown=key in _SEEN)
+            columns.append((head, texts(key, numbers if is_number else list)))
+    for column in table.schema:
         # unknown columns have the names of the file
-        if name not in (*OTHERS, "step", "blocks"):
-            columns.append((Column(name, name, spare=30, shown=False), lazy(partial(_other, name, Texts.plain_values))))
-    for name in found.metrics:
-        columns.append((Column(name, name, "number", spare=30, shown=False), lazy(partial(_metric, name))))
-    return Table("kernels", "Kernels", tuple(each for each, _ in columns), tuple(each for _, each in columns),
+        kind = "number" if column.group == METRICS else "text"
+        head = Column(column.title, column.title, kind, spare=30, shown=False)  # type: ignore[arg-type]
+        columns.append((head, texts(column.key, list if column.group == METRICS else _plain_of_page)))
+    return Table("kernels", "Kernels", tuple(head for head, _ in columns), tuple(values for _, values in columns),
                  word="kernel")  # fmt: skip
 
 
-def _other(key: str, values_of: Callable[[Texts, I64], list[Any]], kernels: Kernels, rows: I64) -> list[Any]:
-    return values_of(kernels.other(key), rows)
-
-
-def _metric(name: str, kernels: Kernels, rows: I64) -> npt.NDArray[np.float64]:
-    return kernels.metric(name)[rows]
+def _plain_of_page(texts: list[str | None]) -> list[Any]:
+    """Values of some texts, as numbers if all are."""
+    distinct = list(dict.fromkeys(text for text in texts if text is not None))
+    values = dict(zip(distinct, plain(distinct), strict=True))
+    return [None if text is None else values[text] for text in texts]

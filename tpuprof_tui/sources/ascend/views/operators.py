@@ -2,125 +2,124 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from tpuprof_tui.analysis.pivot import Figure, Frame, Groups, rows, total
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
 
-from ..read.csv_table import Texts
-from .tables import TIMES, WHOLE, Sums, ViewSelection, by_texts, lacks, per_worker, with_other_columns
+from ..recorded import RecordedRank
+from .figures import figures_of
+from .ranks import (
+    TIMES,
+    WHOLE,
+    by_texts,
+    falling,
+    frame_of,
+    is_everything,
+    lacks,
+    lanes_of,
+    per_rank,
+    selected_rows,
+    text_or_none,
+    with_other_columns,
+)
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
-_OPERATORS: Final = (
-    Column("calls", "Calls", "count"), Column("host_self_us", "Host Self", "duration"),
-    Column("host_total_us", "Host Total", "duration", bar=True), Column("device_self_us", "Device Self", "duration"),
-    Column("device_total_us", "Device Total", "duration", bar=True),
-    Column("device_self_aicore_us", "Device Self With AICore", "duration", spare=1),
-    Column("device_total_aicore_us", "Device Total With AICore", "duration", spare=2),
+_SIDES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
+
+
+def _known_total(name: str) -> Figure:
+    """Sum of a column; missing if it has no value at all."""
+
+    def values(groups: Groups) -> np.ndarray:
+        none = not bool((groups.frame[name] != INT_MISSING).any())
+        return np.full(groups.count, INT_MISSING) if none else np.asarray(total(name)(groups))
+
+    return values
+
+
+_NAME: Final = (Column("name", "Name", narrows="name"), text_or_none("name"))
+_SHAPES: Final = (Column("input_shapes", "Input Shapes"), text_or_none("shapes"))
+_TIMES: Final = tuple(
+    (Column(f"{side}_us", title, "duration", bar=side.endswith("total"), spare=spare), _known_total(side))
+    for side, title, spare in zip(_SIDES, ("Host Self", "Host Total", "Device Self", "Device Total",
+                                           "Device Self With AICore", "Device Total With AICore"),
+                                  (0, 0, 0, 0, 1, 2), strict=True)
 )  # fmt: skip
-_TIMES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
+_FIGURES: Final = ((Column("calls", "Calls", "count"), rows), *_TIMES)
+_ORDER: Final = ("-device_self_us", "-host_self_us", "name")
 
 
-@per_worker()
-def operators(selection: ViewSelection) -> Answer:
-    """The operators view of one worker."""
+@per_rank()
+def operators(query: Query, rank: RecordedRank) -> Answer:
+    """The operators view of one rank."""
     tables: list[Table] = []
     missing: list[Missing] = []
     source = ""
-    by_type, file = _by_type(selection)
+    by_type, file = _by_type(query, rank)
     if by_type is not None:
         tables.append(by_type)
         source = file
     else:
         missing.append(lacks("by_type", "The types of the kernels are not known.", "operator types (Level1)", _TYPED))
     notes: tuple[str, ...] = ()
-    found = _calls(selection)
-    if found is not None:
-        file, columns, follows = found
-        notes = () if selection.is_everything or follows else (WHOLE,)
+    file, frame, follows = _calls(query, rank)
+    if frame is not None:
+        notes = () if is_everything(query) or follows else (WHOLE,)
         source = source or file
-        tables.append(_by_name("by_name", "By name", columns, ("name",)))
-        if columns["shapes"].texts:
-            tables.append(_by_name("by_name_shape", "By name and input shapes", columns, ("name", "shapes")))
+        tables.append(
+            Table.of_pivot("by_name", "By name", frame, ["name"], [_NAME, *_FIGURES], _ORDER, word="operator")
+        )
+        if (frame["shapes"] >= 0).any() or (follows and (figures_of(query, rank).operators["shapes"] >= 0).any()):
+            shapes = frame.with_texts("shapes", lambda text: " ".join(text.split()))
+            tables.append(Table.of_pivot("by_name_shape", "By name and input shapes", shapes, ["name", "shapes"],
+                                         [_NAME, _SHAPES, *_FIGURES], _ORDER, word="operator"))  # fmt: skip
     else:
         missing.append(lacks("by_name", "There are no framework operators.", "operators of the framework",
                              "activities with CPU (torch_npu.profiler alone)"))  # fmt: skip
     return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
-def _by_type(selection: ViewSelection) -> tuple[Table | None, str]:
-    run = selection.run
-    statistic = run.rank.statistic
-    table = run.rank.table("op_statistic.csv")
-    if selection.is_everything and statistic is not None and table is not None and len(statistic["type"]):
-        order = np.argsort(-statistic["total"], kind="stable")
-        total = statistic["total"][order]
-        sum_of_all = int(total[total != INT_MISSING].sum())
-        columns = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"), *TIMES)
+def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
+    """Time by type as the exporter counted it, of a selection from the kernels."""
+    heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
+    statistic = query.profile.table("statistic", rank.group)
+    if is_everything(query) and statistic is not None and statistic.texts["type"]:
+        order = falling(statistic["total"])
+        times = statistic["total"][order]
+        whole = int(times[times != INT_MISSING].sum())
         values = (
-            statistic["type"].values(order), statistic["core"].values(order),
-            [None if each != each else int(each) for each in statistic["count"][order].tolist()], total,
+            statistic.values("type", order), statistic.values("core", order),
+            [None if count != count else int(count) for count in statistic["count"][order].tolist()], times,
             *(statistic[key][order] for key in ("least", "mean", "most")),
-            np.where(total != INT_MISSING, total / sum_of_all, np.nan) if sum_of_all else np.full(len(order), np.nan),
+            np.where(times != INT_MISSING, times / whole, np.nan) if whole else np.full(len(order), np.nan),
         )  # fmt: skip
-        return with_other_columns(Table("by_type", "By type", columns, values), statistic, order), table.name
-    kernels = run.kernels
-    if kernels is None or not kernels.type.texts:
+        table = Table("by_type", "By type", (*heads, *(head for head, _ in TIMES)), values)
+        return with_other_columns(table, statistic, order), statistic.file
+    kernels = query.profile.table("kernels", rank.group)
+    if kernels is None or not kernels.texts["type"]:
         return None, ""
-    rows = selection.kernel_rows(kernels)
-    rows = rows[~kernels.communicates[rows]]
-    kind, core = (Texts(texts.codes[rows], texts.texts) for texts in (kernels.type, kernels.core))
-    names = (("type", "OP Type", kind), ("core", "Core Type", core))
-    return by_texts("by_type", "By type", names, kernels.duration[rows]), kernels.file
+    chosen = selected_rows(query, kernels)
+    chosen = chosen[~kernels["communicates"][chosen]]
+    heads = (heads[0], Column("core", "Core Type", narrows="accelerator"))
+    return by_texts("by_type", "By type", heads, frame_of(kernels, ("type", "core", "duration"), chosen)), kernels.file
 
 
-def _calls(selection: ViewSelection) -> tuple[str, dict[str, Any], bool] | None:
-    """A row for each call of an operator, from operator_details.csv, else from slices; for a selection from slices.
+def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
+    """A row for each call of an operator, from operator_details.csv, else from events; for a selection from events.
 
     Returns:
-        File name, columns, and whether they follow the selection; None if there are no operators.
+        File name, rows, and whether they follow the selection; no rows if there are no operators.
     """
-    run = selection.run
-    exported, table, timeline = run.rank.operators, run.rank.table("operator_details.csv"), run.timeline
-    times = run.operator_times if not selection.is_everything or exported is None else None
-    if times is None and exported is not None and table is not None:
-        return table.name, exported, False
-    if times is None or timeline is None:
-        return None
-    chosen = selection.host_mask(timeline.start[times.rows])
-    if selection.slices is not None:
-        chosen &= selection.slices[times.rows]
-    rows = times.rows[chosen]
-    nothing = np.full(len(times.rows), INT_MISSING)
-    columns = {
-        "host_self": times.host_self, "host_total": times.host_total, "device_self": times.device_self,
-        "device_total": times.device_total,
-        "device_self_aicore": nothing if times.aicore_self is None else times.aicore_self,
-        "device_total_aicore": nothing if times.aicore_total is None else times.aicore_total,
-    }  # fmt: skip
-    return timeline.file, {
-        "name": Texts(timeline.name[rows], timeline.names),
-        "shapes": Texts(timeline.shapes[rows], timeline.texts if (timeline.shapes >= 0).any() else ()),
-        **{key: values[chosen] for key, values in columns.items()},
-    }, True  # fmt: skip
-
-
-def _by_name(key: str, title: str, columns: dict[str, Any], by: tuple[str, ...]) -> Table:
-    sums = Sums(columns["device_self"], *(columns[name].codes for name in by))
-    totals = {name: sums.added(columns[name]) for name in _TIMES}
-    names = columns["name"].values(sums.rows)
-    order = sorted(
-        range(len(sums.rows)),
-        key=lambda row: (-totals["device_self"][row], -totals["host_self"][row], names[row] or ""),
-    )
-    for name in _TIMES:
-        if not (columns[name] != INT_MISSING).any():
-            totals[name] = np.full(len(sums.rows), INT_MISSING)
-    heads = {"name": Column("name", "Name", narrows="name"), "shapes": Column("input_shapes", "Input Shapes")}
-    texts = [columns[name].values(sums.rows[order]) for name in by]
-    if "shapes" in by:
-        texts[1] = [None if each is None else " ".join(each.split()) for each in texts[1]]
-    return Table(key, title, (*(heads[name] for name in by), *_OPERATORS),
-                 (*texts, sums.count[order], *(totals[name][order] for name in _TIMES)), word="operator")  # fmt: skip
+    exported = query.profile.table("operators", rank.group)
+    if exported is None or not is_everything(query):
+        frame = query.events(("name", "shapes", *_SIDES), lanes_of(query, "python", "other"))
+        if len(figures_of(query, rank).operators):
+            return rank.timeline, frame.take(frame["host_total"] != INT_MISSING), True
+    if exported is None:
+        return "", None, True
+    return exported.file, frame_of(exported, ("name", "shapes", *_SIDES)), False

@@ -5,43 +5,41 @@ from __future__ import annotations
 from typing import Final
 
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+from tpuprof_tui.views.query import Query
 
-from ..read.rank import STEP_COLUMNS
-from .run import Run
-from .tables import STEP_HEADS, STEP_NOTE, STEP_TIMES, ViewSelection, lacks, per_worker
+from ..recorded import STEP_COLUMNS, STEP_KEYS, RecordedRank
+from .figures import RankFigures, figures_of
+from .ranks import STEP_HEADS, STEP_NOTE, STEP_TIMES, lacks, per_rank
 
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
 COARSE: Final = ("stage_us", "preparing_us")
 _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
 #: Columns shown only if there are receive operators (pipeline parallelism).
 _RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
-_KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
 
 
-def difference(run: Run) -> float | None:
+def difference(figures: RankFigures) -> float | None:
     """Largest difference of a step's values from the recorded ones, ns; None if no step is in both or recomputed."""
-    _, steps, computed = run.steps
-    recorded = run.rank.recorded_steps
-    of_label = dict(recorded[1]) if recorded is not None and computed else {}
+    recorded = dict(figures.recorded_steps)
     largest = None
-    for each in steps:
-        other = of_label.get(each.label)
-        for key, computed_value, recorded_value in zip(_KEYS, each.values, other or (), strict=False):
+    for step in figures.steps if figures.steps_are_computed else ():
+        for key, computed_value, recorded_value in zip(
+            STEP_KEYS, step.values, recorded.get(step.label, ()), strict=False
+        ):
             if key not in COARSE and computed_value is not None and recorded_value is not None:
                 largest = max(largest or 0, abs(computed_value - recorded_value))
     return largest
 
 
-@per_worker(filtered=False)
-def overview(selection: ViewSelection) -> Answer:
-    """The overview of one worker."""
-    run = selection.run
-    file = run.steps[0]
-    steps = selection.steps
-    recorded = run.rank.recorded_steps
-    rows = [(each.label, *each.values) for each in steps]
-    sums = {key: _sum([each.values[index] for each in steps]) for index, key in enumerate(_KEYS)}
+@per_rank(filtered=False)
+def overview(query: Query, rank: RecordedRank) -> Answer:
+    """The overview of one rank."""
+    figures = figures_of(query, rank)
+    steps = [step for step in figures.steps if query.step is None or step.number == query.step]
+    recorded = query.profile.table("recorded_steps", rank.group)
+    rows = [(step.label, *step.values) for step in steps]
+    sums = {key: _sum([step.values[index] for step in steps]) for index, key in enumerate(STEP_KEYS)}
     stage = sums["stage_us"]
     facts = [
         Fact(key, title, sums[key], "duration", share=_share(sums[key], stage),
@@ -49,16 +47,18 @@ def overview(selection: ViewSelection) -> Answer:
         for title, _, key in STEP_COLUMNS if key in _FACTS and rows
     ]  # fmt: skip
     if rows:
-        facts.append(Fact("difference_us", "Recorded table differs by", difference(run), "duration"))
+        facts.append(Fact("difference_us", "Recorded table differs by", difference(figures), "duration"))
     tables = [Table.of_rows("steps", "Steps", _COLUMNS, rows, target=lambda row: Target(step=steps[row].number),
                             notes=(STEP_NOTE,), one_unit=True, longest="stage_us")]  # fmt: skip
     if recorded is not None:
-        tables.append(Table.of_rows("recorded_steps", f"Steps as recorded ({recorded[0].rpartition('/')[2]})", _COLUMNS,
-                                    [(label, *values) for label, values in recorded[1]], one_unit=True))  # fmt: skip
+        title = f"Steps as recorded ({recorded.file.rpartition('/')[2]})"
+        listed = [(label, *values) for label, values in figures.recorded_steps]
+        tables.append(Table.of_rows("recorded_steps", title, _COLUMNS, listed, one_unit=True))
     missing = []
-    coverage = run.coverage
-    if coverage is not None and run.timeline is not None:
-        kinds = [(kind, len(found), found.total) for kind, found in coverage.kinds() if len(found)]
+    if figures.coverage is not None and rank.timeline:
+        kinds = [
+            (kind, len(intervals), intervals.total) for kind, intervals in figures.coverage.items() if len(intervals)
+        ]
         columns = (Column("kind", "Kind"), Column("slices", "Slices", "count"),
                    Column("total_us", "Total", "duration", bar=True))  # fmt: skip
         tables.append(Table.of_rows("overlap", "Overlap Analysis", columns, kinds))
@@ -68,15 +68,16 @@ def overview(selection: ViewSelection) -> Answer:
     if not rows:
         missing.append(lacks("steps", "It is not known how the steps spent their time.", "kernels, a timeline or "
                              "step_trace_time.csv", "profiler_level=Level1, or msprof --task-time=on"))  # fmt: skip
-    return Answer(tuple(facts), tuple(tables), notes=_notes(selection), missing=tuple(missing), source=file)
+    return Answer(
+        tuple(facts), tuple(tables), notes=_notes(query, rank), missing=tuple(missing), source=figures.steps_file
+    )
 
 
-def _notes(selection: ViewSelection) -> tuple[str, ...]:
+def _notes(query: Query, rank: RecordedRank) -> tuple[str, ...]:
     notes = []
-    if selection.window is not None:
+    if query.range is not None:
         notes.append("Steps are shown whole: they do not follow the range.")
-    run = selection.run
-    if run.timeline is not None and not len(run.timeline.steps):
+    if rank.timeline and not any(step.end is not None for step in figures_of(query, rank).steps):
         notes.append("No step was marked: call prof.step() after each.")
     return tuple(notes)
 

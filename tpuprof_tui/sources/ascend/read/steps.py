@@ -1,0 +1,136 @@
+"""Steps of a rank, and which of them an event belongs to.
+
+Steps are what the framework marked, else the iterations of a graph, else what a table recorded, else everything is one.
+The part of a step on the device runs from the first work that starts at or after the step's own start to that of the
+next step; work belongs to a step by its start. What the host did belongs to the step that it started in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from tpuprof_tui.model import INT_MISSING
+
+from ..recorded import STEP
+from .coverage import Coverage
+from .kernels import Kernels
+from .timeline import Timeline
+
+I64 = npt.NDArray[np.int64]
+#: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
+RecordedStep = tuple[str | None, tuple[float | None, ...]]
+_NO: Final = np.zeros(0, np.int64)
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+class Step(Struct, frozen=True):
+    """One step; times in ns since 1970.
+
+    Attributes:
+        label: Its name; None if no step was marked and the recorded table has no name.
+        number: Its number; -1 if it has none.
+        low, high: Device work that starts in [low, high) belongs to it; None: no bound.
+        start, end: Its extent on the host; None if it was not marked.
+        known: Whether it is known which work belongs to it.
+    """
+
+    label: str | None
+    number: int
+    low: int | None = None
+    high: int | None = None
+    start: int | None = None
+    end: int | None = None
+    known: bool = True
+
+
+def steps_of(
+    timeline: Timeline | None, kernels: Kernels | None, coverage: Coverage | None,
+    iterations: tuple[list[str], I64, I64] | None, recorded: Sequence[RecordedStep],
+) -> tuple[Step, ...]:  # fmt: skip
+    """The steps of a rank by its timeline or kernels, with what tables say of them."""
+    if coverage is None or (timeline is None and recorded):
+        return _recorded(recorded, kernels)
+    marks = timeline.steps if timeline is not None else _NO
+    if timeline is not None and len(marks):
+        return _marked(timeline, marks, coverage)
+    if iterations is not None:
+        labels, starts, ends = iterations
+        return tuple(Step(label, number, low, high) for label, number, low, high in zip(
+            labels, step_numbers(labels).tolist(), starts.tolist(), ends.tolist(), strict=True))  # fmt: skip
+    label = recorded[0][0] if len(recorded) == 1 else "all"
+    return (Step(label, _number(label)),)
+
+
+def _recorded(recorded: Sequence[RecordedStep], kernels: Kernels | None) -> tuple[Step, ...]:
+    """Steps of a table; their work follows from the kernels' step column; of a single step it is everything."""
+    step = kernels.other("step") if kernels is not None else None
+    lows: list[int | None] = []
+    for label, _ in recorded:
+        starts = _NO
+        if kernels is not None and step is not None:
+            starts = kernels.start[step.where(lambda text, label=label: text == label) & kernels.timed]
+        lows.append(int(starts.min()) if len(starts) else None)
+    found = []
+    for (label, _), low in zip(recorded, lows, strict=True):
+        high = min((other for other in lows if other is not None and low is not None and other > low), default=None)
+        found.append(Step(label, _number(label), low, high, known=low is not None or len(recorded) == 1))
+    return tuple(found)
+
+
+def _marked(timeline: Timeline, marks: I64, coverage: Coverage) -> tuple[Step, ...]:
+    labels = [timeline.names[name].removeprefix(STEP) for name in timeline.name[marks].tolist()]
+    starts, ends = timeline.start[marks].tolist(), timeline.end[marks].tolist()
+    work = np.sort(np.concatenate([coverage.computing.start, coverage.communication.start]))
+    begun: list[int | None] = []
+    for start, until in zip(starts, [*starts[1:], None], strict=True):
+        index = int(np.searchsorted(work, start))
+        first = int(work[index]) if index < len(work) else None
+        begun.append(first if first is not None and (until is None or first < until) else None)
+    steps = []
+    for index, (label, number) in enumerate(zip(labels, step_numbers(labels).tolist(), strict=True)):
+        high = next((low for low in begun[index + 1 :] if low is not None), None)
+        # a step in which no device work began is empty
+        low = starts[index] if begun[index] is None else begun[index]
+        steps.append(Step(label, number, low, low if begun[index] is None else high, starts[index], ends[index]))
+    return tuple(steps)
+
+
+def step_numbers(labels: Sequence[str]) -> I64:
+    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
+    numbers = [_number(label) for label in labels]
+    distinct = -1 not in numbers and len(set(numbers)) == len(labels)
+    return np.array(numbers if distinct else list(range(len(labels))), np.int64)
+
+
+def _number(label: str | None) -> int:
+    return int(label) if label is not None and label.isascii() and label.isdecimal() and len(label) < 18 else -1
+
+
+def device_steps(steps: Sequence[Step], times: I64) -> I64:
+    """Number of the step that device work belongs to, by start; missing if it is none's."""
+    return _numbers_at(steps, times, [(step.low, step.high) for step in steps])
+
+
+def host_steps(steps: Sequence[Step], times: I64) -> I64:
+    """Number of the step that a host event belongs to, by start; missing if it is none's."""
+    marked = any(step.start is not None for step in steps)
+    return _numbers_at(steps, times, [(step.start, step.end) if marked else (step.low, step.high) for step in steps])
+
+
+def _numbers_at(steps: Sequence[Step], times: I64, bounds: Sequence[tuple[Any, Any]]) -> I64:
+    whole = next((step.number for step, (low, _) in zip(steps, bounds, strict=True) if low is None and step.known), -1)
+    found = np.full(len(times), whole if whole >= 0 else INT_MISSING)
+    bounded = [(low, high, step.number) for step, (low, high) in zip(steps, bounds, strict=True) if low is not None]
+    # steps without any work are empty
+    parts = sorted((low, _NEVER if high is None else high, number) for low, high, number in bounded if low != high)
+    if not parts:
+        return found
+    starts, ends, numbers = np.array(parts, np.int64).T
+    index = np.searchsorted(starts, times, side="right") - 1
+    inside = (index >= 0) & (times < ends[index]) & (numbers[index] >= 0)
+    return np.where(inside, numbers[index], INT_MISSING)

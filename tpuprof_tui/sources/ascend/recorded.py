@@ -1,0 +1,204 @@
+"""What readers hand to views beside events: names of tables and of their columns, and what is known of each rank.
+
+Tables of a rank are of its group, those of msprof-analyze of none. Times are ns; of text columns missing texts are -1.
+
+- ``kernels``: kernel_details, op_summary or their like, in file order. ``timed``: whether start and duration are known.
+- ``statistic``, ``operators``, ``apis``, ``memory``, ``allocations``, ``modules``: the exporter's tables.
+- ``recorded_steps``: step_trace_time.csv. ``steps``: the steps, see `read.steps`. ``coverage``: use of the device.
+- ``launches``: flows from a call to the device; ``start`` is when the device began.
+- ``operations``, ``transfers``, ``packets``, ``pairs``: communication. ``cluster_steps``: steps of all ranks.
+- names of files: tables that are shown as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct, field
+
+from tpuprof_tui.model import is_missing
+from tpuprof_tui.model.table import Table
+
+I64 = npt.NDArray[np.int64]
+
+#: Keys of ``Profile.view_data``: what is known of each rank, and names of the files about all of them.
+RANKS, SOURCES = "ranks", "sources"
+#: Step columns in display order: name in csv files, name in StepTraceTime, key.
+STEP_COLUMNS: Final = (
+    ("Computing", "computing", "computing_us"),
+    ("Communication", "communication", "communication_us"),
+    ("Overlapped", "overlapped", "overlapped_us"),
+    ("Communication(Not Overlapped)", "communication_not_overlapped", "communication_not_overlapped_us"),
+    ("Free", "free", "free_us"),
+    ("Stage", "stage", "stage_us"),
+    ("Bubble", "bubble", "bubble_us"),
+    ("Communication(Not Overlapped and Exclude Receive)", "communication_not_overlapped_and_exclude_receive",
+     "communication_not_overlapped_exclude_receive_us"),
+    ("Preparing", "preparing", "preparing_us"),
+)  # fmt: skip
+STEP_KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
+#: Prefix of the names of steps that the framework marks.
+STEP: Final = "ProfilerStep#"
+#: Names of the four tracks of the exporter's overlap analysis, and of the kinds of ``coverage``.
+COMPUTING, COMMUNICATION, EXPOSED, FREE = (
+    "Computing", "Communication", "Communication(Not Overlapped)", "Free",
+)  # fmt: skip
+COVERAGE: Final = (COMPUTING, COMMUNICATION, EXPOSED, FREE)
+#: Flow categories that figures use: from the operator, and from the call that launched the task.
+ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
+#: Prefix of the keys of undocumented columns; the file's own column name follows.
+OTHER: Final = "other "
+#: Group of these columns in schemas, and of metrics.
+OTHERS, METRICS = "others", "metrics"
+#: Operators of communication whose name has this are sums of others.
+TOTAL: Final = "Total Op Info"
+#: Clocks that differ by less are of one host; those of two differ by seconds.
+_ONE_CLOCK_NS: Final = 100_000
+
+
+class SortedIntervals(Struct, frozen=True, eq=False):
+    """Half-open intervals by start: int64 ns, in columns of one length."""
+
+    start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def length(self) -> I64:
+        """Length of each interval, ns."""
+        return self.end - self.start
+
+    @property
+    def total(self) -> int:
+        """Sum of the lengths, ns."""
+        return int(self.length.sum())
+
+    def within(self, low: int | None, high: int | None) -> SortedIntervals:
+        """The intervals that start in [low, high); None: no bound."""
+        first = 0 if low is None else int(np.searchsorted(self.start, low))
+        last = len(self) if high is None else int(np.searchsorted(self.start, high))
+        return SortedIntervals(self.start[first:last], self.end[first:last])
+
+
+class RecordedRank(Struct, frozen=True, eq=False):
+    """What is known of a rank beside its events and tables.
+
+    Attributes:
+        key: Unique name among the ranks.
+        name: Name of its folder.
+        rank: Its number; None if unknown.
+        rank_guessed: Whether that is only what names suggest.
+        span: Number of this recording among the rank's, from 1.
+        files: Names of its files, relative to the opened path.
+        device: Number of its device; -1 if unknown.
+        chip: Name of its device; empty if unknown.
+        zero: Reading of its own clock at the zero of the profile's time line, ns.
+        window: First start and last end of its slices, else of its kernels, ns; None if it has neither.
+        group, unit: Ids of its group and of its NPU's group.
+        timeline: Name of the file of its slices; empty if there are none.
+        level: Profiler level; empty if unknown.
+        metrics: Setting of the metrics of AI Cores; empty if unknown.
+        clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
+            the host, so ranks on one host have the same offset.
+        advice: The vendor's own advice (``prof_rule_*.json``), with the name of each file.
+    """
+
+    key: str
+    name: str
+    rank: int | None
+    rank_guessed: bool
+    span: int
+    files: tuple[str, ...]
+    device: int
+    chip: str
+    zero: int
+    window: tuple[int, int] | None
+    group: int
+    unit: int
+    timeline: str
+    level: str
+    metrics: str
+    clock: float | None
+    advice: tuple[tuple[str, Any], ...]
+
+
+def is_total(op: str) -> bool:
+    """Whether a communication operator is a sum of others, by name."""
+    return op.partition("@")[0] == TOTAL
+
+
+def one_clock(clocks: Sequence[float | None]) -> bool:
+    """Whether ranks have one clock, so that their starts can be compared (``RecordedRank.clock``)."""
+    known = [clock for clock in clocks if clock is not None]
+    return 0 < len(known) == len(clocks) and max(known) - min(known) < _ONE_CLOCK_NS
+
+
+def late_rank(ranks: Sequence[tuple[Any, float | None, Sequence[tuple[Any, ...]]]]) -> int:
+    """Index of the late rank, for which the others waited.
+
+    It is the one that started operators last in total if the ranks share a clock, else the one that waited least.
+
+    Args:
+        ranks: Rank (None if unknown), clock, and `waits_of` of each rank that has communication operators.
+
+    Returns:
+        -1 if there are no two ranks with operators, or no other spent more than half of its wait on synchronization.
+    """
+    numbers = {rank for rank, _, _ in ranks}
+    if numbers != {None} and len(numbers) < 2:
+        return -1
+    waits: dict[int, tuple[float, float]] = {}
+    starts: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for index, (_, _, operations) in enumerate(ranks):
+        if operations:
+            waits[index] = (sum(row[4] or 0 for row in operations), sum(row[5] or 0 for row in operations))
+        for *key, start, _, _ in operations:
+            if start is not None:
+                starts.setdefault(tuple(key), []).append((start, index))
+    delay = dict.fromkeys(waits, 0)
+    if one_clock([clock for _, clock, _ in ranks]):
+        for of_op in starts.values():
+            first, _ = min(of_op)
+            for start, index in of_op:
+                delay[index] += start - first
+    last = max(waits, key=lambda index: (delay[index], -waits[index][0]), default=-1)
+    waited = any(wait and sync > 0.5 * wait for index, (wait, sync) in waits.items() if index != last)
+    return last if waited else -1
+
+
+def waits_of(table: Table, zero: int = 0, rank: str | None = None) -> list[tuple[Any, ...]]:
+    """Step, kind, name, start, wait and synchronization of communication operators, without sums.
+
+    Args:
+        table: The operators.
+        zero: Reading of their clock at the zero of the time line, ns: starts are by that clock.
+        rank: Only its operators, where a file has several ranks.
+    """
+    rows = records(table, "rank", "step", "kind", "op", "start", "wait", "synchronization")
+    return [(step, kind, op, None if start is None else start + zero, wait, synchronization)
+            for own, step, kind, op, start, wait, synchronization in rows
+            if rank in (None, own) and not is_total(op)]  # fmt: skip
+
+
+def records(table: Table, *keys: str) -> list[tuple[Any, ...]]:
+    """Rows of some columns as plain values; None for missing ones."""
+    return list(zip(*(_plain(table.values(key)) for key in keys), strict=True))
+
+
+def step_records(table: Table, *keys: str) -> list[tuple[Any, ...]]:
+    """Rows of some columns and of the times of a step, ns; whole ones as integers, as sums of intervals are."""
+    heads, times = records(table, *keys), records(table, *STEP_KEYS)
+    return [(*head, *(int(time) if time is not None and time == int(time) else time for time in of_step))
+            for head, of_step in zip(heads, times, strict=True)]  # fmt: skip
+
+
+def _plain(values: Any) -> list[Any]:
+    if isinstance(values, list):
+        return values
+    missing = is_missing(values).tolist()
+    return [None if absent else value for value, absent in zip(values.tolist(), missing, strict=True)]

@@ -1,0 +1,241 @@
+"""Shared by the views: ranks of a query, rows of their tables that it selects, columns, merging of ranks' answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, most, rows, share, total
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
+from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.lane import ALL, Rows
+from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
+from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.workers import stack_workers
+
+from ..recorded import OTHERS, RANKS, STEP_COLUMNS, RecordedRank
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+WHOLE: Final = "These figures are of the whole recording."
+_UNFILTERED: Final = "These figures do not follow the filter."
+#: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
+#: does not.
+STEP_HEADS: Final = {
+    "computing_us": ("Comp.", 0), "communication_us": ("Comm.", 3), "overlapped_us": ("Overlap", 4),
+    "communication_not_overlapped_us": ("Exposed", 0), "stage_us": ("Stage", 2), "bubble_us": ("Bubble", 6),
+    "communication_not_overlapped_exclude_receive_us": ("No recv", 7), "preparing_us": ("Prep.", 5),
+}  # fmt: skip
+STEP_TIMES: Final = tuple(
+    Column(key, title, "duration", spare=STEP_HEADS.get(key, ("", 0))[1], head=STEP_HEADS.get(key, ("", 0))[0])
+    for title, _, key in STEP_COLUMNS
+)
+STEP_NOTE: Final = (
+    "Exposed: communication that computing does not overlap; No recv: the same without receiving from another stage."
+)
+#: Count, sum, least, mean, most and share of the column ``duration``.
+TIMES: Final[tuple[tuple[Column, Figure], ...]] = (
+    (Column("count", "Count", "count"), rows),
+    (Column("total_us", "Total Time", "duration", bar=True), total("duration")),
+    (Column("min_us", "Min Time", "duration", spare=2), least("duration")),
+    (Column("avg_us", "Avg Time", "duration"), mean_known("duration")),
+    (Column("max_us", "Max Time", "duration", spare=1), most("duration")),
+    (Column("share", "Ratio", "share"), share("duration")),
+)  # fmt: skip
+#: Longest text that is exact as a number.
+_EXACT: Final = 15
+
+
+def recorded_ranks(profile: Profile) -> tuple[RecordedRank, ...]:
+    """The ranks of a profile."""
+    found: tuple[RecordedRank, ...] = profile.view_data.get(RANKS, ())
+    return found
+
+
+def ranks_of(query: Query) -> list[RecordedRank]:
+    """The ranks that a query covers."""
+    group = query.top_group
+    return [rank for rank in recorded_ranks(query.profile) if group < 0 or rank.group == group]
+
+
+def per_rank(
+    *, filtered: bool = True
+) -> Callable[[Callable[[Query, RecordedRank], Answer]], Callable[[Query], Answer]]:  # fmt: skip
+    """Decorator that makes a view of a function that answers for one rank, whose group is the scope.
+
+    ``filtered``: whether the view follows a filter; if not, a note states that.
+    """
+
+    def decorated(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
+        def view(query: Query) -> Answer:
+            ranks, found = ranks_of(query), []
+            for name, rank in zip(_names(ranks), ranks, strict=True):
+                answer = compute(replace(query, scope=Scope(rank.group), baseline=None), rank)
+                if query.filter and not filtered:
+                    answer = replace(answer, notes=(*answer.notes, _UNFILTERED))
+                found.append((name, answer))
+            return stack_workers(found, [rank.group for rank in ranks])
+
+        return view
+
+    return decorated
+
+
+def _names(ranks: Sequence[RecordedRank]) -> list[str]:
+    """Display names of ranks: their numbers if these are distinct, else their keys."""
+    numbers = [rank.rank for rank in ranks]
+    if None in numbers or len(set(numbers)) < len(numbers):
+        return [rank.key for rank in ranks]
+    return [f"Rank {number}" for number in numbers]
+
+
+# -- rows of tables
+
+
+def is_everything(query: Query) -> bool:
+    """Whether neither range, step nor filter narrows a query."""
+    return query.range is None and query.step is None and not query.filter
+
+
+def selected_rows(query: Query, table: Records, time: str = "start") -> I64:
+    """Rows of a table that start in the range, belong to the step, and are of events that pass the filter.
+
+    ``time``: column with their start. A table without events does not follow the filter.
+    """
+    chosen = in_range(query, table[time])
+    if query.step is not None:
+        chosen &= table["step_number"] == query.step
+    if query.filter and "event" in table:
+        events = table["event"]
+        # -1, no event, selects the appended False
+        chosen &= np.append(apply_filter(query.session, query.filter).mask, False)[events]
+    return np.flatnonzero(chosen)
+
+
+def in_range(query: Query, times: I64) -> Mask:
+    """Mask of the times in the range; all without one."""
+    if query.range is None:
+        return np.ones(len(times), np.bool_)
+    low, high = query.range
+    return np.asarray((times >= low) & ((times < high) | (high >= query.profile.end_ns)))
+
+
+def frame_of(table: Records, keys: Sequence[str], chosen: I64 | slice = ALL) -> Frame:
+    """Some columns and rows of a table; columns that are read again are read whole."""
+    texts = {key: table.texts[key] for key in keys if key in table.texts}
+    return Frame({key: table[key][chosen] for key in keys}, texts)
+
+
+def lanes_of(query: Query, *kinds: str) -> list[int]:
+    """Numbers of the lanes of some kinds in the scope."""
+    lanes = query.profile.lanes
+    return [number for number in query.session.lanes_in(query.scope) if lanes[number].kind in kinds]
+
+
+# -- columns
+
+
+def moment(rank: RecordedRank, key: str, title: str, **more: Any) -> Column:
+    """A column of times on the profile's time line, which programs get as times since 1970."""
+    return Column(key, title, "time", epoch_ns=rank.zero, **more)
+
+
+def moment_fact(rank: RecordedRank, key: str, title: str, value: int | None) -> Fact:
+    """A fact with such a time."""
+    return Fact(key, title, value, "time", epoch_ns=rank.zero)
+
+
+def text_or_none(name: str) -> Figure:
+    """The text of a key column; None if missing."""
+    return key(name, None)
+
+
+def falling(values: npt.NDArray[Any]) -> I64:
+    """Rows by falling value, equal ones in their order; missing ones last."""
+    return np.argsort(-values, kind="stable")
+
+
+def by_texts(name: str, title: str, heads: Sequence[Column], frame: Frame) -> Table:
+    """A table of times by the texts of columns, which have the keys of the frame's columns."""
+    keys = [head.key for head in heads]
+    figures = [*((head, text_or_none(head.key)) for head in heads), *TIMES]
+    return Table.of_pivot(name, title, frame, keys, figures, ("-total_us",), word=keys[0] if len(keys) == 1 else "row")
+
+
+def numbers(texts: Sequence[str | None]) -> list[Any]:
+    """Values of texts, each that is a number as a number."""
+    return [None if text is None else _number(text, int, float) for text in texts]
+
+
+def _number(text: str, *kinds: type) -> Any:
+    for kind in kinds if len(text) <= _EXACT else ():
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def plain(texts: Sequence[str]) -> list[Any]:
+    """Values of texts: as integers if all are, else as floats if all are, else as texts."""
+    for kind in (int, float):
+        found = [_number(text, kind) for text in texts]
+        if not any(isinstance(value, str) for value in found):
+            return found
+    return list(texts)
+
+
+def plain_values(table: Records, key: str, rows: Rows = ALL) -> list[Any]:
+    """Values of a text column that is in memory for some rows, as numbers if all of its texts are."""
+    values = (*plain(tuple(table.texts[key])), None)
+    return [values[code] for code in table.take(key, rows).tolist()]
+
+
+def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tuple[Column, list[Any]]]:
+    """Columns of a file that no view knows, under their own names; ids are not treated as numbers."""
+    found = []
+    for column in table.schema:
+        if column.group == OTHERS:
+            texts = plain(tuple(table.texts[column.key]))
+            is_text = not texts or isinstance(texts[0], str) or column.title.lower().endswith("id")
+            head = Column(column.title, column.title, "text" if is_text else "number", spare=spare)
+            found.append((head, plain_values(table, column.key, rows)))
+    return found
+
+
+def with_other_columns(table: Table, records: Records, rows: Rows = ALL) -> Table:
+    """Appends a file's undocumented columns to a table of its rows."""
+    others = as_in_file(records, rows, spare=9)
+    return replace(table, columns=(*table.columns, *(head for head, _ in others)),
+                   values=(*table.values, *(values for _, values in others)))  # fmt: skip
+
+
+def of_operator(op: str, group: int = -1) -> Target:
+    """Selects the slices of a rank's communication operator, by a table's name ("hcom_allReduce__1_0_1@group")."""
+    return Target(condition=text_condition("name", op.partition("@")[0]), scope=Scope(group) if group >= 0 else None)
+
+
+def lacks(key: str, text: str, needs: str, do: str) -> Missing:
+    """A table that cannot be given: its key, a sentence, what it needs, and how to record it."""
+    return Missing(key, needs, do, text)
+
+
+@per_rank()
+def other_tables(query: Query, rank: RecordedRank) -> Answer:
+    """Other tables: files of the exporter that no other view shows completely, as they are."""
+    files = [table for table in query.profile.tables if table.group == rank.group and table.name.endswith(".csv")]
+    tables = []
+    for file in files:
+        columns = as_in_file(file)
+        name = file.name.removesuffix(".csv")
+        tables.append(Table(name, name, tuple(head for head, _ in columns), tuple(values for _, values in columns)))
+    heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
+    names = Table.of_rows("files", "Files", heads, [(file.file, len(file.schema), len(file)) for file in files])
+    return Answer(tables=(names, *tables), source=files[0].file if files else "")

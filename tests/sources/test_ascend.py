@@ -1627,6 +1627,16 @@ def _plain(value: Any) -> Any:
     return {key: _plain(each) for key, each in asdict(value).items()} if isinstance(value, Struct) else repr(value)
 
 
+def test_lone_surrogates_in_a_timeline_are_shown_as_question_marks(tmp_path):
+    path = tmp_path / "trace_view.json"
+    path.write_text(
+        r'[{"ph": "X", "name": "a\ud800", "pid": 1, "tid": 1, "ts": "1", "dur": 2, "args": {"level": "\ud800"}}]'
+    )
+    timeline = trace_view.read_trace_view([path], path.name)
+    assert timeline.names == ("a?",)
+    assert timeline.kinds == ("?",)
+
+
 @pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.workers, 2)])
 @pytest.mark.parametrize(
     ("place", "old", "new"),

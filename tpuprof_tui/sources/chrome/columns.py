@@ -135,6 +135,16 @@ def text_codes(texts: Codes, values: Values, *, empty: bool = False) -> I32:
     return np.array([texts[value] if type(value) is str and (value or empty) else -1 for value in values], np.int32)
 
 
+def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
+    """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
+    index = np.searchsorted(keys, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    inside = np.flatnonzero(index < len(keys))
+    hit = inside[keys[index[inside]] == wanted[inside]]
+    found[hit] = index[hit] if values is None else values[index[hit]]
+    return found
+
+
 # -- arguments
 
 

@@ -18,13 +18,13 @@ from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
-from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, ArgumentColumns, Codes, Kind, text_codes
+from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, ArgumentColumns, Codes, Kind, lookup, text_codes
 from tpuprof_tui.sources.chrome.events import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
-from tpuprof_tui.sources.chrome.nesting import parents
+from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
 
 from .categories import LAYERS, STEP, Layer, SliceClass, class_of_task
-from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, innermost_at, timeline_of
+from .timeline import ASYNC_NPU, HOST_TO_DEVICE, CounterSeries, Flows, Timeline, Track, timeline_of
 
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
@@ -322,17 +322,12 @@ class _Slices:
         wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
         track_rows = np.flatnonzero(wanted_tracks[self.track])
         rows = track_rows if classes is None else track_rows[np.isin(self.slice_class[track_rows], classes)]
-        above = parents(self.start[rows], self.end[rows], self.track[rows])
-        index = innermost_at(self, rows, above, tracks, times)  # type: ignore[arg-type]
-        lone = np.flatnonzero((index < 0) & (tracks >= 0))
-        if len(lone) and len(rows):
-            track = self.track[rows]
-            for number in np.flatnonzero(np.bincount(tracks[lone])).tolist():
-                low, high = np.searchsorted(track, [number, number + 1])
-                points = lone[tracks[lone] == number]
-                before = low + np.searchsorted(self.start[rows[low:high]], times[points], side="right") - 1
-                index[points] = np.where(before >= low, before, -1)
-        return np.where(index >= 0, rows[index] if len(rows) else -1, -1)
+        start, end, track = self.start[rows], self.end[rows], self.track[rows]
+        above, points = parents(start, end, track), (times, times, tracks)
+        # a slice covers its end too
+        index = innermost((start, end + 1, track), points, above)
+        before = innermost((start, np.full(len(rows), np.iinfo(np.int64).max), track), points, above)
+        return np.append(rows, -1)[np.where(index >= 0, index, before)]
 
     def starting_at(self, tracks: I64, times: I64) -> I64:
         """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
@@ -345,12 +340,8 @@ class _Slices:
             # of slices with equal start the first in the file
             begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
             earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
-            first, begun = low + np.flatnonzero(file_order == earliest), start[begins]
             points = np.flatnonzero(tracks == number)
-            index = np.searchsorted(begun, times[points])
-            hit = np.flatnonzero(index < len(begun))
-            hit = hit[begun[index[hit]] == times[points[hit]]]
-            found[points[hit]] = first[index[hit]]
+            found[points] = lookup(start[begins], times[points], low + np.flatnonzero(file_order == earliest))
         return found
 
 

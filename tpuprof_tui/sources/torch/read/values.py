@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes
+from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, lookup
 
 __all__ = ["F64", "I32", "I64", "Codes", "known", "lookup", "printable"]
 
@@ -16,16 +14,6 @@ _LONGEST_NAME: Final = 1 << 16
 def known(text: str) -> str | None:
     """The text of an id; None for that of a missing one."""
     return None if text in ("None", "") else text
-
-
-def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
-    """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
-    index = np.searchsorted(keys, wanted)
-    found = np.full(len(wanted), -1, np.int64)
-    inside = np.flatnonzero(index < len(keys))
-    hit = inside[keys[index[inside]] == wanted[inside]]
-    found[hit] = index[hit] if values is None else values[index[hit]]
-    return found
 
 
 def printable(text: str | bytes, most: int = _LONGEST_NAME) -> str:

@@ -31,6 +31,23 @@ STAYS = {
     "dataset/schema.py arrow_types": "a constant that needs pyarrow",
     "dataset/tables.py _event_schema": "a function of a source's columns, asked for each capture of a build",
     "formats/escape.py clean": "a function of a text, asked for each name of a frame",
+    **dict.fromkeys(
+        (
+            "sources/ascend/read/trace_view.py _ARGUMENTS",
+            "sources/torch/read/captures.py _CALLS",
+            "sources/torch/read/captures.py _NODES",
+            "sources/torch/read/dependencies.py _WAITS",
+            "sources/torch/read/events.py ARGUMENTS",
+            "sources/torch/read/events.py FLOWS",
+            "sources/torch/read/events.py FRAMES",
+            "sources/torch/read/events.py MEMORY",
+            "sources/torch/read/events.py MESSAGES",
+            "sources/torch/read/events.py OPERATORS",
+            "sources/torch/read/events.py PHASES",
+            "sources/torch/read/events.py WORK",
+        ),
+        "a constant: what is decoded of events",
+    ),
     "sources/sophgo/chips/catalog.py CATALOG": "files of the package: the same for every capture, as few as chips",
 }
 

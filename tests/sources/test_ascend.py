@@ -12,9 +12,7 @@ import shutil
 import sqlite3
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from command_line import SAMPLES
 from kept_traces import unpacked_trace
 from msgspec import Struct
 from msgspec.structs import asdict
+from sections_here import by_several, in_process
 
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
 from tpuprof_tui.cli.main import main
@@ -36,7 +35,7 @@ from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
-from tpuprof_tui.sources.chrome import sections
+from tpuprof_tui.sources.chrome import collector, processes
 from tpuprof_tui.views.registry import ask
 
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
@@ -1755,12 +1754,17 @@ def _plain(value: Any) -> Any:
     return {key: _plain(each) for key, each in asdict(value).items()} if isinstance(value, Struct) else repr(value)
 
 
-@contextlib.contextmanager
-def _here(path: Path, others: list[sections.Section], _reader: str) -> Iterator[list[Callable[[], Any]]]:
-    yield [partial(trace_view.read_section, path, section) for section in others]
+def test_lone_surrogates_in_a_timeline_are_shown_as_question_marks(tmp_path):
+    path = tmp_path / "trace_view.json"
+    path.write_text(
+        r'[{"ph": "X", "name": "a\ud800", "pid": 1, "tid": 1, "ts": "1", "dur": 2, "args": {"level": "\ud800"}}]'
+    )
+    timeline = trace_view.read_trace_view([path], path.name)
+    assert timeline.names == ("a?",)
+    assert timeline.kinds == ("?",)
 
 
-@pytest.mark.parametrize(("process", "count"), [(_here, 2), (_here, 5), (sections.other_processes, 2)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.workers, 2)])
 @pytest.mark.parametrize(
     ("place", "old", "new"),
     [
@@ -1788,22 +1792,16 @@ def test_sections_of_a_timeline_are_read_by_other_processes(tmp_path, monkeypatc
     alone = trace_view.read_trace_view([path], path.name)
     begun = []
 
-    @contextlib.contextmanager
-    def told(*arguments: Any) -> Iterator[Any]:
-        begun.append(arguments)
-        with process(*arguments) as others:
-            yield others
+    def told(others: int) -> Any:
+        begun.append(others)
+        return process(others)
 
-    for module, name, value in (
-        (sections, "_SMALLEST", 1), (sections, "_STARTING", 0), (trace_view, "cores", lambda: count),
-        (trace_view, "other_processes", told),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, value)
+    by_several(monkeypatch, told, count)
     seen: list[tuple[int, int]] = []
     both = trace_view.read_trace_view([path], path.name, lambda *done: seen.append(done))
     assert _plain(both) == _plain(alone)
     assert len(begun) == 1
     assert max(seen) <= (path.stat().st_size,) * 2
-    monkeypatch.setattr(trace_view, "memory_bytes", lambda: path.stat().st_size)
+    monkeypatch.setattr(collector, "memory_bytes", lambda: path.stat().st_size)
     assert _plain(trace_view.read_trace_view([path], path.name)) == _plain(alone)
     assert len(begun) == 1, "nor where memory is short"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import json
@@ -10,13 +9,13 @@ import re
 import sys
 import threading
 from collections import defaultdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
+from sections_here import by_several, in_process
 
 from tpuprof_tui import open_profile, open_profiles
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
@@ -30,7 +29,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.chrome import sections
-from tpuprof_tui.sources.torch.read import reading, several
+from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.query import Query
@@ -298,15 +297,13 @@ def test_few_large_ranks_are_read_in_turn_each_in_sections(tmp_path, monkeypatch
     alone = open_profile(tmp_path)
     started = []
 
-    @contextlib.contextmanager
-    def in_process(path, others, _reader):
-        started.append(len(others) + 1)
-        yield [partial(reading.read_section, path, section) for section in others]
+    def counted(count):
+        started.append(count + 1)
+        return in_process(count)
 
+    by_several(monkeypatch, counted, cores)
     for module, name, value in (
-        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (reading, "cores", lambda: cores),
-        (sections, "_SMALLEST", 1), (sections, "_STARTING", 0), (sections, "_MOST", 4 if cores > 2 else 1),
-        (reading, "other_processes", in_process),
+        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (sections, "_MOST", 4 if cores > 2 else 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     profile = open_profile(tmp_path)

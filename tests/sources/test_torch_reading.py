@@ -8,9 +8,7 @@ import json
 import lzma
 import zipfile
 import zlib
-from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Decimal
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,18 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_traces import unpacked_trace
+from sections_here import READ_FROM, by_several, in_process
 
-from tpuprof_tui import open_profile
+from tpuprof_tui import child_process, open_profile
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome import chunks, inflate, sections
+from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.read import reading
 from tpuprof_tui.sources.torch.read.categories import Kind
 from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
 from tpuprof_tui.sources.torch.read.profile import device_name
-from tpuprof_tui.sources.torch.read.reading import read_section, read_trace
+from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.views.operators import operators
 from tpuprof_tui.views.cells import Cells
@@ -93,29 +92,6 @@ def written(events: list[dict], *, bare: bool = False, indent: int | None = None
         for key in ("ts", "dur"):
             text = text.replace(f'"{key}": "{each[key]}"', f'"{key}": {each[key]}')
     return text
-
-
-#: Where the sections began that were read in this process.
-READ_FROM: list[int] = []
-
-
-@contextmanager
-def in_process(path, others, _reader):
-    """Reads the sections behind the first in this process."""
-
-    def read(section):
-        READ_FROM.append(section.begin)
-        return read_section(path, section)
-
-    yield [partial(read, section) for section in others]
-
-
-def by_several(patched, process=in_process, count=2):
-    """Lets small files be read by several processes."""
-    patched.setattr(sections, "_SMALLEST", 1)
-    patched.setattr(sections, "_STARTING", 0)
-    patched.setattr(reading, "cores", lambda: count)
-    patched.setattr(reading, "other_processes", process)
 
 
 @settings(max_examples=80, deadline=None)
@@ -206,7 +182,7 @@ def same(one: Trace, other: Trace) -> bool:
 
     def in_words(trace):
         coded = {key: ["".join(trace.texts[code].split()) if code >= 0 else None for code in trace.work[key].tolist()]
-                 for key in reading._CODED}  # fmt: skip
+                 for key in ("device", "stream", "grid", "block", "registers", "shared_memory")}  # fmt: skip
         name = [trace.names[code] for code in trace.name.tolist()]
         category = [trace.categories[code] for code in trace.category.tolist()]
         return plain(msgspec.structs.replace(trace, work={**trace.work, **coded}, name=name, category=category,
@@ -215,7 +191,7 @@ def same(one: Trace, other: Trace) -> bool:
     return in_words(one) == in_words(other) and one.problems == other.problems
 
 
-@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (sections.other_processes, 3)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (processes.workers, 3)])
 def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkeypatch, process, count):
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.decompress(sound.read_bytes()))
@@ -289,13 +265,13 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
         assert not READ_FROM
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
-        by_several(patched, sections.other_processes)
+        by_several(patched, processes.workers)
         for words in (["false"], ["/no such program"]):
-            patched.setattr(sections, "python_words", lambda *_, words=words: words)
+            patched.setattr(processes, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
-        patched.setattr(reading, "other_processes", lambda *_: pytest.fail("it is not begun"))
-        patched.setattr("tpuprof_tui.sources.torch.read.text_stream.memory_bytes", lambda: path.stat().st_size)
+        patched.setattr(collector, "workers", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr(collector, "memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 
 
@@ -552,7 +528,7 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
     from tpuprof_tui.sources.torch.read import several
 
     monkeypatch.setattr(several, "_WORTH_IT", 1)
-    monkeypatch.setattr(several.os, "sched_getaffinity", lambda _: range(3), raising=False)
+    monkeypatch.setattr(child_process.os, "sched_getaffinity", lambda _: range(3), raising=False)
     for rank in range(4):
         operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 10.5, "dur": rank + 1,
                     "args": {"External id": 3, "Input Dims": [[rank, 2]]}}  # fmt: skip

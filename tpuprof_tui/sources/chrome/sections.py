@@ -7,19 +7,13 @@ the whole file.
 
 from __future__ import annotations
 
-import gc
 import os
-import pickle
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 
-from tpuprof_tui.child_process import python_words
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from .chunks import EventChunks
@@ -111,54 +105,3 @@ def ended_at_border(section: Section, chunks: EventChunks[Any]) -> bool:
     return section.end < 0 or (
         chunks.found and not chunks.truncated and chunks.ended_sound and chunks.list_end == section.end + 1
     )
-
-
-@contextmanager
-def other_processes(path: Path, sections: Sequence[Section], reader: str) -> Iterator[list[Callable[[], Any]]]:
-    """Starts processes that each read one section of a file; they are killed when the block ends.
-
-    Args:
-        path: The file.
-        sections: The sections to read.
-        reader: Name of the module whose ``read_section`` reads one.
-
-    Yields:
-        For each section a function that waits for the result and returns it; None if the process failed.
-    """
-    with ExitStack() as stack:
-        yield [stack.enter_context(_process(path, section, reader)) for section in sections]
-
-
-@contextmanager
-def _process(path: Path, section: Section, reader: str) -> Iterator[Callable[[], Any]]:
-    import subprocess  # imported here: small traces are read by this process alone
-
-    words = python_words(__name__, reader, str(path.absolute()), str(section.begin), str(section.end))
-    try:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError:
-        yield lambda: None
-        return
-
-    def read() -> Any:
-        assert process.stdout is not None
-        with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
-            return pickle.load(process.stdout)
-        return None
-
-    try:
-        yield read
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _main(reader: str, path: str, begin: str, end: str) -> None:
-    # the objects of a chunk form no cycles: reference counting frees them
-    gc.disable()
-    found = import_module(reader).read_section(Path(path), Section(int(begin), int(end)))
-    pickle.dump(found, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

@@ -271,33 +271,6 @@ _COLUMNS: Final = ("start", "end", "name", "kind", "slice_class", "file_order", 
                    "stacks")  # fmt: skip
 
 
-def innermost_at(timeline: Timeline, rows: I64, above: I64, tracks: I64, times: I64) -> I64:
-    """Index among some slices of the innermost one that covers each point of a track; -1 if none does.
-
-    Args:
-        timeline: The timeline.
-        rows: Rows of the slices, in nesting order.
-        above: Index among them of the enclosing slice of each; -1 at top level.
-        tracks, times: The points.
-    """
-    found = np.full(len(times), -1, np.int64)
-    if not len(rows):
-        return found
-    track = timeline.track[rows]
-    for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
-        low, high = np.searchsorted(track, [number, number + 1])
-        points = np.flatnonzero(tracks == number)
-        index = low + np.searchsorted(timeline.start[rows[low:high]], times[points], side="right") - 1
-        index = np.where(index >= low, index, -1)
-        while True:
-            outside = (index >= 0) & (timeline.end[rows[index]] < times[points])
-            if not outside.any():
-                break
-            index = np.where(outside, above[index], index)
-        found[points] = index
-    return found
-
-
 def timeline_of(
     file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
     flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,

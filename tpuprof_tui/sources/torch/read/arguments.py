@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -16,20 +15,17 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.chrome.chunks import NOTHING, EventChunks, events_with_offsets
+from tpuprof_tui.sources.chrome.chunks import EventChunks, events_with_offsets
+from tpuprof_tui.sources.chrome.columns import NULL, ArgumentColumns, Codes
+from tpuprof_tui.sources.chrome.events import Phases
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
 from tpuprof_tui.sources.chrome.sections import state_of
 
-from .events import KNOWN_PHASES, NULL, ArgumentsOf, from_dict
+from .events import ARGUMENTS, PHASES, AnyComplete
 
 I64 = npt.NDArray[np.int64]
 #: One in so many chunks is read by itself, more in one pass over the file.
 _FEW: Final = 4
-
-
-class _Complete(msgspec.Struct, gc=False):
-    ph: str = ""
-    args: msgspec.Raw = NOTHING
 
 
 class Arguments(Struct, frozen=True, eq=False):
@@ -77,7 +73,7 @@ class Arguments(Struct, frozen=True, eq=False):
         Returns:
             The offset; that of the chunk if the file cannot be read any more.
         """
-        begin, wanted = self.offset[chunk], tuple(phases) or KNOWN_PHASES
+        begin, wanted = self.offset[chunk], tuple(phases) or PHASES.known
         with contextlib.suppress(OSError):
             for offset, event in events_with_offsets(self._text(begin, self.offset[chunk + 1]) or b""):
                 if (event.get("ph") in wanted) is bool(phases):
@@ -91,45 +87,51 @@ class Arguments(Struct, frozen=True, eq=False):
         chunk = bisect_right(self.first, number) - 1
         return self.offset_of(chunk, "X", number - self.first[chunk])
 
-    def columns(self, *wanted: tuple[Any, I64]) -> Iterator[list[list[tuple[Any, ...]]]]:
-        """Values of arguments of events, as a column for each field of a struct; one chunk of text at a time.
+    def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, I64]) -> list[dict[str, Any]]:
+        """Columns of arguments of events; as of events without arguments from where the file is unreadable.
 
         Args:
-            wanted: Pairs of a struct type and the ascending numbers of the events whose arguments are decoded to it.
-
-        Yields:
-            For each struct type the result of ``ArgumentsOf.columns``. Ends early if the file becomes unreadable.
+            texts: Codes of texts.
+            wanted: Pairs of columns and the numbers of the events, in any order.
         """
-        decoders = [ArgumentsOf(kind) for kind, _ in wanted]
-        edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for _, numbers in wanted]
+        orders = [np.argsort(numbers, kind="stable") for _, numbers in wanted]
+        ascending = [numbers[order] for (_, numbers), order in zip(wanted, orders, strict=True)]
+        edges = [np.searchsorted(numbers, [*self.first, np.iinfo(np.int64).max]).tolist() for numbers in ascending]
         wanted_chunks = [
             chunk for chunk in range(len(self.first)) if any(edge[chunk] < edge[chunk + 1] for edge in edges)
         ]
+        parts: list[list[dict[str, Any]]] = [[] for _ in wanted]
         for chunk, text in self._texts_of(wanted_chunks):
             first = self.first[chunk]
-            numbers_here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
-                            for (_, numbers), edge in zip(wanted, edges, strict=True)]  # fmt: skip
+            here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
+                    for numbers, edge in zip(ascending, edges, strict=True)]  # fmt: skip
             arguments = _raw_arguments(text)
             # of a damaged text less may be found from here on
-            arguments += [NULL] * (max(map(max, filter(None, numbers_here))) - first + 1 - len(arguments))
-            yield [decoder.columns([arguments[number - first] or NULL for number in numbers])
-                   for decoder, numbers in zip(decoders, numbers_here, strict=True)]  # fmt: skip
+            arguments += [NULL] * (max(map(max, filter(None, here))) - first + 1 - len(arguments))
+            for (columns, _), numbers, part in zip(wanted, here, parts, strict=True):
+                raw = [arguments[number - first] or NULL for number in numbers]
+                part.append(columns.of(columns.decoded(raw), texts))
+        found = []
+        for (columns, numbers), order, part in zip(wanted, orders, parts, strict=True):
+            missing = len(numbers) - sum(len(next(iter(each.values()))) for each in part)
+            part.append(columns.of([None] * missing, texts))
+            place = np.argsort(order)
+            found.append({key: np.concatenate([each[key] for each in part])[place] for key in columns.columns})
+        return found
 
-    def events(
-        self, kind: Any, from_dict: Callable[[dict[str, Any]], Any], words: Sequence[bytes]
-    ) -> Iterator[list[Any]]:  # fmt: skip
+    def events(self, phases: Phases, words: Sequence[bytes]) -> Iterator[list[Any]]:
         """Decodes events that contain one of some words, one chunk of text at a time; ends early if unreadable.
 
         Args:
-            kind, from_dict: Types of the events (see ``EventChunks``).
+            phases: Structs of the events.
             words: Quoted strings. If a word is found outside flat objects, all events of that chunk are returned.
         """
-        decode = msgspec.json.Decoder(list[kind]).decode
+        decode = msgspec.json.Decoder(list[phases.any]).decode  # type: ignore[name-defined]
         for text in self._texts():
             try:
                 yield decode(b"[%b]" % b",".join(_simple_objects(text, words)))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                yield _events(text, kind, from_dict)
+                yield _events(text, phases)
 
     def _texts_of(self, chunks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Some chunks, ascending, with their texts; ends early if the file becomes unreadable."""
@@ -197,10 +199,10 @@ def _skip(source: Any, count: int) -> None:
 
 def _raw_arguments(text: bytes) -> list[msgspec.Raw]:
     """Raw arguments of the complete events of a chunk of text."""
-    return [each.args for each in _events(text, _Complete, partial(from_dict, kind=_Complete)) if each.ph == "X"]
+    return [each.args for each in _events(text, ARGUMENTS) if type(each) is AnyComplete]
 
 
-def _events(text: bytes, kind: Any, from_dict: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def _events(text: bytes, phases: Phases) -> list[Any]:
     waiting = [text.rstrip(b", \t\r\n") + b"]"]
-    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", kind, from_dict)
+    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", phases.any, phases.from_dict)
     return [each for part in chunks.event_chunks() for each in part]

@@ -13,15 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import INTEGER, TEXT, ArgumentColumns
 from tpuprof_tui.sources.ranks import rank_in_name
 
 from ..source import CAPTURES
@@ -29,7 +28,7 @@ from .categories import Kind
 from .launchers import GRAPHS, LAUNCHING
 from .steps import MODULE, Execution, executions, step_at
 from .trace import Trace
-from .values import I32, I64, Codes, printable, to_int64
+from .values import I32, I64, Codes, printable
 
 _TRACE: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512
@@ -41,16 +40,10 @@ _COPY: Final = lazy_pattern(r"(?:cuda|cu|hip)Memcpy")
 _ANNOTATION: Final = lazy_pattern(r"capture_(\d{1,9})(?!\d)")
 
 
-class _CallArgs(msgspec.Struct, gc=False):
-    """Arguments of calls: the name of the kernel (ROCm)."""
-
-    kernel: Any = None
-
-
-class _NodeArgs(msgspec.Struct, gc=False, rename={"node": "graph node id"}):
-    """Arguments of device work in graphs: ids ascend in the order of the capture."""
-
-    node: Any = INT_MISSING
+#: Arguments of calls: the name of the kernel (ROCm).
+_CALLS: Final = ArgumentColumns(kernel=(TEXT, "kernel"))
+#: Arguments of device work in graphs: ids ascend in the order of the capture.
+_NODES: Final = ArgumentColumns(node=(INTEGER, "graph node id"))
 
 
 class Captured(Struct, frozen=True, eq=False):
@@ -194,12 +187,10 @@ def _columns_of(trace: Trace, rows: I64) -> tuple[list[str], list[str], list[str
     modules = np.flatnonzero((trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE)))
     around = trace.launchers.enclosing(modules, rows)
     module = ["" if row < 0 else trace.names[trace.name[row]][len(MODULE) :] for row in around.tolist()]
-    order = np.argsort(trace.file_order[rows])
-    kernel = [""] * len(rows)
-    values = (value for (part,) in trace.arguments.columns((_CallArgs, trace.file_order[rows][order].astype(np.int64)))
-              for (value,) in zip(*part, strict=True))  # fmt: skip
-    for index, value in zip(order.tolist(), values, strict=False):
-        kernel[index] = printable(value) if isinstance(value, str) else ""
+    texts = Codes()
+    (calls,) = trace.arguments.columns(texts, (_CALLS, trace.file_order[rows].astype(np.int64)))
+    names = ["", *map(printable, texts)]
+    kernel = [names[code + 1] for code in calls["kernel"].tolist()]
     return operator, shape, module, kernel
 
 
@@ -247,12 +238,9 @@ class _Matching:
         """The graph node id of some work; 0 where it is not told."""
         trace = self._trace
         numbers = trace.file_order[trace.work_rows[index]].astype(np.int64)
-        order = np.argsort(numbers)
-        found = np.zeros(len(index), np.int64)
-        values = [value for (part,) in trace.arguments.columns((_NodeArgs, numbers[order]))
-                  for (value,) in zip(*part, strict=True)]  # fmt: skip
-        found[order[: len(values)]] = np.maximum(to_int64(values), 0)
-        return found
+        (found,) = trace.arguments.columns(Codes(), (_NODES, numbers))
+        node: I64 = np.maximum(found["node"], 0)
+        return node
 
     def _found(self, part: I64, batch: int | None) -> list[npt.NDArray[np.int32]] | None:
         """Codes of operator, shape and module of the nodes of a replay; None if no capture fits."""

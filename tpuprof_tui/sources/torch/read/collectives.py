@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from .categories import Kind
-from .events import WorkArgs
 from .launchers import COLLECTIVE, COMMUNICATION
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ I64 = npt.NDArray[np.int64]
 RECORD: Final = "record_param_comms"
 
 
-def collective_identity(args: WorkArgs) -> str | None:
+def collective_identity(args: Any) -> str | None:
     """What identifies a collective among those of all ranks, from the arguments of an event; None if nothing does."""
     if isinstance(args.comms, (int, str)) and str(args.comms).strip() not in ("", "0"):
         return f"id {args.comms}"

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.columns import to_int64
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from .arguments import Arguments
 from .categories import legacy_lanes
-from .events import (
-    FLOW_ENDS,
-    LAUNCH_ENDS,
-    FlowStart,
-    FrameArgs,
-    HostArgs,
-    LaunchEnd,
-    LaunchStart,
-    MessageArgs,
-    from_dict,
-)
-from .values import I32, I64, Codes, printable, raw_codes, text_codes, to_int64
+from .events import FLOWS, FRAMES, MESSAGES, OPERATORS, NamedEnd, NamedStart
+from .values import I32, I64, Codes, printable
 
 _LONGEST: Final = 1 << 20
-#: Bytes of an element by the type that PyTorch names in the arguments of collectives.
-ELEMENT_BYTES: Final = {
-    name: size for size, names in {
-        1: "Byte Char Bool QInt8 QUInt8 Float8_e5m2 Float8_e4m3fn Float8_e5m2fnuz Float8_e4m3fnuz Float8_e8m0fnu",
-        2: "Short Half BFloat16 UInt16", 4: "Int Float ComplexHalf QInt32 UInt32", 8: "Long Double ComplexFloat UInt64",
-        16: "ComplexDouble",
-    }.items() for name in names.split()
-}  # fmt: skip
 _FLOWS: Final = ("fwdbwd", "forward_backward")
 #: Begin of the categories of flows in legacy traces: cpu_to_cuda.
 _LAUNCH_FLOWS: Final = "cpu_to_"
@@ -95,33 +76,9 @@ def details_of(
     All are given by their places in the file, which is read once for all: reading takes longer than decoding any.
     """
     texts = Codes()
-    orders = np.argsort(operators), np.argsort(frames), np.argsort(messages)
-    parts: list[list[npt.NDArray[Any]]] = [[] for _ in range(12)]
-    for (new_dims, old_dims, type_texts, stacks), ids, told in source.columns(
-        (HostArgs, operators[orders[0]]), (FrameArgs, frames[orders[1]]), (MessageArgs, messages[orders[2]])
-    ):
-        dims = np.array(raw_codes(texts, new_dims if any(new_dims) else old_dims), np.int32)
-        types = np.array(raw_codes(texts, type_texts), np.int32)
-        stack = np.array([texts[each] if isinstance(each, str) and each else -1 for each in stacks], np.int32)
-        sent, received, elements, sizes, groups, ranks = told
-        element_bytes = [ELEMENT_BYTES.get(each, INT_MISSING) if isinstance(each, str) else INT_MISSING
-                         for each in elements]  # fmt: skip
-        columns: tuple[npt.NDArray[Any], ...] = (
-            dims, types, stack, *map(to_int64, (*ids, sent, received, element_bytes, sizes)),
-            *(np.array(raw_codes(texts, each), np.int32) for each in (groups, ranks)),
-        )  # fmt: skip
-        for part, values in zip(parts, columns, strict=True):
-            part.append(values)
-    decoded = tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, _LONGEST)
-                    for text in texts)  # fmt: skip
-    dims, types, stack = (_unsorted(orders[0], each, -1, np.int32) for each in parts[:3])
-    frame_id, parent, module = (_unsorted(orders[1], each, INT_MISSING, np.int64) for each in parts[3:6])
-    counts_sent, counts_received, bytes_of_one, size = (
-        _unsorted(orders[2], each, INT_MISSING, np.int64) for each in parts[6:10]
-    )
-    group, of_group = (_unsorted(orders[2], each, -1, np.int32) for each in parts[10:])
-    return (OperatorArgs(dims, types, stack, decoded), FrameIds(frame_id, parent, module),
-            Messages(counts_sent, counts_received, bytes_of_one, size, group, of_group, decoded))  # fmt: skip
+    told_of_operators, ids, told = source.columns(texts, (OPERATORS, operators), (FRAMES, frames), (MESSAGES, messages))
+    decoded = tuple(printable(text, _LONGEST) for text in texts)
+    return (OperatorArgs(texts=decoded, **told_of_operators), FrameIds(**ids), Messages(texts=decoded, **told))
 
 
 class FlowEnds(Struct, frozen=True, eq=False):
@@ -169,15 +126,13 @@ def flow_ends_of(
     times = []
     names = (*_FLOWS, *_WORK_FLOWS) if of_work else _FLOWS
     words = tuple(b'"%b"' % name.encode() for name in names)
-    for events in (
-        arguments.events(FLOW_ENDS, partial(from_dict, kind=FLOW_ENDS), words) if arguments is not None else ()
-    ):
-        flows = [each for each in events if isinstance(each, FlowStart) and each.cat in names]
-        starts = np.array([type(each) is FlowStart for each in flows], np.bool_)
+    for events in arguments.events(FLOWS, words) if arguments is not None else ():
+        flows = [each for each in events if isinstance(each, NamedStart) and each.cat in names]
+        starts = np.array([type(each) is NamedStart for each in flows], np.bool_)
         of_device = np.array([each.cat in _WORK_FLOWS for each in flows], np.bool_)
         parts.append((
             starts, of_device, to_int64([each.id for each in flows]),
-            *(text_codes(texts, [getattr(each, key) for each in flows]) for key in ("id", "pid", "tid")),
+            *(np.array([texts[str(getattr(each, key))] for each in flows], np.int32) for key in ("id", "pid", "tid")),
         ))  # fmt: skip
         times.append(text_of_times([each.ts for each in flows]))
     nothing = (*[np.zeros(0, np.bool_)] * 2, np.zeros(0, np.int64), *[np.zeros(0, np.int32)] * 3)
@@ -198,10 +153,8 @@ def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any,
         the name of the event.
     """
     begun: dict[Any, tuple[Any, ...]] = {}
-    for events in arguments.events(
-        LAUNCH_ENDS, partial(from_dict, kind=LAUNCH_ENDS), (f'"{_LAUNCH_FLOWS}'.encode(),)
-    ):  # fmt: skip
-        flows = [each for each in events if isinstance(each, LaunchStart) and str(each.cat).startswith(_LAUNCH_FLOWS)]
+    for events in arguments.events(FLOWS, (f'"{_LAUNCH_FLOWS}'.encode(),)):
+        flows = [each for each in events if isinstance(each, NamedStart) and str(each.cat).startswith(_LAUNCH_FLOWS)]
         if not flows:
             continue
         pids, tids = legacy_lanes([""] * len(flows), [each.pid for each in flows], [each.tid for each in flows])
@@ -209,15 +162,7 @@ def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any,
         for flow, pid, tid, time in zip(flows, pids, tids, times, strict=True):
             end = (str(pid), str(tid)), time, printable(flow.name) if isinstance(flow.name, str) else ""
             key = str(flow.id)
-            if not isinstance(flow, LaunchEnd):
+            if not isinstance(flow, NamedEnd):
                 begun[key] = end
             elif key in begun:
                 yield begun[key], end
-
-
-def _unsorted(order: I64, parts: list[npt.NDArray[Any]], missing: int, dtype: Any) -> npt.NDArray[Any]:
-    """Values in the order in which they were asked for; ``missing`` if the file has changed since it was read."""
-    found = np.full(len(order), missing, dtype)
-    values = np.concatenate([np.zeros(0, dtype), *parts])
-    found[order[: len(values)]] = values
-    return found

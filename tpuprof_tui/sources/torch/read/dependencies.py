@@ -10,18 +10,18 @@ the ranks of a run that belong together none goes on before the last of them beg
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
+from tpuprof_tui.sources.chrome.columns import INTEGER, ArgumentColumns, Codes
 
 from .categories import Kind
 from .collectives import matched
 from .trace import Trace
-from .values import I64, to_int64
+from .values import I64
 
 if TYPE_CHECKING:
     from .profile import TraceWorker
@@ -35,13 +35,10 @@ _BY_EVENT: Final = ("Stream Wait Event", "Event Sync")
 _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-class _WaitArgs(msgspec.Struct, gc=False, rename={
-    "stream": "wait_on_stream", "record": "wait_on_cuda_event_record_corr_id",
-}):  # fmt: skip
-    """Arguments of waits on the device (``cuda_sync``)."""
-
-    stream: Any = INT_MISSING
-    record: Any = INT_MISSING
+#: Arguments of waits on the device (``cuda_sync``).
+_WAITS: Final = ArgumentColumns(
+    stream=(INTEGER, "wait_on_stream"), record=(INTEGER, "wait_on_cuda_event_record_corr_id")
+)
 
 
 def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
@@ -89,10 +86,9 @@ def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
     submissions = _Submissions(trace)
     rows = np.flatnonzero(trace.kind == Kind.WAIT)
     rows = rows[np.argsort(trace.file_order[rows])]
-    parts = trace.arguments.columns((_WaitArgs, trace.file_order[rows]))
-    values = [each for (part,) in parts for each in zip(*part, strict=True)]
-    rows = rows[: len(values)]  # empty if the file has changed since it was read
-    streams, records = (to_int64(list(column)) for column in zip(*values, strict=True)) if values else (rows, rows)
+    ((streams, records),) = (
+        found.values() for found in trace.arguments.columns(Codes(), (_WAITS, trace.file_order[rows]))
+    )
     columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))
     for row, thread, stream, record, call in zip(*(column.tolist() for column in columns), strict=True):
         name, own = trace.names[int(trace.name[row])], stream_of(*trace.threads[thread])

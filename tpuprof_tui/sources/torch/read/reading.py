@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import gc
-import os
-from array import array
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import compress, islice, repeat
-from operator import is_
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.chunks import EventChunks
-from tpuprof_tui.sources.chrome.growing import GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
+from tpuprof_tui.sources.chrome.collector import Collector, collected
+from tpuprof_tui.sources.chrome.columns import GrowingColumns, to_int64
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
-from tpuprof_tui.sources.chrome.sections import (
-    Section,
-    SectionText,
-    begins_with_object,
-    ended_at_border,
-    other_processes,
-    sections_of,
-    state_of,
-)
-from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number, text_of_times
+from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
 from . import events as ev
@@ -46,33 +29,23 @@ from .collectives import RECORD, collective_identity
 from .launchers import COLLECTIVE
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .part import EventFilter, Window, first_pass_filter, window_of
-from .section_events import SectionEvents
 from .steps import marks_step
 from .text_stream import fitting_share, refusal, too_large
 from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
-from .values import I32, I64, Codes, floats, printable, raw_codes, rows_to_int64, text_codes, to_int64
+from .values import F64, I32, I64, Codes, printable
 
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
-#: Most of the others that are counted.
-_MOST_FURTHER: Final = 100_000
-_NO_MEMORY: Final = ev.MemoryArgs()
-_MEMORY: Final = tuple(each.name for each in msgspec.structs.fields(ev.MemoryArgs))
 #: Counter values of a larger magnitude are ignored.
 _MOST_VALUE: Final = 1e300
 #: Most unknown categories that a message names.
 _MOST_NAMED: Final = 3
-_NO_ARGS: Final = ev.WorkArgs()
-#: Fields that only device work has.
-_WORK: Final = tuple(each.name for each in msgspec.structs.fields(ev.WorkArgs))[3:-4]
+_NO_ARGS: Final = ev.WORK.struct()
+_LONGEST_TEXT: Final = 1 << 20
+_values: Final = msgspec.structs.astuple
 #: Names of host events whose arguments may identify a collective.
 _TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
-_CODED: Final = ("device", "stream", "grid", "block", "registers", "shared_memory")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
-#: Events converted to columns at a time: below this numpy's call overhead dominates.
-_AT_A_TIME: Final = 1 << 16
-#: Free memory required before other processes read sections of the file, as a multiple of what reading takes.
-_MEMORY_FACTOR: Final = 2.0
 
 
 def read_trace(
@@ -90,62 +63,23 @@ def read_trace(
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
         UsageError: The part does not exist.
     """
-    try:
-        with path.open("rb") as raw, _no_collection():
-            return _read(path, raw, progress, part, alone=alone)
-    except OSError as error:
-        raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
-
-
-def read_section(path: Path, section: Section) -> SectionEvents | None:
-    """Reads a section other than the first, in another process; None if its borders are wrong."""
-    with path.open("rb") as raw, _no_collection():
-        in_object = begins_with_object(raw)
-        return _Reader(path, raw, None, section=section).events_of_section(in_object=in_object)
-
-
-def _read(
-    path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None, part: Part | None, *, alone: bool
-) -> Trace:  # fmt: skip
-    size = os.fstat(raw.fileno()).st_size
-    packed = text_of(path, raw) is not raw
-    text = too_large(raw, size, packed=packed)
+    text = too_large(path)
     if not text:
-        sections = [] if alone or packed else sections_of(raw, size, cores())
-        trace = None
-        if len(sections) > 1 and fitting_share(size) >= _MEMORY_FACTOR:
-            with other_processes(path, sections[1:], __name__) as results:
-                trace = _Reader(path, raw, progress, section=sections[0]).read_with_processes(results)
-        if trace is None:
-            raw.seek(0)
-            trace = _Reader(path, raw, progress).trace()
+        trace = collected(path, TraceEvents, progress, alone=alone).trace()
         return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
         raise refusal(path, text)
-    first = _Reader(path, raw, progress, first_pass_filter)
+    first = collected(path, lambda: TraceEvents(first_pass_filter), progress, alone=True)
     outline, recording = first.trace(), None
     if is_merged(outline):
         window = window_of(ranks_of(outline), outline.zero_ns, part)
     else:
         outline, recording = believable(outline)
         window = window_of((outline,), outline.zero_ns, part)
-    raw.seek(0)
     # as many events as fit into memory
-    reader = _Reader(path, raw, progress, window, most=int(first.count * fitting_share(text)), recording=recording)
-    found = reader.trace()
+    most = int(first.count * fitting_share(text))
+    found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
     return found if recording is None else believable(found, recording)[0]
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disables garbage collection: the objects of a chunk form no cycles, reference counting frees them."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 #: Defects of events that could be decoded: severity, message, and what was done.
@@ -157,179 +91,57 @@ _DEFECTS: Final = {
     "beyond": (Severity.WARNING, "Ids, addresses or sizes beyond int64.",
                "Up to 2^64 they are distinguished, others are treated as not known."),
 }  # fmt: skip
-#: Method that adds the events of each struct.
-_ADD_METHODS: Final[dict[Any, str]] = {
-    ev.Complete: "_add_complete", ev.Instant: "_add_memory", ev.OldInstant: "_add_memory", ev.Metadata: "_add_names",
-    ev.CounterSample: "_add_counts", ev.FlowBegin: "_add_flows",
-}  # fmt: skip
 
 
-class _Reader:
-    """Reads a file in one pass.
+class TraceEvents(Collector):
+    """The events of a file, or of a section of it.
 
     Args:
-        path, raw: The file.
-        progress: Called with the bytes read and the size of the file.
         event_filter: Selects the events to keep; None: all.
         most: Most events that fit into memory.
-        section: The section of the file to read; None: the whole file.
         recording: When the whole file was recorded, if that is known: its zero is within it.
     """
 
+    phases = ev.PHASES
+    coded: ClassVar = {
+        "key": "keys", "name": "names", "code": "identities", "counter": "counters",
+        **dict.fromkeys(("device", "stream", "grid", "block", "registers", "shared_memory"), "texts"),
+    }  # fmt: skip
+    memory_factor = 1.4
+
     def __init__(
-        self, path: Path, raw: BinaryIO, progress: Callable[[int, int], None] | None,
-        event_filter: EventFilter | None = None, most: int = MOST_NS, section: Section | None = None,
-        recording: Recording | None = None,
+        self, event_filter: EventFilter | None = None, most: int = MOST_NS, recording: Recording | None = None
     ) -> None:  # fmt: skip
-        self._recording = recording
-        self._filter, self._kept_count, self._most = event_filter, 0, most
-        self._marks_step = np.zeros(0, np.bool_)
+        super().__init__()
+        self._filter, self._kept_count, self._most, self._recording = event_filter, 0, most, recording
+        self.eager = event_filter is not None
         self._earliest: list[int] = []
-        self._path, self._raw, self._progress = path, raw, progress
-        self._size = os.fstat(raw.fileno()).st_size
-        self._section = section
-        self._source: Any = text_of(path, raw) if section is None else SectionText(raw, section)
-        self._text_read = 0
-        self._names, self._keys, self._texts = Codes(), Codes(), Codes()
-        self._kinds = np.zeros(0, np.int8)
-        self._identities = Codes()
-        #: By code of a name: whether its events may identify a collective.
+        #: By code: kinds of keys, and of names whether they mark steps, and whether they may identify a collective.
+        self._kinds, self._marks_step = np.zeros(0, np.int8), np.zeros(0, np.bool_)
         self._tells, self._any_tell = np.zeros(0, np.bool_), False
-        #: Values not yet converted to columns.
-        self._waiting: defaultdict[str, list[Any]] = defaultdict(list)
+        #: Columns of complete events and of device work that are not yet converted.
+        self._complete, self._work = GrowingColumns(), GrowingColumns()
         #: Number of the first complete event of these.
         self._first = 0
-        self._events, self._work = GrowingColumns(), GrowingColumns()
-        self._memory, self._told = GrowingColumns(), GrowingColumns()
-        #: Processes that flows begin in.
-        self._flow_processes: set[str] = set()
-        self._series: dict[tuple[str, str], tuple[array[int], array[float]]] = {}
-        #: Counter series that are left out.
-        self._further_series: set[tuple[str, str]] = set()
-        self._process_names: dict[str, str] = {}
-        self._thread_names: dict[tuple[str, str], str] = {}
-        #: Number of complete events so far.
-        self.count = 0
-        #: Defects of events, by kind: how often, and chunk, phases and index of the first.
-        self._defects: dict[str, tuple[int, tuple[int, str, int]]] = {}
-        #: Number of the first complete event of each chunk of text.
-        self._firsts: list[int] = []
-        #: Offset of each chunk.
-        self._offsets: list[int] = []
-        #: Share of the file that is read by this process, for the progress.
-        self._share = 1.0 if section is None or section.end < 0 else section.end / self._size
-
-    def _read(self, count: int) -> bytes:
-        data: bytes = self._source.read(count)
-        self._text_read += len(data)
-        if self._progress is not None:
-            self._progress(min(int(self._raw.tell() / self._share), self._size), self._size)
-        return data
 
     def trace(self) -> Trace:
-        """Reads the whole file."""
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.from_dict)
-        self._read_events(chunks)
-        return self._trace_of(chunks, chunks.list_end)
+        """The trace.
 
-    def read_with_processes(self, results: Iterable[Callable[[], Any]]) -> Trace | None:
-        """Reads the first section, joins those of other processes; None if a border was wrong or a process failed."""
-        assert self._section is not None
-        chunks: EventChunks[Any] = EventChunks(self._read, ev.ANY_EVENT, ev.from_dict, read_rest=False)
-        self._read_events(chunks)
-        if not ended_at_border(self._section, chunks):
-            return None
-        end = 0
-        for result in results:
-            found = result()
-            if not isinstance(found, SectionEvents) or found.state != state_of(self._raw.fileno()):
-                return None
-            self._join(found)
-            chunks.add_results(found.tallies, found.metadata, truncated=found.truncated)
-            end = found.list_end
-        return self._trace_of(chunks, end)
+        Raises:
+            UnreadableError: There are no events.
+        """
+        series = list(self.counters(_title))
+        if not self.chunks.found or not (self.count or "time" in self.tables["memory"] or series):
+            raise self._nothing_read()
+        points = () if self.packed is None else getattr(self.packed, "restart_points", None)
+        arguments = Arguments(self.path, self.state, self.first, [*self.offset, self.list_end], points)
+        return self._build_trace(arguments, series)
 
-    def events_of_section(self, *, in_object: bool) -> SectionEvents | None:
-        """Reads a section; None if its borders are wrong. ``in_object``: whether the list of events is in an object."""
-        section = self._section
-        assert section is not None
-        chunks: EventChunks[Any] = EventChunks(
-            self._read, ev.ANY_EVENT, ev.from_dict, begin=section.begin, in_object=in_object, read_rest=section.end < 0
-        )
-        self._read_events(chunks)
-        if not ended_at_border(section, chunks):
-            return None
-        return SectionEvents(
-            state_of(self._raw.fileno()), self.count, self._firsts, self._offsets, list(self._names),
-            list(self._keys), list(self._texts), list(self._identities), self._told.columns(),
-            self._events.columns(), self._work.columns(), self._memory.columns(), self._series, self._further_series,
-            self._process_names, self._thread_names, self._flow_processes, self._defects, chunks.metadata,
-            chunks.tallies, chunks.truncated, chunks.list_end, section.begin + self._text_read,
-        )  # fmt: skip
-
-    def _join(self, found: SectionEvents) -> None:
-        """Appends the events of the section that follows."""
-        names, keys, texts, identities = (
-            np.array([*map(codes.__getitem__, values), -1], np.int32)
-            for codes, values in ((self._names, found.names), (self._keys, found.keys), (self._texts, found.texts),
-                                  (self._identities, found.identities))
-        )  # fmt: skip
-        chunk_count = len(self._firsts)
-        self._firsts += [self.count + number for number in found.first]
-        self._offsets += found.offset
-        events, work, memory = found.events, found.work, found.memory
-        if events:
-            order, key, name = events["file_order"] + np.int32(self.count), keys[events["key"]], names[events["name"]]
-            self._events.add(**{**events, "file_order": order, "key": key, "name": name})
-        if work:
-            coded = {key: texts[work[key]] for key in _CODED}
-            self._work.add(**{**work, "file_order": work["file_order"] + self.count, **coded})
-        if found.told:
-            self._told.add(file_order=found.told["file_order"] + self.count, code=identities[found.told["code"]])
-        if memory:
-            self._memory.add(**{**memory, "key": keys[memory["key"]]})
-        for series, (times, values) in found.series.items():
-            if series in self._series or len(self._series) < _MOST_SERIES:
-                known_times, known_values = self._series.setdefault(series, (array("q"), array("d")))
-                known_times.extend(times)
-                known_values.extend(values)
-            else:
-                self._leave_out(series)
-        for series in found.further_series:
-            self._leave_out(series)
-        self._process_names |= found.process_names
-        self._thread_names |= found.thread_names
-        self._flow_processes |= found.flow_processes
-        for defect, (count, (chunk, phases, index)) in found.defects.items():
-            self._count_defect(defect, count, phases, index, chunk_count + chunk)
-        self.count += found.count
-        self._text_read = found.text_end
-
-    def _read_events(self, chunks: EventChunks[Any]) -> None:
-        first, offset, waiting = self._firsts, self._offsets, 0
-        for events in chunks:
-            first.append(self.count)
-            offset.append(chunks.offset)
-            self._add(events)
-            waiting += len(events)
-            if waiting >= _AT_A_TIME or self._filter is not None:
-                self._convert_waiting()
-                waiting = 0
-        self._convert_waiting()
-
-    def _trace_of(self, chunks: EventChunks[Any], end: int) -> Trace:
-        if not chunks.found or not (self.count or self._series or "time" in self._memory or self._further_series):
-            raise self._nothing_read(chunks)
-        packed = isinstance(self._source, PackedText)
-        points = getattr(self._source, "restart_points", None) if packed else ()
-        arguments = Arguments(self._path, state_of(self._raw.fileno()), self._firsts, [*self._offsets, end], points)
-        return self._build_trace(chunks.metadata, tuple(self._problems(chunks, arguments)), arguments)
-
-    def _nothing_read(self, chunks: EventChunks[Any]) -> UnreadableError:
+    def _nothing_read(self) -> UnreadableError:
         """The error for a file without events."""
-        fault = self._source.fault if isinstance(self._source, PackedText) else None
+        chunks, fault = self.chunks, self.fault
         what, hint = "holds no events: its list of events is empty.", "Nothing was recorded while the profiler ran."
-        if not self._text_read and fault is None:
+        if not self.text_end and fault is None:
             what, hint = "is empty: its text has 0 bytes.", "The profiler has not written it yet, or the disk was full."
         elif fault is not None and not chunks.found:
             what, hint = "holds nothing that can be unpacked.", fault[0]
@@ -341,209 +153,151 @@ class _Reader:
             hint = "It is no JSON that a profiler wrote."
         elif chunks.truncated:
             what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
-        elif self._process_names or self._flow_processes or self._defects:
+        elif any(self.names.values()) or any(self.codes.values()) or self.defects:
             what = "holds no events: its list has none with a duration, and no counters."
-        return UnreadableError(f"{self._path} {what}", hint)
+        return UnreadableError(f"{self.path} {what}", hint)
 
     # -- one chunk
-
-    def _add(self, events: list[Any]) -> None:
-        kinds = list(map(type, events))
-        for kind in dict.fromkeys(kinds):
-            add = getattr(self, _ADD_METHODS.get(kind, ""), None)
-            if kind in ev.UNKNOWN:
-                self._count_defect("phases", kinds.count(kind), "", 0)
-            if add is not None:
-                add(list(compress(events, map(is_, kinds, repeat(kind)))))
-
-    def _count_defect(self, defect: str, count: int, phases: str, index: int, chunk: int = -1) -> None:
-        """Counts defects of events; ``phases``, ``index``: the first one; ``chunk``: its chunk, -1: the last chunk."""
-        spot = (chunk if chunk >= 0 else len(self._firsts) - 1, phases, index)
-        before, first = self._defects.get(defect, (0, spot))
-        self._defects[defect] = before + count, first
 
     def _count_complete_defects(self, defect: str, rows: npt.NDArray[np.bool_], first: int) -> None:
         """Counts defects of complete events, which may be in earlier chunks."""
         count = int(rows.sum())
         if count:
             number = first + int(rows.argmax())
-            chunk = bisect_right(self._firsts, number) - 1
-            self._count_defect(defect, count, "X", number - self._firsts[chunk], chunk)
+            chunk = bisect_right(self.first, number) - 1
+            self.count_defect(defect, count, "X", number - self.first[chunk], chunk)
 
-    def _add_complete(self, events: list[ev.Complete]) -> None:
+    def add_complete(self, events: Sequence[Any]) -> None:
+        """Adds events with a duration."""
         # one pass over the events for all their columns
-        categories, names, pids, tids, starts, lengths, args = zip(*map(ev.as_tuple, events), strict=True)
+        categories, names, pids, tids, starts, lengths, args = zip(*map(_values, events), strict=True)
         if "" in categories:
             pids, tids = legacy_lanes(categories, pids, tids)
-        key = self._codes_of(categories, pids, tids)
-        if len(self._keys) > len(self._kinds):
-            new = islice(self._keys, len(self._kinds), None)
-            found = [kind_of(*key) for key in new]
-            self._kinds = np.concatenate([self._kinds, np.array(found, np.int8)])
+        keys, texts = self.codes["keys"], self.codes["texts"]
+        key = keys.of(zip(categories, pids, tids, strict=True))
+        if len(keys) > len(self._kinds):
+            new = [kind_of(*values) for values in islice(keys, len(self._kinds), None)]
+            self._kinds = np.concatenate([self._kinds, np.array(new, np.int8)])
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
-        waiting = self._waiting
-        waiting["key"].append(key)
-        name = np.fromiter(map(self._names.__getitem__, names), np.int32, len(names))
-        waiting["name"].append(name)
+        name = np.fromiter(map(self.codes["names"].__getitem__, names), np.int32, len(names))
         self._add_ids(first, np.flatnonzero(self._tells[name] if self._know_telling() else name < 0), arguments)
-        waiting["start"].append(text_of_times(starts))
-        waiting["length"].append(text_of_times(lengths))
+        self.wait("events", "start", starts)
+        self.wait("events", "length", lengths)
         # convert values while they are in the CPU cache
         beyond: list[int] = []
-        waiting["external"].append(to_int64([each.external if each.external is not INT_MISSING else each.external_old
-                                             for each in arguments], beyond))  # fmt: skip
-        waiting["correlation"].append(to_int64([each.correlation for each in arguments], beyond))
+        external = [each.external if each.external is not INT_MISSING else each.external_1 for each in arguments]
+        self._complete.add(key=key, name=name, external=to_int64(external, beyond),
+                           correlation=to_int64([each.correlation for each in arguments], beyond))  # fmt: skip
         if beyond:
-            self._count_defect("beyond", len(beyond), "X", min(beyond))
-        rows = np.flatnonzero(_IS_WORK[self._kinds[key]]).tolist()
-        if not rows:
+            self.count_defect("beyond", len(beyond), "X", min(beyond))
+        rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
+        if not len(rows):
             return
-        work: dict[str, Sequence[Any]] = dict(
-            zip(_WORK, list(zip(*[ev.as_tuple(arguments[row]) for row in rows], strict=True))[3:-4], strict=True)
-        )
-        if work["collective"].count(None) < len(rows):
-            told = [row for row, each in zip(rows, work["collective"], strict=True) if each is not None]
-            self._add_ids(first, told, arguments)
+        work = ev.WORK.of([arguments[row] for row in rows.tolist()], texts)
+        self._add_ids(first, rows[work["collective"]], arguments)
         for column, else_of in (("device", pids), ("stream", tids)):
-            work[column] = [else_of[row] if each is None else each
-                            for row, each in zip(rows, work[column], strict=True)]  # fmt: skip
-        for column in ("grid", "block"):
-            work[column] = raw_codes(self._texts, work[column])
-        for column, values in {"file_order": [first + row for row in rows], **work}.items():
-            waiting[column] += values
+            for index in np.flatnonzero(work[column] < 0).tolist():
+                work[column][index] = texts[str(else_of[rows[index]])]
+        self._work.add(file_order=first + rows, **work)
 
     def _know_telling(self) -> bool:
         """Finds out about new names whether their events may identify a collective; whether any do."""
-        if len(self._names) > len(self._tells):
-            new = [_TELLING.match(str(name)) is not None for name in islice(self._names, len(self._tells), None)]
+        names = self.codes["names"]
+        if len(names) > len(self._tells):
+            new = [_TELLING.match(name) is not None for name in islice(names, len(self._tells), None)]
             self._tells = np.concatenate([self._tells, np.array(new, np.bool_)])
             self._any_tell |= any(new)
         return self._any_tell
 
-    def _add_ids(self, first: int, rows: Iterable[int], arguments: Sequence[ev.WorkArgs]) -> None:
+    def _add_ids(self, first: int, rows: I64, arguments: Sequence[Any]) -> None:
         """Keeps what identifies the collectives of some events, of these the first is number ``first`` of the file."""
-        for row in rows:
-            if (identity := collective_identity(arguments[row])) is not None:
-                self._waiting["told_order"].append(first + row)
-                self._waiting["told"].append(self._identities[identity])
+        identities = [(first + row, identity) for row in rows.tolist()
+                      if (identity := collective_identity(arguments[row])) is not None]  # fmt: skip
+        if identities:
+            orders, found = zip(*identities, strict=True)
+            codes = map(self.codes["identities"].__getitem__, found)
+            self.tables["told"].add(file_order=np.array(orders), code=np.fromiter(codes, np.int32, len(orders)))
 
-    def _codes_of(self, categories: Iterable[str], pids: Iterable[Any], tids: Iterable[Any]) -> I32:
-        """Codes of the combinations of category, process and thread."""
-        try:
-            return np.fromiter(map(self._keys.__getitem__, zip(categories, pids, tids, strict=True)), np.int32)
-        except TypeError:
-            # unhashable values are no process or thread ids
-            pids, tids = ([each if isinstance(each, (int, float, str)) else str(each) for each in ids]
-                          for ids in (pids, tids))  # fmt: skip
-            return np.array([self._keys[each] for each in zip(categories, pids, tids, strict=True)], np.int32)
-
-    def _add_memory(self, events: list[ev.Instant]) -> None:
+    def add_memory(self, events: Sequence[Any]) -> None:
+        """Adds memory instants."""
         instants = [each for each in events if each.name == MEMORY
                     or (isinstance(each.name, str) and own_name(each.name) == MEMORY)]  # fmt: skip
         if instants:
-            _, pids, tids, times, args = zip(*map(ev.as_tuple, instants), strict=True)
+            _, pids, tids, times, args = zip(*map(_values, instants), strict=True)
             beyond: list[int] = []
-            columns = rows_to_int64([ev.as_tuple(each or _NO_MEMORY) for each in args], beyond).T
+            columns = ev.MEMORY.of(args, self.codes["texts"], beyond)
             if beyond:
-                self._count_defect("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
-            self._memory.add(key=self._codes_of([""] * len(times), pids, tids),
-                             **dict(zip(_MEMORY, columns, strict=True)))  # fmt: skip
-            self._waiting["memory"].append(text_of_times(times))
+                self.count_defect("beyond", len(beyond), "iI", events.index(instants[min(beyond)]))
+            key = self.codes["keys"].of(zip(repeat(""), pids, tids))
+            self.tables["memory"].add(key=key, **columns)
+            self.wait("memory", "time", times)
 
-    def _add_flows(self, events: list[ev.FlowBegin]) -> None:
-        try:
-            self._flow_processes.update(map(str, {each.pid for each in events}))
-        except TypeError:
-            # unhashable values are no process ids
-            self._flow_processes.update(str(each.pid) for each in events)
+    def add_flows(self, flows: Sequence[Any]) -> None:
+        """Adds the processes that flows begin in."""
+        self.codes["flow_processes"].of(zip([flow.pid for flow in flows]))
 
-    def _add_names(self, events: list[ev.Metadata]) -> None:
-        for each in events:
-            if each.args is not None and isinstance(each.args.name, str):
-                if each.name == "process_name":
-                    self._process_names[str(each.pid)] = each.args.name
-                # streams are named by their number; a host thread may have the process and thread id of one
-                elif each.name == "thread_name" and not each.args.name.startswith("stream "):
-                    self._thread_names[str(each.pid), str(each.tid)] = each.args.name
+    def add_unknown(self, events: Sequence[Any]) -> None:
+        """Counts events of phases that PyTorch does not write."""
+        self.count_defect("phases", len(events), "", 0)
 
-    def _add_counts(self, events: list[ev.CounterSample]) -> None:
-        events = [each for each in events if isinstance(each.args, dict)]
-        times = exact_ns(text_of_times([each.ts for each in events])).tolist()
-        for each, time in zip(events, times, strict=True):
-            for key, value in each.args.items():
-                if type(value) in (int, float) and abs(value) < _MOST_VALUE and time != INT_MISSING:
-                    name = str(each.name)
-                    series = str(each.pid), name if key == name or key == "value" else f"{name} {key}"
-                    if series in self._series or len(self._series) < _MOST_SERIES:
-                        times_of, values = self._series.setdefault(series, (array("q"), array("d")))
-                        times_of.append(time)
-                        values.append(value)
-                    else:
-                        self._leave_out(series)
+    def name(self, kind: str, owner: Any, value: Any) -> None:
+        """Keeps what a metadata event says."""
+        # streams are named by their number; a host thread may have the process and thread id of one
+        if kind != "thread_name" or not value.startswith("stream "):
+            super().name(kind, owner, value)
 
-    def _leave_out(self, series: tuple[str, str]) -> None:
-        if len(self._further_series) < _MOST_FURTHER:
-            self._further_series.add(series)
+    def sampled(self, values: Sequence[Any]) -> F64:
+        """Values of counters: numbers alone."""
+        return np.array([value if type(value) in (int, float) and abs(value) < _MOST_VALUE else np.nan
+                         for value in values], np.float64)  # fmt: skip
 
     # -- many chunks
 
-    def _convert_waiting(self) -> None:
-        """Converts the waiting values to columns."""
-        waiting, self._waiting = self._waiting, defaultdict(list)
+    def convert(self) -> None:
+        """Converts the waiting events to columns."""
+        super().convert()
         first, self._first = self._first, self.count
-        if waiting["memory"]:
-            self._memory.add(time=exact_ns(b"".join(waiting["memory"])))
-        if waiting["told"]:
-            self._told.add(file_order=np.array(waiting["told_order"], np.int64),
-                           code=np.array(waiting["told"], np.int32))  # fmt: skip
-        kept = self._convert_complete(first, waiting) if waiting["key"] else None
-        file_order = np.array(waiting["file_order"], np.int64)
-        columns: dict[str, npt.NDArray[Any]] = {
-            "file_order": file_order, **{key: text_codes(self._texts, waiting[key]) for key in ("device", "stream")},
-            **{key: np.array(waiting[key], np.int32) for key in ("grid", "block")},
-            **{key: text_codes(self._texts, waiting[key])
-               for key in ("registers", "shared_memory")},
-            **{key: floats(waiting[key]) for key in ("blocks", "occupancy")}, "bytes": to_int64(waiting["bytes"]),
-            "collective": np.array([each is not None for each in waiting["collective"]], np.bool_),
-        }  # fmt: skip
-        self._work.add(**columns if kept is None else {key: each[kept[file_order - first]]
-                                                       for key, each in columns.items()})  # fmt: skip
+        complete, work = self._complete.columns(), self._work.columns()
+        if not complete:
+            return
+        kept = self._convert_complete(first, complete)
+        if work:
+            rows = slice(None) if kept is None else kept[work["file_order"] - first]
+            self.tables["work"].add(**{key: values[rows] for key, values in work.items()})
 
-    def _convert_complete(self, first: int, waiting: dict[str, list[Any]]) -> npt.NDArray[np.bool_] | None:
-        """Converts complete events to columns; mask of those that are kept, None: all.
+    def _convert_complete(self, first: int, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_] | None:
+        """Adds times to complete events; mask of those that are kept, None: all.
 
         Args:
             first: Number of the first of them.
-            waiting: Their values.
+            columns: Their other columns.
         """
-        start, length = (exact_ns(b"".join(waiting[key])) for key in ("start", "length"))
+        texts = [self.waiting("events", column) for column in ("start", "length")]
+        start, length = map(exact_ns, texts)
         below = (length < 0) & (length != INT_MISSING)
         self._count_complete_defects("below", below, first)
         length[below] = 0
-        columns: dict[str, npt.NDArray[Any]] = {
-            # no difference of two of them is beyond int64
-            "start": start, "end": np.minimum(start + length, MOST_NS),
-            "file_order": np.arange(first, first + len(start), dtype=np.int32),
-            **{key: np.concatenate(waiting[key]) for key in ("key", "name", "external", "correlation")},
-        }  # fmt: skip
+        # no difference of two of them is beyond int64
+        columns |= {"start": start, "end": np.minimum(start + length, MOST_NS),
+                    "file_order": np.arange(first, first + len(start), dtype=np.int32)}  # fmt: skip
         # ids of Python frames join nothing
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
         kept = (start != INT_MISSING) & (length != INT_MISSING)
         if not kept.all():
-            self._count_untimed(first, (waiting["start"], start), (waiting["length"], length))
+            self._count_untimed(first, *zip(texts, (start, length), strict=True))
         if self._filter is not None:
             kept &= self._filtered(self._filter, columns, kept)
         everything = bool(kept.all())
-        self._events.add(**columns if everything else {key: values[kept] for key, values in columns.items()})
+        self.tables["events"].add(**columns if everything else {key: values[kept] for key, values in columns.items()})
         return None if everything else kept
 
-    def _count_untimed(self, first: int, *times: tuple[list[bytes], I64]) -> None:
+    def _count_untimed(self, first: int, *times: tuple[bytes, I64]) -> None:
         """Counts events without a time or a duration, and apart from them those where it is a number out of range."""
         missing, beyond = (np.zeros(len(times[0][1]), np.bool_) for _ in range(2))
         for joined, values in times:
-            texts = b"".join(joined).split(b",")
+            texts = joined.split(b",")
             for row in np.flatnonzero(values == INT_MISSING).tolist():
                 missing[row] = True
                 beyond[row] |= is_number(texts[row])
@@ -554,23 +308,25 @@ class _Reader:
         self, event_filter: EventFilter, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Mask of the events to keep, among those with valid times (``sound``)."""
-        if len(self._names) > len(self._marks_step):
-            new = [marks_step(own_name(name)) for name in islice(self._names, len(self._marks_step), None)]
+        names = self.codes["names"]
+        if len(names) > len(self._marks_step):
+            new = [marks_step(own_name(name)) for name in islice(names, len(self._marks_step), None)]
             self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
         self._earliest.append(int(self._near(columns["start"][sound]).min(initial=MOST_NS)))
         kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],
                                     columns["correlation"], self._marks_step[columns["name"]])  # fmt: skip
         self._kept_count += int(kept.sum())
         if self._kept_count > self._most:
-            raise UnreadableError(f"{self._path}: that part of it does not fit into memory.", "Ask for a shorter one.")
+            raise UnreadableError(f"{self.path}: that part of it does not fit into memory.", "Ask for a shorter one.")
         return kept
 
     # -- the whole
 
-    def _build_trace(self, metadata: dict[str, Any], problems: tuple[Problem, ...], arguments: Arguments) -> Trace:
-        parts = self._events
+    def _build_trace(self, arguments: Arguments, series: Sequence[tuple[Any, I64, F64]]) -> Trace:
+        problems = tuple(self._problems(arguments, len(series)))
+        parts, memory, keys = self.tables["events"], self.tables["memory"], self.codes["keys"]
         start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
-        time = self._memory.take("time")
+        time = memory.take("time")
         timed = time != INT_MISSING
         file_order = parts.take("file_order", np.int32)
         earliest = [int(near.min()) for times in (start, time[timed]) if len(near := self._near(times))]
@@ -578,14 +334,14 @@ class _Reader:
         start -= zero
         end -= zero
         # lanes: processes and threads as texts, in order
-        pairs = [(str(pid), str(tid)) for _, pid, tid in self._keys]
+        pairs = [(str(pid), str(tid)) for _, pid, tid in keys]
         threads = sorted(set(pairs), key=lambda each: (numeric_sort_key(each[0]), numeric_sort_key(each[1])))
         numbers = {pair: number for number, pair in enumerate(threads)}
         lane_of_key = np.array([numbers[pair] for pair in pairs], np.int32)
         categories = Codes()
-        category_of_key = np.array([categories[category] for category, _, _ in self._keys], np.int16)
-        kind_of_key = np.array([kind_of(str(category), *lane) for category, *lane in self._keys], np.int8)
-        names = tuple(map(printable, self._names))
+        category_of_key = np.array([categories[category] for category, _, _ in keys], np.int16)
+        kind_of_key = np.array([kind_of(str(category), *lane) for category, *lane in keys], np.int8)
+        names = tuple(map(printable, self.codes["names"]))
         name, external = parts.take("name", np.int32), parts.take("external")
         kind = _with_mtia_kinds(_decoded(kind_of_key, key), name, names)
         lane = _decoded(lane_of_key, key)
@@ -593,20 +349,23 @@ class _Reader:
         order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
-        work_rows, work = self._table(self._work, file_order, row_of)
+        # all columns, also without any device work
+        self.tables["work"].add(file_order=np.zeros(0, np.int64), **ev.WORK.of((), self.codes["texts"]))
+        work_rows, work = self._table(self.tables["work"], file_order, row_of)
         return Trace(
-            path=self._path, metadata=metadata, threads=tuple(threads),
+            path=self.path, metadata=self.chunks.metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
             category=_decoded(category_of_key, key)[order], file_order=file_order[order],
             correlation=parts.take("correlation")[order], external=external[order], names=names,
             categories=tuple(map(printable, categories)),
-            texts=tuple(printable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, 1 << 20)
-                        for text in self._texts),
+            texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
             work_rows=work_rows, work=work, told=self._collectives_told(),
-            flow_processes=frozenset(self._flow_processes),
-            counters=tuple(self._counters(zero)), process_names=self._process_names, thread_names=self._thread_names,
+            flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
+            counters=tuple(CounterSeries(process, printable(title), time - zero, value)
+                           for (process, title), time, value in series[:_MOST_SERIES]),
+            process_names=self.names["process_name"], thread_names=self.names["thread_name"],
             problems=problems, arguments=arguments,
         )  # fmt: skip
 
@@ -615,27 +374,23 @@ class _Reader:
         return times if self._recording is None else times[self._recording.near(times)]
 
     def _collectives_told(self) -> ToldCollectives | None:
-        if "file_order" not in self._told:
+        told = self.tables["told"]
+        if "code" not in told:
             return None
-        order, code = self._told.take("file_order"), self._told.take("code", np.int32)
+        order, code = told.take("file_order"), told.take("code")
         by_order = np.argsort(order, kind="stable")
-        return ToldCollectives(order[by_order], code[by_order], tuple(self._identities))
+        return ToldCollectives(order[by_order], code[by_order], tuple(self.codes["identities"]))
 
     def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
-        columns = {key: self._memory.take(key) for key in _MEMORY}
-        lane = self._memory.take("key", np.int32)
+        memory = self.tables["memory"]
+        columns = {key: memory.take(key) for key in ev.MEMORY.columns}
+        lane = memory.take("key", np.int32)
         event_index = columns.pop("event_index")
         last = np.iinfo(np.int64).max
         order = np.lexsort((np.arange(len(time)), np.where(event_index == INT_MISSING, last, event_index), time))
         order = order[timed[order]]
         return Memory(time[order], _decoded(lane_of_key, lane[order]),
                       **{key: values[order] for key, values in columns.items()})  # fmt: skip
-
-    def _counters(self, zero: int) -> Iterator[CounterSeries]:
-        for (process, title), (times, values) in self._series.items():
-            time = np.array(times, np.int64)
-            order = np.argsort(time, kind="stable")
-            yield CounterSeries(process, printable(title), time[order] - zero, np.array(values)[order])
 
     @staticmethod
     def _table(parts: GrowingColumns, file_order: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
@@ -644,49 +399,47 @@ class _Reader:
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: values[order] for key, values in parts.columns().items()}
 
-    def _problems(self, chunks: EventChunks[Any], arguments: Arguments) -> list[Problem]:
-        name, found = self._path.name, []
-        if isinstance(self._source, PackedText) and self._source.fault:
-            # how many events were lost is not known
-            lost = int(self._source.damaged or self._source.too_long)
-            found.append(Problem(Severity.ERROR, *self._source.fault, file=name, offset=self._text_read, lost=lost))
-        elif chunks.truncated:
-            found.append(Problem(Severity.ERROR, "The trace ends within its list of events.",
-                                 "All events before are shown.", file=name, offset=self._text_read,
-                                 lost=1))  # fmt: skip
+    def _problems(self, arguments: Arguments, series: int) -> Iterator[Problem]:
+        """Defects of the file; ``series``: number of its counter series."""
+        name = self.path.name
+        yield from self.ending_problem("trace", name)
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
-            found.append(Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
-                                 "Figures of other times are not known.", file=name))  # fmt: skip
-        if self._further_series:
-            count = len(self._further_series)
-            least = "at least " if count == _MOST_FURTHER else ""
-            found.append(Problem(Severity.WARNING, f"It has {least}{count:,} counter series beyond {_MOST_SERIES:,}.",
-                                 f"The first {_MOST_SERIES:,} are shown.", file=name, count=count))  # fmt: skip
-        found += chunks.problems(name)
-        found += self._problems_of_categories(name)
-        for key, (count, spot) in self._defects.items():
+            yield Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
+                          "Figures of other times are not known.", file=name)  # fmt: skip
+        if series > _MOST_SERIES:
+            count = series - _MOST_SERIES
+            yield Problem(Severity.WARNING, f"It has {count:,} counter series beyond {_MOST_SERIES:,}.",
+                          f"The first {_MOST_SERIES:,} are shown.", file=name, count=count)  # fmt: skip
+        yield from self.chunks.problems(name)
+        yield from self._problems_of_categories(name)
+        for key, (count, spot) in self.defects.items():
             severity, message, done = _DEFECTS[key]
             lost, repaired = (count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
-            found.append(Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count,
-                                 lost=lost, repaired=repaired))  # fmt: skip
-        return found
+            yield Problem(severity, message, done, file=name, offset=arguments.offset_of(*spot), count=count,
+                          lost=lost, repaired=repaired)  # fmt: skip
 
     def _problems_of_categories(self, name: str) -> Iterator[Problem]:
         """What is said of traces whose events have no categories, or only those of other programs."""
-        if any(is_legacy(*key) for key in self._keys):
+        keys = self.codes["keys"]
+        if any(is_legacy(*key) for key in keys):
             yield Problem(Severity.NOTE, "A legacy trace (EventList.export_chrome_trace): no event has a category.",
                           "Operators and kernels are told apart by their processes.", file=name)  # fmt: skip
-        if np.isin(self._kinds, ON_HOST).any():
+        if any(kind_of(*key) in ON_HOST for key in keys):
             return
-        unknown = {number: key[0] for number, key in enumerate(self._keys)
+        unknown = {number: key[0] for number, key in enumerate(keys)
                    if kind_of(*key) == Kind.OTHER and key[0].lower() not in OF_PROFILER}  # fmt: skip
-        count = int(np.isin(self._events.column("key"), list(unknown)).sum()) if unknown else 0
+        count = int(np.isin(self.tables["events"].column("key"), list(unknown)).sum()) if unknown else 0
         if count:
             named = ", ".join(sorted({printable(each) for each in unknown.values() if each})[:_MOST_NAMED])
             what = f"Events of unknown category{named and f' ({named})'}: another program wrote the trace."
             yield Problem(Severity.WARNING, what, "They are shown; no figure is computed from them.", file=name,
                           count=count)  # fmt: skip
+
+
+def _title(process: str, name: str, key: str) -> tuple[str, str]:
+    """Process and title of a counter series."""
+    return process, name if key in (name, "value") else f"{name} {key}"
 
 
 def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,37 +1,25 @@
-"""Reads the traces of a run in several processes: decoding holds the GIL, so threads do not help.
-
-The other processes run this module as a program. Protocol: on standard input, one JSON text ``[path, part]`` per line;
-on standard output, for each, the length of a pickle and the number of its out-of-band buffers (8 bytes each, little
-endian), the pickle, and each buffer preceded by its length.
-"""
+"""Reads the traces of a run in several processes: decoding holds the GIL, so threads do not help."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import pickle
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import cores, python_words
+from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model.mapped_arrays import MappedArrays, pickled, unpickled
+from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.inflate import text_of
+from tpuprof_tui.sources.chrome.processes import Worker, workers
 from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
 from .trace import Trace
-
-if TYPE_CHECKING:
-    import subprocess
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.
 _WORTH_IT: Final = 24 << 20
@@ -78,7 +66,7 @@ class _Reading:
         # few large files are read one after the other, each by several processes
         if self._sections() > helpers + 1:
             helpers = 0
-        with _other_processes(helpers) as processes:
+        with workers(helpers) as processes:
             threads = [threading.Thread(target=self._read_in, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
@@ -109,11 +97,10 @@ class _Reading:
         """Reads a file in this process; if there are several, moves its columns to ``arrays``."""
         found = _read(self._files[number], self._progress_of(number), self._part, alone=alone)
         if isinstance(found, Trace) and len(self._files) > 1:
-            arguments = found.arguments
             # decompressor states cannot be copied
-            moved = self._arrays.with_stored_arrays(replace(found, arguments=replace(arguments, restart_points=None)))
+            moved = self._arrays.with_stored_arrays(_without_states(found))
             self._arrays.release_pages()
-            found = replace(moved, arguments=arguments)
+            found = replace(moved, arguments=found.arguments)
         self._found[number] = found
 
     def _report_arrivals(self) -> None:
@@ -135,34 +122,17 @@ class _Reading:
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
-    def _read_in(self, process: subprocess.Popen[bytes]) -> None:
+    def _read_in(self, process: Worker) -> None:
         """Reads files in another process until none are left."""
-        assert process.stdin is not None
-        assert process.stdout is not None
         while (number := self._next()) is not None:
-            try:
-                part = (self._part.range, self._part.step) if self._part is not None else None
-                path = os.fspath(self._files[number].absolute())
-                process.stdin.write(json.dumps((path, part)).encode() + b"\n")
-                process.stdin.flush()
-                found = self._received(process.stdout)
-            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+            path = self._files[number]
+            part = (self._part.range, self._part.step) if self._part is not None else None
+            process.ask(f"{__name__}:read_there", str(path.absolute()), part)
+            found = process.answer(self._arrays.allocate)
+            if found is None:
                 return
-            if isinstance(found, Trace):
-                found = replace(found, path=self._files[number])
-            self._found[number] = found if isinstance(found, Trace) else UnreadableError(str(found))
+            self._found[number] = replace(found, path=path) if isinstance(found, Trace) else UnreadableError(found)
             self._arrays.release_pages()
-
-    def _received(self, stream: IO[bytes]) -> Any:
-        """The result of another process, its arrays placed in ``arrays``."""
-        length, count = _number(stream), _number(stream)
-        data, buffers = _exactly(stream, length), []
-        for _ in range(count):
-            buffer = self._arrays.allocate(_number(stream))
-            if stream.readinto(buffer) < len(buffer):  # type: ignore[attr-defined]
-                raise EOFError
-            buffers.append(buffer)
-        return unpickled(data, buffers)
 
 
 def _read(
@@ -174,54 +144,13 @@ def _read(
         return error
 
 
-@contextlib.contextmanager
-def _other_processes(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that read files; they are killed when the block ends."""
-    if not count:
-        yield []
-        return
-    import subprocess
-
-    found: list[subprocess.Popen[bytes]] = []
-    try:
-        for _ in range(count):
-            with contextlib.suppress(OSError):
-                found.append(subprocess.Popen(python_words(__name__), stdin=subprocess.PIPE,
-                                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))  # fmt: skip
-        yield found
-    finally:
-        for process in found:
-            process.kill()
-            process.communicate()
+def read_there(path: str, part: tuple[str, int | None] | None) -> Trace | str:
+    """Reads a file in another process: its trace, or why it cannot be read."""
+    found = _read(Path(path), None, Part(*part) if part is not None else None)
+    # decompressor states cannot be pickled
+    return _without_states(found) if isinstance(found, Trace) else str(found)
 
 
-def _number(stream: IO[bytes]) -> int:
-    return int.from_bytes(_exactly(stream, 8), "little")
-
-
-def _exactly(stream: IO[bytes], count: int) -> bytes:
-    data = stream.read(count)
-    if len(data) < count:
-        raise EOFError
-    return data
-
-
-def _serve(requests: BinaryIO, responses: BinaryIO) -> None:
-    """Main loop of the other process."""
-    for line in requests:
-        path, part = json.loads(line)
-        found = _read(Path(path), None, Part(*part) if part is not None else None)
-        if isinstance(found, Trace) and found.arguments.restart_points:
-            # decompressor states cannot be pickled
-            found = replace(found, arguments=replace(found.arguments, restart_points=None))
-        data, buffers = pickled(found if isinstance(found, Trace) else str(found))
-        responses.write(len(data).to_bytes(8, "little") + len(buffers).to_bytes(8, "little"))
-        responses.write(data)
-        for each in buffers:
-            responses.write(len(each).to_bytes(8, "little"))
-            responses.write(each)
-        responses.flush()
-
-
-if __name__ == "__main__":
-    _serve(sys.stdin.buffer, sys.stdout.buffer)
+def _without_states(trace: Trace) -> Trace:
+    points = trace.arguments.restart_points
+    return replace(trace, arguments=replace(trace.arguments, restart_points=None)) if points else trace

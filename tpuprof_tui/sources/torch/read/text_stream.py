@@ -8,7 +8,8 @@ from typing import BinaryIO, Final
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import bytes_text
-from tpuprof_tui.sources.chrome.inflate import GZIP, first_two
+from tpuprof_tui.sources.chrome.collector import opened
+from tpuprof_tui.sources.chrome.inflate import GZIP, first_two, text_of
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 
 #: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
@@ -19,9 +20,11 @@ _MOST_RATIO: Final = 25
 _LARGE: Final = 256 << 20
 
 
-def too_large(raw: BinaryIO, size: int, *, packed: bool) -> int:
+def too_large(path: Path) -> int:
     """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
-    text_size = _text_size(raw, size) if packed else size
+    with opened(path) as raw:
+        size = os.fstat(raw.fileno()).st_size
+        text_size = size if text_of(path, raw) is raw else _text_size(raw, size)
     return text_size if text_size >= _LARGE and fitting_share(text_size) < 1 else 0
 
 

@@ -1,0 +1,389 @@
+"""Collects the events of a trace in columns: what any source's reader of Chrome-trace JSON has in common.
+
+A source declares in a subclass of `Collector` what it keeps of which events. Large files are read in sections, each
+by a collector of its own, all but the first in other processes; what they found is joined in order.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, compress, islice, repeat
+from operator import is_
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from tpuprof_tui.child_process import cores
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+
+from .chunks import EventChunks, Tally
+from .columns import F64, I32, I64, Codes, GrowingColumns
+from .events import FlowStart, Metadata, Phases, Sample
+from .inflate import PackedText, text_of
+from .processes import workers
+from .sections import (
+    Section,
+    SectionText,
+    begins_with_object,
+    ended_at_border,
+    memory_bytes,
+    sections_of,
+    state_of,
+)
+from .times import exact_ns, text_of_times
+
+#: Events converted to columns at a time: below this numpy's call overhead dominates.
+_AT_A_TIME: Final = 1 << 16
+#: Columns that hold numbers of complete events.
+_NUMBERS: Final = ("file_order", "first")
+#: Argument of metadata events that holds what they say.
+_FIELDS: Final = {"process_name": "name", "thread_name": "name", "process_labels": "labels",
+                  "process_sort_index": "sort_index", "thread_sort_index": "sort_index"}  # fmt: skip
+
+
+class SectionEvents(Struct, frozen=True, eq=False):
+    """What a section holds. Codes and event numbers start at 0, offsets are those of the file.
+
+    Attributes:
+        state: Size in bytes and modification time of the file.
+        count: Number of complete events.
+        codes: Values by code, for each table of codes.
+        tables: Columns of each table.
+        names: Names of processes and threads.
+        defects: See ``Collector``.
+        metadata, tallies, truncated, list_end, text_end: How its text ended.
+    """
+
+    state: tuple[int, int]
+    count: int
+    codes: dict[str, list[Any]]
+    tables: dict[str, dict[str, npt.NDArray[Any]]]
+    names: dict[str, dict[Any, Any]]
+    defects: dict[str, tuple[int, tuple[int, str, int]]]
+    metadata: dict[str, Any]
+    tallies: dict[str, Tally]
+    truncated: bool
+    list_end: int
+    text_end: int
+
+
+class Collector:
+    """Collects the events of a file, or of a section of it, in one pass.
+
+    Attributes:
+        phases: What is decoded of events, and the methods of this class that add them.
+        coded: Table of codes of each column that holds codes.
+        in_title: Argument of samples of counters that is no value, but a part of the counter's name.
+        memory_factor: Memory required before other processes read sections, as a multiple of the file.
+        codes: Values by code: ``keys`` of complete events (first category, process, thread), ``names``, and others.
+        tables: Columns, of ``events`` with a row for each complete event, of ``chunks`` for each chunk of text (number
+            of its first complete event, offset), of ``samples`` of counters, and others.
+        names: Values of metadata events by their name, by process, or by process and thread; all as texts.
+        defects: Defects of events, by kind: how often, and chunk, phases and index of the first (see ``spot``).
+        count: Number of complete events so far.
+        path, state: The file, its size in bytes and its modification time.
+        chunks: The text as it was decoded.
+        list_end, text_end: Offsets of the end of the list of events and of the text.
+        packed: The text, if the file is packed.
+    """
+
+    phases: ClassVar[Phases]
+    coded: ClassVar[dict[str, str]] = {}
+    memory_factor: ClassVar[float] = 2
+    in_title: ClassVar[str] = ""
+    #: Whether events are converted to columns after each chunk.
+    eager = False
+
+    def __init__(self) -> None:
+        self.codes: defaultdict[str, Codes] = defaultdict(Codes)
+        self.tables: defaultdict[str, GrowingColumns] = defaultdict(GrowingColumns)
+        self.names: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
+        self.defects: dict[str, tuple[int, tuple[int, str, int]]] = {}
+        self.count = 0
+        #: Number of the first complete event of each chunk of text, and the offset of each chunk.
+        self.first: list[int] = []
+        self.offset: list[int] = []
+        #: Texts of times that are not yet converted, by table and column.
+        self._waiting: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        #: Combinations of attributes of the events of counters, and the counters of each.
+        self._groups = Codes()
+        self._counters_of: list[list[int]] = []
+
+    # -- the text
+
+    def read(
+        self, raw: BinaryIO, path: Path, progress: Callable[[int, int], None] | None = None,
+        section: Section | None = None, *, in_object: bool = True,
+    ) -> bool:  # fmt: skip
+        """Reads a file or a section of it; whether its borders are right."""
+        self.path, self.state = path, state_of(raw.fileno())
+        size = self.state[0]
+        source: Any = text_of(path, raw) if section is None else SectionText(raw, section)
+        self.packed = source if isinstance(source, PackedText) else None
+        begin, end = (0, -1) if section is None else (section.begin, section.end)
+        self.text_end = begin
+
+        def read(count: int) -> bytes:
+            data: bytes = source.read(count)
+            self.text_end += len(data)
+            if progress is not None:
+                progress(min(raw.tell() * size // (end if end > 0 else size or 1), size), size)
+            return data
+
+        self.chunks: EventChunks[Any] = EventChunks(
+            read, self.phases.any, self.phases.from_dict, begin=begin, in_object=in_object, read_rest=end < 0
+        )
+        waiting = 0
+        for events in self.chunks:
+            self.first.append(self.count)
+            self.offset.append(self.chunks.offset)
+            self._add(events)
+            waiting += len(events)
+            # free the events now, so that the next ones reuse their memory while it is in the CPU cache
+            events.clear()
+            if waiting >= _AT_A_TIME or self.eager:
+                self.convert()
+                waiting = 0
+        self.convert()
+        self.list_end = self.chunks.list_end
+        return section is None or ended_at_border(section, self.chunks)
+
+    def section_events(self) -> SectionEvents:
+        """What was collected; it is removed here."""
+        return SectionEvents(
+            self.state, self.count, {table: list(codes) for table, codes in self.codes.items()},
+            {"chunks": {"first": np.array(self.first, np.int64), "offset": np.array(self.offset, np.int64)},
+             **{table: columns.columns() for table, columns in self.tables.items()}},
+            dict(self.names), self.defects, self.chunks.metadata, self.chunks.tallies, self.chunks.truncated,
+            self.list_end, self.text_end,
+        )  # fmt: skip
+
+    def join(self, found: SectionEvents) -> None:
+        """Appends the events of the section that follows."""
+        codes = {table: np.array([*map(self.codes[table].__getitem__, values), -1], np.int32)
+                 for table, values in found.codes.items()}  # fmt: skip
+        for kind, (count, (chunk, phases, index)) in found.defects.items():
+            self.count_defect(kind, count, phases, index, len(self.first) + chunk)
+        for table, columns in found.tables.items():
+            self.tables[table].add(**{
+                key: codes[self.coded[key]][values] if key in self.coded
+                else values + values.dtype.type(self.count) if key in _NUMBERS else values
+                for key, values in columns.items()
+            })  # fmt: skip
+        chunks = self.tables.pop("chunks")
+        self.first += chunks.column("first").tolist()
+        self.offset += chunks.column("offset").tolist()
+        for kind, names in found.names.items():
+            self.names[kind] |= names
+        self.count += found.count
+        self.chunks.add_results(found.tallies, found.metadata, truncated=found.truncated)
+        self.list_end, self.text_end = found.list_end, found.text_end
+
+    @property
+    def fault(self) -> tuple[str, str] | None:
+        """What is wrong with a packed file, and what was read of it; None if it is sound, or not packed."""
+        return None if self.packed is None else self.packed.fault
+
+    def ending_problem(self, what: str, file: str) -> Iterator[Problem]:
+        """How the text of a file ended too early, or was packed wrongly; ``what``: what it holds."""
+        if self.packed is not None and self.fault:
+            # how many events were lost is not known
+            yield Problem(Severity.ERROR, *self.fault, file=file, offset=self.text_end,
+                          lost=int(self.packed.damaged or self.packed.too_long))  # fmt: skip
+        elif self.chunks.truncated:
+            yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
+                          file=file, offset=self.text_end, lost=1)  # fmt: skip
+
+    # -- events of one chunk
+
+    def _add(self, events: list[Any]) -> None:
+        kinds = list(map(type, events))
+        for kind in dict.fromkeys(kinds):
+            method = self.phases.methods.get(kind)
+            if method:
+                getattr(self, method)(list(compress(events, map(is_, kinds, repeat(kind)))))
+
+    def count_defect(self, kind: str, count: int, phases: str, index: int, chunk: int = -1) -> None:
+        """Counts defects of events; ``phases``, ``index``: the first one; ``chunk``: its chunk, -1: the last chunk."""
+        spot = (chunk if chunk >= 0 else len(self.first) - 1, phases, index)
+        before, first = self.defects.get(kind, (0, spot))
+        self.defects[kind] = before + count, first
+
+    def add_unknown(self, events: Sequence[Any]) -> None:
+        """Adds events of unknown phases."""
+
+    def add_flows(self, flows: Sequence[FlowStart]) -> None:
+        """Adds ends of flows."""
+
+    def add_names(self, events: Sequence[Metadata]) -> None:
+        """Adds the names, labels and places of processes and threads."""
+        for event in events:
+            kind = event.name if isinstance(event.name, str) else ""
+            field = _FIELDS.get(kind)
+            value = getattr(event.args, field, None) if field else None
+            if value is not None and (field == "sort_index" or isinstance(value, str)):
+                pid = str(event.pid)
+                self.name(kind, (pid, str(event.tid)) if kind.startswith("thread") else pid, value)
+
+    def name(self, kind: str, owner: Any, value: Any) -> None:
+        """Keeps what a metadata event says."""
+        self.names[kind][owner] = value
+
+    def add_samples(self, samples: Sequence[Sample]) -> None:
+        """Adds samples of counters, each with several values."""
+        samples = [sample for sample in samples if isinstance(sample.args, dict)]
+        if not samples:
+            return
+        args = [sample.args for sample in samples]
+        accelerators = list(map(dict.pop, args, repeat(self.in_title), repeat(None)))
+        group = self._groups.of(zip(
+            [sample.pid for sample in samples], [sample.name for sample in samples], accelerators, map(tuple, args),
+            strict=True,
+        ))  # fmt: skip
+        counters = self._counters_of
+        for pid, name, accelerator, keys in islice(self._groups, len(counters), None):
+            name = str(name) if accelerator in (None, "") else f"{name} {accelerator}"
+            counters.append([self.codes["counters"][str(pid), name, key] for key in keys])
+        count = np.array(list(map(len, counters)), np.int64)
+        # counters of all groups concatenated: index of the first counter of each event
+        first = (np.cumsum(count) - count)[group]
+        count = count[group]
+        index = np.repeat(first - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
+        self.tables["samples"].add(
+            counter=np.array([*chain.from_iterable(counters)], np.int32)[index], count=count,
+            value=self.sampled(list(chain.from_iterable(map(dict.values, args)))),
+        )  # fmt: skip
+        self.wait("samples", "time", [sample.ts for sample in samples])
+
+    def sampled(self, values: Sequence[Any]) -> F64:
+        """Values of counters; NaN for those that are none."""
+        raise NotImplementedError
+
+    # -- many chunks
+
+    def wait(self, table: str, column: str, texts: Sequence[Any]) -> None:
+        """Keeps texts of times for `convert`: one conversion of many takes less than many of few."""
+        self._waiting[table, column].append(text_of_times(texts))
+
+    def waiting(self, table: str, column: str) -> bytes:
+        """Texts of the times that wait for being converted; they are removed here."""
+        return b"".join(self._waiting.pop((table, column), ()))
+
+    def convert(self) -> None:
+        """Converts what waits to columns: here all columns ``time``."""
+        for table, column in [place for place in self._waiting if place[1] == "time"]:
+            self.tables[table].add(time=exact_ns(self.waiting(table, column)))
+
+    def counters(self, title_of: Callable[[str, str, str], Any]) -> Iterator[tuple[Any, I64, F64]]:
+        """Titles, times (ns) and values of counters, by time.
+
+        Args:
+            title_of: Makes the title of process, name and key; counters of one title are one.
+        """
+        samples, titles = self.tables["samples"], Codes()
+        code_of = np.array([titles[title_of(*counter)] for counter in self.codes["counters"]], np.int32)
+        time, value = np.repeat(samples.take("time"), samples.take("count")), samples.take("value", np.float64)
+        code: I32 = samples.take("counter", np.int32)
+        order = np.flatnonzero((time != INT_MISSING) & ~np.isnan(value))
+        code = code_of[code] if len(code) else code
+        order = order[np.lexsort((time[order], code[order]))]
+        edges = np.searchsorted(code[order], np.arange(len(titles) + 1)).tolist()
+        for title, low, high in zip(titles, edges, edges[1:], strict=False):
+            if high > low:
+                yield title, time[order[low:high]], value[order[low:high]]
+
+
+Some = TypeVar("Some", bound=Collector)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file.
+
+    Raises:
+        UnreadableError: It cannot be opened or read.
+    """
+    try:
+        with path.open("rb") as raw:
+            yield raw
+    except OSError as error:
+        raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None
+
+
+def collected(
+    path: Path, new: Callable[[], Some], progress: Callable[[int, int], None] | None = None, *, alone: bool = False
+) -> Some:  # fmt: skip
+    """What a collector finds in a file.
+
+    Args:
+        path: JSON, or packed JSON.
+        new: Makes the collector: its class, if other processes may read sections.
+        progress: Called with the bytes read and the size of the file; an exception that it raises ends the reading.
+        alone: Whether no other process may read sections of the file.
+
+    Raises:
+        UnreadableError: It cannot be opened or read.
+    """
+    with opened(path) as raw, _no_collection():
+        found = None if alone or text_of(path, raw) is not raw else _in_sections(path, raw, new, progress)
+        if found is None:
+            raw.seek(0)
+            found = new()
+            found.read(raw, path, progress)
+        return found
+
+
+def _in_sections(
+    path: Path, raw: BinaryIO, new: Callable[[], Some], progress: Callable[[int, int], None] | None
+) -> Some | None:  # fmt: skip
+    """Reads a large file in several processes; None if that is not worth it, not possible, or a border was wrong."""
+    size = os.fstat(raw.fileno()).st_size
+    first, *others = sections_of(raw, size, cores())
+    if not others or memory_bytes() < new.memory_factor * size:  # type: ignore[attr-defined]
+        return None
+    with workers(len(others)) as processes:
+        if len(processes) < len(others):
+            return None
+        for process, section in zip(processes, others, strict=True):
+            process.ask(f"{__name__}:section_of", new.__module__, new.__qualname__, str(path.absolute()),
+                        section.begin, section.end)  # fmt: skip
+        found = new()
+        if not found.read(raw, path, progress, first):
+            return None
+        for process in processes:
+            answer = process.answer()
+            if not isinstance(answer, SectionEvents) or answer.state != found.state:
+                return None
+            found.join(answer)
+    return found
+
+
+def section_of(module: str, collector: str, path: str, begin: int, end: int) -> SectionEvents | None:
+    """Reads a section other than the first, in another process; None if its borders are wrong."""
+    from importlib import import_module
+
+    found: Collector = getattr(import_module(module), collector)()
+    with open(path, "rb") as raw, _no_collection():
+        in_object = begins_with_object(raw)
+        sound = found.read(raw, Path(path), None, Section(begin, end), in_object=in_object)
+    return found.section_events() if sound else None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Disables garbage collection: the objects of a chunk form no cycles, reference counting frees them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,231 @@
+"""Columns of a trace: values as codes, integers and floats, growing chunk by chunk, by a declared list of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from tpuprof_tui.model import INT_MISSING
+
+from .chunks import NOTHING
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Values = Sequence[Any]
+#: Numbers of a larger magnitude are taken as missing (blocks per SM, percentages).
+_MOST_FLOAT: Final = 1e12
+_LAST: Final = (1 << 63) - 1
+_HASHABLE: Final = (int, float, str, tuple, type(None))
+#: JSON of arguments that an event does not have.
+NULL: Final = msgspec.Raw(b"null")
+
+
+class Codes(dict[Any, int]):
+    """Maps values to dense integer codes, in order of first use."""
+
+    def __missing__(self, key: Any) -> int:
+        code = self[key] = len(self)
+        return code
+
+    def of(self, values: Iterable[tuple[Any, ...]]) -> I32:
+        """Codes of rows of values; those that are neither texts nor numbers count as their texts."""
+        rows = list(values)
+        try:
+            return np.fromiter(map(self.__getitem__, rows), np.int32, len(rows))
+        except TypeError:
+            # unhashable values, such as lists, are no ids
+            return np.array([self[tuple(value if isinstance(value, _HASHABLE) else str(value) for value in row)]
+                             for row in rows], np.int32)  # fmt: skip
+
+
+class GrowingColumns:
+    """Columns by name, each a list of arrays until it is asked for."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+
+    def add(self, **columns: npt.NDArray[Any]) -> None:
+        """Appends an array to each named column."""
+        for key, values in columns.items():
+            self._parts.setdefault(key, []).append(values)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def column(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
+        """A column as one array; ``dtype`` is the type of the empty array if the column does not exist."""
+        parts = self._parts.get(key, [])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All columns by name; removes them here."""
+        return {key: self.take(key) for key in list(self)}
+
+    def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
+        """A column as one array, as `column`; removes it here."""
+        found = self.column(key, dtype)
+        self._parts.pop(key, None)
+        return found
+
+
+# -- values
+
+
+def to_int64(values: Values, beyond: list[int] | None = None) -> I64:
+    """int64 of integers and of decimal texts; missing for anything else.
+
+    Args:
+        values: Any values.
+        beyond: Indices of integers outside int64 are appended to it.
+    """
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        # most often some values are null
+        if beyond is not None:
+            beyond += [row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each <= _LAST]
+        values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_int64(each) for each in values]
+        return np.array(values, np.int64)
+
+
+def _one_int64(value: Any) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        value = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
+    if not isinstance(value, int) or not INT_MISSING <= value <= _LAST:
+        # map [2^63, 2^64) to negative numbers, so that such addresses and ids stay distinct
+        return value - (1 << 64) if isinstance(value, int) and 0 <= value < 1 << 64 else INT_MISSING
+    return int(value)
+
+
+def floats(values: Values) -> F64:
+    """float64 of numbers; NaN for anything else."""
+    if not set(map(type, values)) <= {float, int}:
+        values = [value if type(value) in (float, int) else np.nan for value in values]
+    try:
+        found = np.array(values, np.float64)
+    except OverflowError:
+        found = np.array([value if abs(value) < _MOST_FLOAT else np.nan for value in values], np.float64)
+    return np.where(np.abs(found) < _MOST_FLOAT, found, np.nan)
+
+
+def raw_codes(texts: Codes, values: Values) -> I32:
+    """Codes of raw JSON texts; -1 for empty ones."""
+    # joining and splitting converts them to bytes in half the time
+    raw = b"\0".join(values).split(b"\0") if values else []
+    if len(raw) != len(values):
+        raw = list(map(bytes, values))
+    return np.array([texts[each] if each else -1 for each in raw], np.int32)
+
+
+def text_codes(texts: Codes, values: Values, *, empty: bool = False) -> I32:
+    """Codes of texts; -1 for anything else, and for empty ones unless ``empty``."""
+    if values.count(None) == len(values):
+        return np.full(len(values), -1, np.int32)
+    return np.array([texts[value] if type(value) is str and (value or empty) else -1 for value in values], np.int32)
+
+
+def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
+    """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
+    index = np.searchsorted(keys, wanted)
+    found = np.full(len(wanted), -1, np.int64)
+    inside = np.flatnonzero(index < len(keys))
+    hit = inside[keys[index[inside]] == wanted[inside]]
+    found[hit] = index[hit] if values is None else values[index[hit]]
+    return found
+
+
+# -- arguments
+
+
+class Kind(Struct, frozen=True):
+    """What becomes of the values of an argument.
+
+    Attributes:
+        column: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
+        type, missing: Type that msgspec decodes a value to, and the value of an event without the argument.
+    """
+
+    column: Callable[[Values, Codes, list[int] | None], Any]
+    missing: Any = None
+    type: Any = Any
+
+
+INTEGER: Final = Kind(lambda values, _, beyond: to_int64(values, beyond), INT_MISSING)
+FLOAT: Final = Kind(lambda values, *_: floats(values), np.nan)
+#: Codes of texts; -1 for anything else, and for empty ones.
+TEXT: Final = Kind(lambda values, texts, _: text_codes(texts, values))
+#: Codes of JSON texts; -1 if absent.
+JSON: Final = Kind(lambda values, texts, _: raw_codes(texts, values), NOTHING, msgspec.Raw)
+#: The values as they are, in a list.
+ANY: Final = Kind(lambda values, *_: list(values))
+
+
+class ArgumentColumns:
+    """Arguments of events that become columns.
+
+    Args:
+        others: Further fields of the struct, as ``columns``, that become no columns.
+        columns: For each column what becomes of the values, and the keys in the file: of several the first that an
+            event has.
+
+    Attributes:
+        struct: What arguments are decoded to; a further key of a column is a field with its number.
+    """
+
+    def __init__(self, others: Mapping[str, tuple[Any, ...]] | None = None, **columns: tuple[Any, ...]) -> None:
+        self.columns = columns
+        fields = {f"{name}_{number}" if number else name: (key, kind)
+                  for name, (kind, *keys) in (columns | dict(others or {})).items()
+                  for number, key in enumerate(keys)}  # fmt: skip
+        self.struct: Any = msgspec.defstruct(
+            "Arguments", [(name, kind.type, kind.missing) for name, (_, kind) in fields.items()], gc=False,
+            rename={name: key for name, (key, _) in fields.items()},
+        )  # fmt: skip
+        self._nothing = self.struct()
+
+    def of(self, decoded: Iterable[Any], texts: Codes, beyond: list[int] | None = None) -> dict[str, Any]:
+        """Columns of some arguments, by name.
+
+        Args:
+            decoded: Structs; None for an event that has none.
+            texts: Codes of texts.
+            beyond: Indices of integers outside int64 are appended to it.
+        """
+        rows = [row or self._nothing for row in decoded]
+        values = iter(zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(()))
+        found = {}
+        for name, (kind, *keys) in self.columns.items():
+            column: Values = next(values)
+            for _ in keys[1:]:
+                others: Values = next(values)
+                if others.count(kind.missing) < len(others):
+                    column = [value if value is not kind.missing else other
+                              for value, other in zip(column, others, strict=True)]  # fmt: skip
+            found[name] = kind.column(column, texts, beyond)
+        return found
+
+    def decoded(self, texts: Sequence[Any]) -> list[Any]:
+        """Structs of JSON texts; None for those that are no object."""
+        joined = b"".join((b"[", b",".join(texts), b"]"))
+        try:
+            found: list[Any] = msgspec.json.decode(joined, type=list[self.struct | None])  # type: ignore[name-defined]
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            found = [self._alone(text) for text in texts]
+        return found
+
+    def _alone(self, text: Any) -> Any:
+        try:
+            return msgspec.json.decode(text, type=self.struct)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return None

@@ -14,6 +14,7 @@ from tpuprof_tui.analysis.pivot import Groups, least, mean_known, most, rows, to
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
@@ -114,7 +115,7 @@ def _names(query: Query, events: I64) -> list[str | None]:
     """Names of events, by number; None for -1."""
     session, codes = query.session, np.full(len(events), -1, np.int64)
     lanes = np.searchsorted(session.offsets, events, side="right") - 1
-    for number in np.unique(lanes[events >= 0]).tolist():
+    for number in uniques(lanes[events >= 0]).tolist():
         here = (lanes == number) & (events >= 0)
         codes[here] = query.profile.lanes[number].take("name", events[here] - session.offsets[number])
     names = query.profile.strings["name"]

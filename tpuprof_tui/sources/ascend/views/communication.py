@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
 
@@ -125,7 +126,7 @@ def _passing_names(query: Query, rank: RecordedRank) -> set[str] | None:
     if not query.filter:
         return None
     frame = query.events(("name",), lanes_of(query, "communication"))
-    return {frame.texts["name"][code] for code in np.unique(frame["name"]).tolist()}
+    return {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
 
 
 def _of_events(query: Query, rank: RecordedRank, missing: Sequence[Missing]) -> Answer:

@@ -14,8 +14,10 @@ from tpuprof_tui.analysis.events import events
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Role
 from tpuprof_tui.model.table import Table
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
 from tpuprof_tui.views.query import Query
 
@@ -36,7 +38,7 @@ from ..recorded import (
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 CAUSES: Final = ("host", "dispatch", "device", "unknown")
-_RECEIVE: Final = re.compile("receive", re.IGNORECASE)
+_RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
 
 
 class Step(Struct, frozen=True):
@@ -246,7 +248,7 @@ class RankFigures:
         On lanes of the framework only operators count.
         """
         found, low, high = np.full(len(lanes), -1), self.gaps.start, self.gaps.end
-        for number in np.unique(lanes[lanes >= 0]).tolist():
+        for number in uniques(lanes[lanes >= 0]).tolist():
             if self._session.profile.lanes[number].kind not in kinds:
                 continue
             frame = events(self._session, [number], ("name", "start", "end", "host_total"))

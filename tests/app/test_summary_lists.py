@@ -201,7 +201,7 @@ def cells_shown(page: Page) -> dict[str, int]:
         for number, line in enumerate(page.lines):
             start, end = page.span(number, column)
             part = "".join(segment.text for segment in line)[start:end].strip()
-            if "──" in part:
+            if re.search(" ─+( |$)", part):
                 heading = re.split(r" (?:\(|─|\d)", part)[0]
             elif heading and page.items[column][number] >= 0:
                 found[heading] = len(re.split(r"  +", re.sub("[▏▎▍▌▋▊▉█░▒▓╌┊]+", " ", part)))

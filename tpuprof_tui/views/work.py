@@ -123,7 +123,7 @@ def lost(query: Query) -> Answer:
 
 def _lost_table(query: Query, by: Grouping, word: str) -> Table:
     *found, codes = lost_columns(query.profile, _sums(query)[by], by)
-    rows = np.flatnonzero((found[0] >= 1) & (found[4] > 0))
+    rows = np.flatnonzero(found[4] > 0)
     notes = ["Lost: time beyond that at the hardware's peak (cycles of the algorithm, bandwidth)."]
     if found[5].any():
         notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")

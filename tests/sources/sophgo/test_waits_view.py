@@ -54,3 +54,15 @@ def test_guesses_are_marked():
     answer = waits(Query(Session.build(open_profile(SAMPLES / "aks_decode_mode1"))))
     assert all(table.guessed == frozenset(range(len(table))) for table in answer.tables)
     assert answer.table("makers").row(0)[0] == "Core 5"
+
+
+def test_waits_of_ports_are_of_the_cores_that_submitted_them():
+    profile = open_profile(SAMPLES / "aksv_cdma")
+    kinds, expected = set(), 0
+    for lane in profile.lanes:
+        waiting = lane["role"] == Role.WAIT
+        known = profile.groups.units_of(lane["owner"]) >= 0 if lane.kind == "CDMA" else waiting
+        expected += int((lane["end"] - lane["start"])[waiting & known].sum())
+        kinds |= {lane.kind} if (waiting & known).any() else set()
+    assert "CDMA" in kinds
+    assert sum(waits(Query(Session.build(profile))).table("waits").column("total_us")) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -82,13 +83,13 @@ def _find_waits(session: Session) -> Waits:
     order = ending[np.lexsort((dependencies.slack_ns[ending], links.to_row[ending]))]
     waiter, first = np.unique(links.to_row[order], return_index=True)
     releaser, kind = links.from_row[order[first]], links.kind[order[first]]
-    units = np.array([*map(session.unit_of, range(len(session.profile.lanes))), -1], np.int64)
     parts: list[tuple[I64, ...]] = []
     for number, lane in enumerate(session.profile.lanes):
-        if units[number] >= 0 and not lane.on_host:
+        if not lane.on_host:
             rows = np.flatnonzero(lane["role"] == Role.WAIT)
-            parts.append((rows + offsets[number], lane.take("start", rows), lane.take("end", rows),
-                          np.full(len(rows), units[number])))  # fmt: skip
+            units = _units_of(session, number, rows)
+            rows, units = rows[units >= 0], units[units >= 0]
+            parts.append((rows + offsets[number], lane.take("start", rows), lane.take("end", rows), units))
     none = np.zeros(0, np.int64)
     numbers, start, end, unit = (np.concatenate([none, *(part[column] for part in parts)]) for column in range(4))
     link = np.minimum(np.searchsorted(waiter, numbers), max(len(waiter) - 1, 0))
@@ -97,7 +98,7 @@ def _find_waits(session: Session) -> Waits:
     released = np.full(len(numbers), -1, np.int64)
     released[known] = releaser[link]
     released_by, guessed = np.full(len(numbers), -1, np.int64), np.zeros(len(numbers), np.bool_)
-    released_by[known] = units[np.searchsorted(offsets, releaser[link], side="right") - 1]
+    released_by[known] = _by_lane(session, releaser[link], lambda lane, rows: _units_of(session, lane, rows))
     guessed[known] = np.isin(kind[link], list(links.guessed))
     return Waits(numbers, released, start, end, unit, released_by, guessed)
 
@@ -132,14 +133,27 @@ def barrier_of(session: Session, releaser: tuple[int, int]) -> Barriers:
     return barriers_in(session, select_rows(waits, waits.releaser == session.number(*releaser)))
 
 
-def _ends(session: Session, numbers: I64) -> I64:
-    """Ends of events by their numbers, ns."""
+def _units_of(session: Session, number: int, rows: I64) -> I64:
+    """Units of events of a lane: that of the lane, else the one that submitted the event; -1: unknown."""
+    unit, lane = session.unit_of(number), session.profile.lanes[number]
+    if unit < 0 and "owner" in lane:
+        return np.asarray(session.profile.groups.units_of(lane.take("owner", rows)), np.int64)
+    return np.full(len(rows), unit, np.int64)
+
+
+def _by_lane(session: Session, numbers: I64, values: Callable[[int, I64], I64]) -> I64:
+    """Values of events by their numbers, from those of some rows of a lane."""
     result = np.zeros(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for lane in uniques(lanes).tolist():
         chosen = lanes == lane
-        result[chosen] = session.profile.lanes[lane].take("end", numbers[chosen] - session.offsets[lane])
+        result[chosen] = values(lane, numbers[chosen] - session.offsets[lane])
     return result
+
+
+def _ends(session: Session, numbers: I64) -> I64:
+    """Ends of events by their numbers, ns."""
+    return _by_lane(session, numbers, lambda lane, rows: session.profile.lanes[lane].take("end", rows))
 
 
 class LaneWork(Struct, frozen=True):

@@ -90,4 +90,6 @@ def _table(query: Query, sums: dict[str, Ints], first: Ints, last: Ints) -> Tabl
     return Table.of_rows(
         "launched", "Kernel functions by launch", _COLUMNS, rows, word="kernel function",
         target=lambda row: Target(condition=f'kernel="{rows[row][0]}"') if '"' not in rows[row][0] else None,
+        notes=("Instructions that start in the range count whole; bytes of engines and cores are cut at its edges.",)
+        if query.range is not None else (),
     )  # fmt: skip

@@ -204,7 +204,7 @@ def _overview(selection: ViewSelection) -> Answer:
         Fact("step_us", "Step", _mean(length), "duration"),
         *(Fact(f"{key}_us", title, _mean(values), "duration", share=ratio(int(values.sum()), int(length.sum())))
           for key, title, values in zip(PARTS, _TITLES, parts, strict=True)),
-        Fact("window_us", "First to last step", window, "duration"),
+        Fact("window_us", "First to last step", window, "duration", head="Span"),
     ]  # fmt: skip
     if run.kernels.any():
         used, unknown, listed = (

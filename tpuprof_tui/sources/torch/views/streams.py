@@ -54,7 +54,7 @@ def streams(selection: ViewSelection) -> Answer:
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
-        Fact("window_us", "First to last work", length, "duration"),
+        Fact("window_us", "First to last work", length, "duration", head="Span"),
         Fact("busy_us", "Busy", everything.total, "duration"),
         Fact("idle_us", "Idle", length - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),

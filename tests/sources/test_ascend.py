@@ -1754,6 +1754,17 @@ def _plain(value: Any) -> Any:
     return {key: _plain(each) for key, each in asdict(value).items()} if isinstance(value, Struct) else repr(value)
 
 
+def test_empty_shapes_and_stacks_of_a_timeline_are_none(tmp_path):
+    path = tmp_path / "trace_view.json"
+    event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": "1", "dur": 2}
+    events = [{**event, "args": {"Input Dims": dims, "Call stack": stack}}
+              for dims, stack in (("", "f.py(1): g"), ("2,3", ""))]  # fmt: skip
+    path.write_text(json.dumps(events))
+    timeline = trace_view.read_trace_view([path], path.name)
+    for codes, texts in ((timeline.shapes, [None, "2,3"]), (timeline.stacks, ["f.py(1): g", None])):
+        assert [timeline.texts[code] if code >= 0 else None for code in codes.tolist()] == texts
+
+
 def test_lone_surrogates_in_a_timeline_are_shown_as_question_marks(tmp_path):
     path = tmp_path / "trace_view.json"
     path.write_text(

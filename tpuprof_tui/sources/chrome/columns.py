@@ -128,11 +128,11 @@ def raw_codes(texts: Codes, values: Values) -> I32:
     return np.array([texts[each] if each else -1 for each in raw], np.int32)
 
 
-def text_codes(texts: Codes, values: Values, *, empty: bool = False) -> I32:
-    """Codes of texts; -1 for anything else, and for empty ones unless ``empty``."""
+def text_codes(texts: Codes, values: Values) -> I32:
+    """Codes of texts; -1 for anything else, and for empty ones."""
     if values.count(None) == len(values):
         return np.full(len(values), -1, np.int32)
-    return np.array([texts[value] if type(value) is str and (value or empty) else -1 for value in values], np.int32)
+    return np.array([texts[value] if type(value) is str and value else -1 for value in values], np.int32)
 
 
 def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:

@@ -19,7 +19,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
-from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, ArgumentColumns, Codes, Kind, lookup, text_codes
+from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup
 from tpuprof_tui.sources.chrome.events import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
 from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
@@ -41,11 +41,10 @@ _DEVICE: Final = lazy_pattern(r"NPU\s*(\d+)")
 _PART: Final = "\x1f"
 
 _WHOLE: Final = Kind(lambda values, *_: wholes(values), INT_MISSING)
-_TEXT: Final = Kind(lambda values, texts, _: text_codes(texts, values, empty=True))
 #: Arguments of slices that become columns.
 _ARGUMENTS: Final = ArgumentColumns(
-    connection=(_WHOLE, "connection_id"), size=(_WHOLE, "size(Byte)", "size(B)"), shapes=(_TEXT, "Input Dims"),
-    stacks=(_TEXT, "Call stack"), task=(ANY, "Task Type", "task type"), level=(ANY, "level"),
+    connection=(_WHOLE, "connection_id"), size=(_WHOLE, "size(Byte)", "size(B)"), shapes=(TEXT, "Input Dims"),
+    stacks=(TEXT, "Call stack"), task=(ANY, "Task Type", "task type"), level=(ANY, "level"),
 )  # fmt: skip
 _Slice: Final = complete_events(_ARGUMENTS.struct)
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane
 
 from tpuprof_tui.analysis.index.lane_index import build_index, cells, count_starting, event_at, rows_between
-from tpuprof_tui.analysis.index.running_sums import running_rows, span_of
 from tpuprof_tui.model import Role
 
 SPAN = 80
@@ -114,20 +113,6 @@ def test_simple_lanes_share_the_models_arrays():
     index = build_index(lane)
     assert np.shares_memory(index.work.starts, lane["start"])
     assert np.shares_memory(index.max_end, lane["end"])
-
-
-@given(events.filter(bool), st.integers(-10, SPAN + 30), st.integers(1, 40), st.data())
-def test_the_span_of_what_runs_in_a_window(spans, start, length, data):
-    index = indexed(spans)
-    pieces = [rows for rows in running_rows(index, start, start + length) if len(numbered(rows))]
-    if data.draw(st.booleans()):
-        # some of them, as of a port what one core submitted
-        pieces = [rows[rows % 2 == 0] for rows in map(numbered, pieces)]
-        pieces = [rows for rows in pieces if len(rows)]
-    if pieces:
-        every = np.concatenate([numbered(rows) for rows in pieces])
-        lane = index.lane
-        assert span_of(index, pieces) == (int(lane["start"][every].min()), int(lane["end"][every].max()))
 
 
 def numbered(rows):

@@ -9,7 +9,7 @@ from profiles import big_profile
 from work_rows import headroom, top
 
 from tpuprof_tui.analysis.index.lane_index import rows_between
-from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks, running_rows
+from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
 from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 
@@ -54,8 +54,6 @@ def test_rows_of_a_window_come_in_pieces_that_make_it_up(profile, indexes):
     for index in indexes:
         for start, end in windows(profile):
             expected = numbers(rows_between(index, start, end)).tolist()
-            pieces = [numbers(rows) for rows in running_rows(index, start, end)]
-            assert np.concatenate(pieces).tolist() == expected
             first, last, rest = inner_blocks(index, start, end, 100)
             inner = np.arange(first * 100, last * 100)
             assert sorted([*inner.tolist(), *numbers(rest).tolist()]) == expected

@@ -185,8 +185,8 @@ def test_an_export_of_some_units_has_what_they_submitted():
     profile = ranks()
     chosen = Selection(units=frozenset({1}))
     rows = [np.arange(len(lane))[chosen.rows(profile, lane)].tolist() for lane in profile.lanes]
-    # what nobody submitted, and lanes of no unit, are everybody's
-    assert rows == [[0, 1, 2], [0, 1], [0], [0, 2], [0]]
+    # what nobody is known to have submitted is nobody's, as in reports; lanes that do not record it are everybody's
+    assert rows == [[0, 1, 2], [0, 1], [0], [0], [0]]
     assert chosen.has_unit(1)
     assert not chosen.has_unit(5)
 

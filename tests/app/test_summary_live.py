@@ -40,20 +40,20 @@ def rows_of(asked: Query) -> list[tuple[object, ...]]:
     return answer.table("published").rows() if answer.tables else []
 
 
-def expected(profile) -> list[tuple[object, ...]]:
+def expected(profile, total: int) -> list[tuple[object, ...]]:
     """The same from the rows of ``summary.txt``."""
     return [
         ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
          row.tiu_cycles, row.uarch_rate if profile.has(DETAIL) else None, row.gdma_cycles,
          row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
-        for row in summary_table(profile)
+        for row in summary_table(profile, total)
     ]  # fmt: skip
 
 
 def test_the_whole_capture_has_the_reference_s_own_rows(profile, session):
     table = published(Query(session)).table("published")
     assert len(table.columns) == len(COLUMNS)
-    assert table.rows() == expected(profile)
+    assert table.rows() == expected(profile, profile.end_ns - profile.start_ns)
     assert table.rows()[-1][0] == "Overall"
 
 
@@ -62,7 +62,7 @@ def test_a_window_has_the_rows_of_an_export_of_that_range(profile, session, core
     state = view_of(profile)
     state = state.windowed(state.start + state.span // 3, state.span // 5)
     cores = None if core < 0 else frozenset({core})
-    wanted = expected(selected_profile(profile, Selection(cores, state.start, state.end)))
+    wanted = expected(selected_profile(profile, Selection(cores, state.start, state.end)), state.end - state.start)
     assert wanted
     assert rows_of(Query(session, Scope(core), (state.start, state.end))) == wanted
 

@@ -15,7 +15,7 @@ from tpuprof_tui.model import Column, Profile
 from tpuprof_tui.model.lane import row_numbers
 
 from ..index import ordering
-from ..index.lane_index import rows_between
+from ..index.lane_index import rows_starting
 from ..index.ordering import lane_values
 from ..result_cache import ResultCache
 from ..steps.step_detection import ProfileSteps, steps_of, with_steps
@@ -171,7 +171,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
 
 
 def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
-    """Numbers of the instructions of a scope that run or start in a window [start, end); int64, ascending.
+    """Numbers of the instructions of a scope that start in a window [start, end); int64, ascending.
 
     For a group, lanes outside any unit contribute only the events that it submitted.
     """
@@ -181,7 +181,7 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     for number in session.lanes_in(scope):
         lane = session.profile.lanes[number]
-        rows = slice(0, len(lane)) if window is None else rows_between(session.indexes[number], *window)
+        rows = slice(0, len(lane)) if window is None else rows_starting(session.indexes[number], *window)
         found = row_numbers(rows)
         if within and lane.group not in within:
             found = found[np.isin(lane.take("owner", found), list(within))]

@@ -13,7 +13,6 @@ from textual.widget import Widget
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
-from tpuprof_tui.views.report import total_ns
 
 from ..drawing.theme import Palette
 
@@ -127,6 +126,9 @@ def headline_items(
 
     ``selected``: figures of a selection, None: of the whole profile; ``short``: without decimals and some words.
     """
+    # lazy import: the bar is painted before numpy is imported
+    from tpuprof_tui.views.report import total_ns
+
     profile, figures = session.profile, selected or session.headline
     quiet, strong = palette.quiet, palette.strong
     total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0

@@ -223,7 +223,7 @@ OPTIONS: Final = (
         "--range",
         "export instructions",
         "A..B",
-        said(f"only {{events}} that run in this time, whole also where they reach beyond it: {_TIMES}"),
+        said(f"only {{events}} that start in this time, whole also where they reach beyond it: {_TIMES}"),
     ),
     _switch("--perfetto", "export", f"also {_titles('perfetto')}"),
     _switch("--disable_web --disable-web", "export", f"no {_titles('web')}"),

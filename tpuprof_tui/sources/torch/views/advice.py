@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
-from tpuprof_tui.formats.units import bytes_text, percent_text, plural, time_text
+from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
@@ -92,13 +92,15 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         worst = max(rows, key=lambda row: (row["busy_us"], row["host_wait_us"]), default=None)
         if worst is not None and worst["host_wait_us"] >= least:
             # old traces name the stream by its thread: stream 7
-            stream = worst["stream"].removeprefix("stream ")
-            text = (f"Stream {stream} of GPU {worst['device']} has nothing to do for "
+            stream = (worst["stream"] or MISSING).removeprefix("stream ")
+            text = (f"Stream {stream} of GPU {worst['device'] or MISSING} has nothing to do for "
                     f"{time_text(worst['host_wait_us'])} because the host launches too late.")  # fmt: skip
             title = f"GPU {worst['device']} stream {stream}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
-            yield window_finding(query, rule, f"GPU {worst['device']}", worst["host_wait_us"], text, "", target)
+            yield window_finding(
+                query, rule, f"GPU {worst['device'] or MISSING}", worst["host_wait_us"], text, "", target
+            )
 
 
 #: Chooses events of a worker.

@@ -18,6 +18,7 @@ CHANGING = {"add", "append", "clear", "extend", "insert", "pop", "popitem", "rem
 LITERALS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
 #: What stays, and why: all of it is bounded and knows no profile.
 STAYS = {
+    "model/profile.py numbers": "numbers of the events of one restricted profile, freed with it",
     "sources/torch/read/kernel_names.py uses_tensor_cores": "a function of a kernel's name, asked by several views",
     "sources/torch/read/kernel_names.py tensor_core_use": "a function of a kernel's name, asked by several views",
     "analysis/compare/noise.py quantile": "a function of two numbers, asked for each row of a comparison",

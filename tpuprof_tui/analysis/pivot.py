@@ -182,14 +182,14 @@ def mean_known(name: str) -> Figure:
     return values
 
 
-def any_true(name: str) -> Figure:
-    """Whether a flag is set in any row."""
-    return lambda groups: groups.count_of(np.asarray(groups.frame[name], np.bool_)) > 0
-
-
 def count_true(name: str) -> Figure:
     """Number of rows in which a flag is set."""
     return lambda groups: groups.count_of(np.asarray(groups.frame[name], np.bool_))
+
+
+def any_true(name: str) -> Figure:
+    """Whether a flag is set in any row."""
+    return lambda groups: np.asarray(count_true(name)(groups)) > 0
 
 
 def share(name: str) -> Figure:

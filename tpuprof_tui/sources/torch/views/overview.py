@@ -140,11 +140,11 @@ def parts_of(selection: ViewSelection, work: Frame, steps: I64) -> list[I64]:
     loaders = host.has("name", LOADER.fullmatch) & np.isin(kind, LOADER_KINDS)
     cpu = (operators & ~host.has("name", lambda name: name.startswith(STEP))) | (kind == Kind.OLD_FRAME)
     unions = [
-        selection.union(work.take(work["activity"] == Activity.COMPUTE)),
-        *(selection.union(work.take(work["kind"] == copies)) for copies in (Kind.COPY, Kind.SET)),
-        selection.union(work.take(work["activity"] == Activity.COMMUNICATION)).union_with(
-            selection.union(host.take(collectives))),
-        *(selection.union(host.take(which)) for which in (kind == Kind.CALL, loaders, cpu)),
+        selection.union(work, work["activity"] == Activity.COMPUTE),
+        *(selection.union(work, work["kind"] == copies) for copies in (Kind.COPY, Kind.SET)),
+        selection.union(work, work["activity"] == Activity.COMMUNICATION).union_with(
+            selection.union(host, collectives)),
+        *(selection.union(host, which) for which in (kind == Kind.CALL, loaders, cpu)),
     ]  # fmt: skip
     so_far, before, parts = Intervals.empty(), np.zeros(len(start), np.int64), []
     for each in unions:

@@ -247,9 +247,9 @@ class ViewSelection(Struct, frozen=True, eq=False, dict=True):
         work = self.frame("stream", *keys, "activity")
         return work.take(work["activity"] != Activity.TRANSFER)
 
-    def union(self, events: Frame) -> Intervals:
-        """Union of the intervals of events, clipped to the range."""
-        covered, window = Intervals.union(events["start"], events["end"]), self.query.range
+    def union(self, events: Frame, which: Mask | slice = slice(None)) -> Intervals:
+        """Union of the intervals of events, or of those in a mask, clipped to the range."""
+        covered, window = Intervals.union(events["start"][which], events["end"][which]), self.query.range
         return covered if window is None else covered.clip(*window)
 
     @cached_property

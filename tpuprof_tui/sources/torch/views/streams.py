@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.model import INT_MISSING, Activity
@@ -38,13 +37,10 @@ def streams(selection: ViewSelection) -> Answer:
                            "inside", reaching=True)  # fmt: skip
     window = selection.query.range
 
-    def union(which: npt.NDArray[np.bool_] | slice = slice(None)) -> Intervals:
-        covered = Intervals.union(work["start"][which], work["end"][which])
-        return covered if window is None else covered.clip(*window)
-
-    everything, comm = union(), union(work["activity"] == Activity.COMMUNICATION)
-    compute = union(work["activity"] == Activity.COMPUTE)
-    copies, sets = union(work["kind"] == Kind.COPY), union(work["kind"] == Kind.SET)
+    everything, activity, kind = selection.union(work), work["activity"], work["kind"]
+    comm = selection.union(work, activity == Activity.COMMUNICATION)
+    compute = selection.union(work, activity == Activity.COMPUTE)
+    copies, sets = selection.union(work, kind == Kind.COPY), selection.union(work, kind == Kind.SET)
     every = work if window is None else selection.with_query(range=None).frame("stream")
     first, last = (int(every["start"].min()), int(every["end"].max())) if len(every) else (0, 0)
     if window is not None:

@@ -15,6 +15,10 @@ from recorder import Answers, single_selections, with_pairs
 Record = dict[str, Any]
 
 
+#: Tables with several rows about one thing, and the columns that tell which.
+ONCE = {"modules.modules": ("name", "id")}
+
+
 class Case:
     """A profile with its selections and answers; each is asked for once."""
 
@@ -114,7 +118,10 @@ class Report:
         return rows_of(self.record(view, worker)["tables"].get(table))
 
     def sum(self, place: str, key: str) -> float | None:
-        """Sum of a column over all rows and workers (or of a figure over the workers); None: there is none."""
+        """Sum of a column over all rows and workers (or of a figure over the workers); None: there is none.
+
+        Rows that are about one thing, as a module that several call, count once.
+        """
         view, _, table = place.partition(".")
         values: list[float] = []
         known = False
@@ -122,6 +129,8 @@ class Report:
             rows = rows_of(record["tables"].get(table)) if table else [record["figures"]]
             known |= any(column["key"] == key for column in record["tables"].get(table, {}).get("columns", ()))
             known |= not table and key in record["figures"]
+            if place in ONCE:
+                rows = [*{tuple(row[part] for part in ONCE[place]): row for row in rows}.values()]
             values += [row[key] for row in rows if row.get(key) is not None]
         return math.fsum(values) if known else None
 

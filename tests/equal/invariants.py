@@ -26,9 +26,11 @@ NOTHING = ["--filter", "dur<0ns"]
 #: What no such selection narrows: patterns of ``view.table selection``.
 WHOLE = (
     "problems* *", "recordings* *", "tables* *",  # of the recording
-    "memory.curve filter", "counters.* filter",  # no events
+    "memory.curve filter", "memory.devices filter", "counters.* filter",  # no events
     "critical_path* filter", "steps filter",  # of all events
 )  # fmt: skip
+#: Where the answer about a part may be that about all: steps are alike, a process without a device launches nothing.
+ALIKE = ("memory.held step", "modules step", "steps.steps filter")
 #: Columns whose sum over the rows of a table is a sum over events: of two parts of the events it is the sum of both.
 SUMS = {
     "lanes.lanes": ("count",), "lanes.kinds": ("count",), "kernels.by_name": ("count", "calls", "total_us"),
@@ -442,6 +444,8 @@ def views_follow(case: Case) -> Iterator[Break]:
         narrow["group"] = [["--core", str(unit)] for unit in (units[0], units[-1])]
     for name, choices in narrow.items():
         for view, worker, record in case.whole.records():
+            if (view, name) == ("steps", "range") and case.steps == 1:
+                continue  # the only step overlaps the range
             others = [case.report(*options).record(view, worker) for options in choices]
             figures = {key: value for key, value in record["figures"].items() if value}
             same = all(figures == {key: value for key, value in each["figures"].items() if value} for each in others)
@@ -454,7 +458,7 @@ def views_follow(case: Case) -> Iterator[Break]:
 
 
 def _is_whole(place: str) -> bool:
-    return any(fnmatchcase(place, pattern) for pattern in WHOLE)
+    return any(fnmatchcase(place, pattern) for pattern in (*WHOLE, *ALIKE))
 
 
 def exceptions_say_so(case: Case) -> Iterator[Break]:

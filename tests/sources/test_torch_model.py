@@ -30,6 +30,7 @@ from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.chrome import sections
 from tpuprof_tui.sources.torch.read import several
+from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.query import Query
@@ -222,13 +223,13 @@ async def test_ranks_are_shown_as_they_arrive(monkeypatch, tmp_path):
             if "1 of 3 traces are read" in frame(app):
                 break
             await pilot.pause(0.01)
-        assert len(explorer(pilot).session.profile.traces) == 1
+        assert len(explorer(pilot).session.profile.workers) == 1
         assert [each.what for each in explorer(pilot).session.profile.problems] == ["1 of 3 traces are read."]
         # what takes long waits until all have been read
         assert await figures_without(pilot, "operators")
         go.set()
         await settled(pilot)
-        assert len(explorer(pilot).session.profile.traces) == 3
+        assert len(explorer(pilot).session.profile.workers) == 3
         assert not explorer(pilot).session.profile.more_follows
         assert "operators" in explorer(pilot).panes.summary.answers.by_view
         assert not explorer(pilot).session.profile.problems
@@ -250,14 +251,14 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
         await settled(pilot)
         assert summary.answers.by_view["operators"].table("by_name").column("worker") == ["host_0", "host_1"]
         session = explorer(pilot).session
-    one = Query(session, scope=Scope(session.profile.traces[1].group))
+    one = Query(session, scope=Scope(session.profile.workers[1].group))
     told = dict(screen_views.slow_views(one))
     assert list(told)[:2] == ["overview", "findings"]
     assert told["operators"].table("by_name").column("name") == ["aten::mm"]
 
 
 def test_a_few_operators_were_given_the_same_as_among_all(folder):
-    trace = open_profile(folder / "h100.pt.trace.json.gz").traces[0].trace
+    trace = read_trace(folder / "h100.pt.trace.json.gz")
     rows = trace.operator_rows[7:400:3][::-1]
     alone = trace.operator_args_at(rows)
     given = [told.texts[code] for told in (alone,) for code in told.dims.tolist()]
@@ -284,7 +285,7 @@ def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monke
     together = open_profiles([run, one / "worker0.pt.trace.json.gz"])
     for profile, alone in zip(together, (open_profile(run), open_profile(one)), strict=True):
         assert [len(lane) for lane in profile.lanes] == [len(lane) for lane in alone.lanes]
-        assert [each.trace.names for each in profile.traces] == [each.trace.names for each in alone.traces]
+        assert list(profile.strings["name"]) == list(alone.strings["name"])
         for lane, other in zip(profile.lanes, alone.lanes, strict=True):
             assert np.array_equal(lane["start"], other["start"])
         assert not profile.problems

@@ -23,14 +23,15 @@ from tpuprof_tui import child_process, open_profile
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+from tpuprof_tui.sources.torch.categories import Kind
 from tpuprof_tui.sources.torch.read import reading
-from tpuprof_tui.sources.torch.read.categories import Kind
 from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
-from tpuprof_tui.sources.torch.read.profile import device_name
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
+from tpuprof_tui.sources.torch.recorded import device_name
 from tpuprof_tui.sources.torch.views.operators import operators
 from tpuprof_tui.views.cells import Cells
 from tpuprof_tui.views.query import query_of
@@ -541,10 +542,11 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
         file.write_bytes(gzip.compress(text.encode()) if rank != 2 else b"broken")
     seen = []
     profile = open_profile(tmp_path, progress=seen.append)
-    assert [worker.rank for worker in profile.traces] == [0, 1, 3]
+    assert [worker.rank for worker in profile.workers] == [0, 1, 3]
     assert [problem.file for problem in profile.problems] == ["host_2.pt.trace.json.gz"]
-    for worker in profile.traces:
-        trace = worker.trace
+    files = [tmp_path / worker.files[0] for worker in profile.workers]
+    for worker, trace in zip(profile.workers, several.read_traces(files, None, MappedArrays(), None), strict=True):
+        assert isinstance(trace, Trace)
         assert told(trace) == slow(trace.path)
         assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]
         arguments, ids = trace.operator_args, trace.frame_ids
@@ -594,8 +596,10 @@ def test_zip_archives_are_opened_by_their_content(tmp_path, sound, name):
                 archive.writestr(f"folder/rank{rank}.pt.trace.json", text)
             archive.writestr("readme.txt", "none")
         profile = open_profile(path)
-        assert len(profile.traces) == count
-        assert told(profile.traces[0].trace) == slow(sound)
+        assert len(profile.workers) == count
+        # unpacked, into a folder of its own
+        assert [profile.workers[0].files] == [("rank0.pt.trace.json",)]
+        assert [len(lane) for lane in profile.lanes_of(0)] == [len(lane) for lane in open_profile(sound).lanes]
 
 
 def test_archives_of_too_long_files_are_refused(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
 from tpuprof_tui.sources.torch.read import text_stream
+from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views.diff import Compared, diff_record
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
@@ -216,7 +217,7 @@ def test_in_several_processes_and_in_parts_the_same_is_set_aside(tmp_path: Path)
     assert sum(len(lane) for lane in profile.lanes if lane.is_aside) == 3
     # behind all others: the traces count the rows of their lanes
     assert [lane.is_aside for lane in profile.lanes] == [False] * 6 + [True] * 3
-    assert np.diff([each.group for each in profile.traces]).min() > 0  # type: ignore[attr-defined]
+    assert np.diff([each.group for each in profile.workers]).min() > 0
 
 
 def test_of_a_file_larger_than_memory_the_same_is_set_aside(
@@ -265,7 +266,7 @@ def test_figures_are_those_of_the_file_without_what_is_set_aside(tmp_path: Path,
     profile = open_profile(written(tmp_path / "all", events))
     record = told(profile)
     assert record["workers"][0]["events"] == len(events)
-    aside = profile.traces[0].trace.aside  # type: ignore[attr-defined]
+    aside = read_trace(Path(profile.path)).aside
     left_out = set() if aside is None else set(aside.file_order.tolist())
     kept = [each for number, each in enumerate(events) if number not in left_out]
     other = told(open_profile(written(tmp_path / "kept", kept)))

@@ -100,7 +100,7 @@ def test_rows_of_several_ranks_lead_where_those_of_each_do():
     profile = open_profile(SAMPLES / "ascend_synthetic")
     view = view_of(profile.vocabulary, "free")
     both = answer(view, query_of(profile)).table("gaps")
-    each = [answer(view, query_of(profile, scope=worker.scope)).table("gaps") for worker in workers_of(profile)]
+    each = [answer(view, query_of(profile, scope=Scope(worker.group))).table("gaps") for worker in workers_of(profile)]
     led = [table.target_of(row) for table in each for row in range(len(table))]
     assert [both.target_of(row) for row in range(len(both))] == led
     assert None not in led
@@ -166,11 +166,11 @@ def check_parity(capsys, path, filter_text, window, group, step):
         start, end = step_span(session, step)
         state = state.windowed(start, end - start)
     top = profile.groups.top(scope.group)
-    workers = [each for each in workers_of(profile) if each.scope.everything or top in (-1, each.scope.group)]
+    workers = [each for each in workers_of(profile) if each.group < 0 or top in (-1, each.group)]
     assert len(by_command["workers"]) == len(workers)
     for view in views_of(profile.vocabulary):
         for worker in [None] if view.all_workers else workers:
-            where = scope if worker is None or group else worker.scope
+            where = scope if worker is None or group else Scope(worker.group)
             in_python = query_of(profile, scope=where, range=window, filter=filter_text, step=step)
             on_screen = Query.of_state(session, replace(state, scope=where), where)
             zero = profile.start_ns if worker is None or worker.window is None else worker.window[0]
@@ -336,7 +336,7 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
     table = answer(view_of(profile.vocabulary, "free"), query_of(profile)).table("workers")
     assert table.column("worker") == ["Rank 0", "Rank 1"]
     assert len(table.columns) > 1
-    assert [table.target_of(row).scope for row in range(2)] == [worker.scope for worker in workers_of(profile)]
+    assert [table.target_of(row).scope for row in range(2)] == [Scope(worker.group) for worker in workers_of(profile)]
 
 
 def test_of_columns_that_may_be_left_out_those_of_nothing_but_0_are_first():

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_count, row_numbers
+from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers
+from tpuprof_tui.model.table import Table
 
 from .index.ordering import column_values
 from .pivot import Frame
@@ -17,6 +18,7 @@ from .selecting.filter_masks import apply_filter
 from .selecting.session import Session
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 
 
 def events(
@@ -87,3 +89,25 @@ def _inside(
     start = lane.take("start", rows)
     inside = (start >= window[0]) & ((start < window[1]) | (window[1] >= last))
     return inside | ((start < window[1]) & (lane.take("end", rows) > window[0])) if reaching else inside
+
+
+def frame_of(table: Table, keys: Collection[str], rows: Rows = ALL) -> Frame:
+    """Some columns and rows of a table."""
+    return Frame(
+        {key: table.take(key, rows) for key in keys}, {key: table.texts[key] for key in keys if key in table.texts}
+    )
+
+
+def rows_of_table(session: Session, table: Table, window: tuple[int, int] | None = None, condition: str = "") -> Ints:
+    """Rows of a table that start in a window and are of events that pass a filter, as `events` selects those.
+
+    A row of no event passes no filter; tables without events or times are not narrowed by filter or window.
+    """
+    chosen = np.ones(len(table), np.bool_)
+    if window is not None and "start" in table:
+        start = table["start"]
+        chosen &= (start >= window[0]) & ((start < window[1]) | (window[1] >= session.profile.end_ns))
+    if condition and "event" in table:
+        # -1, no event, selects the appended False
+        chosen &= np.append(apply_filter(session, condition).mask, False)[table["event"]]
+    return np.flatnonzero(chosen)

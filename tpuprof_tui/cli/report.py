@@ -12,10 +12,11 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
+from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of, views_of
-from tpuprof_tui.views.report import Worker, report_record, report_text, workers_of
+from tpuprof_tui.views.report import report_record, report_text, workers_of
 
 from .opening import check_step, open_capture, status_of
 from .pages import pages_of
@@ -52,7 +53,7 @@ def print_report(options: argparse.Namespace) -> int:
     query = Query(session, scope, _range(options, profile), options.filter or "", options.step)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
-                    if top < 0 or each.scope.everything or each.scope.group == top)  # fmt: skip
+                    if top < 0 or each.group < 0 or each.group == top)  # fmt: skip
     if options.rank is not None and not workers:
         raise UsageError(f"There is no {options.group} of rank {options.rank}.", "Ask without --rank.")
     if options.json:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model.uniques import uniques
+from .missing import INT_MISSING
+from .uniques import uniques
 
 Ints = npt.NDArray[np.int64]
 
@@ -113,6 +114,14 @@ class Intervals(Struct, frozen=True, eq=False):
 def positions_in_runs(counts: Ints) -> Ints:
     """Position of each element in its run, for consecutive runs of the given lengths; int64."""
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts), dtype=np.int64)
+
+
+def interval_at(starts: Ints, ends: Ints, times: Ints) -> Ints:
+    """Index of the interval, of those by start, that contains each time, if the last to begin does; else missing."""
+    index = np.searchsorted(starts, times, side="right") - 1
+    inside = index >= 0
+    inside[inside] = times[inside] < ends[index[inside]]
+    return np.where(inside, index, INT_MISSING)
 
 
 def last_of_each(order: Ints, key: npt.NDArray[Any]) -> Ints:

@@ -257,6 +257,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         frames: Host events that form call paths: by type, a regular expression for the beginning of their names.
         blocking: Regular expression for names of host events that wait for the device; may be empty.
         one_chip: Whether profiles of different chips cannot be compared.
+        hosts_apart: Whether host events are a recording of their own, and do not count among those of a worker.
         help_words: Explanations of words on the screen that are specific to this source.
         phrases: Sentences of the screen that replace generic ones, by the id of their action or by their use:
             ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes`` (of a line),
@@ -301,6 +302,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     frames: Mapping[str, str] = field(default_factory=dict)
     blocking: str = ""
     one_chip: bool = False
+    hosts_apart: bool = False
     help_words: Mapping[str, str] = field(default_factory=dict)
     phrases: Mapping[str, str] = field(default_factory=dict)
     help_filters: tuple[tuple[str, str], ...] = ()
@@ -409,9 +411,9 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         """Imports the source's own function for a purpose; None if generic code is used.
 
         Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
-        same in the order of a table; ``workers``: workers that recorded a profile (``views.report``); ``identities``:
-        hosts and users to redact (``views.redacting``); ``findings``: additional findings (``views.finding_rules``);
-        ``steps``: steps as it defines them (``views.steps``); ``page_summary``, ``page_memory``: parts of the web page.
+        same in the order of a table; ``workers``: workers that recorded a profile (``views.report``); ``findings``:
+        additional findings (``views.finding_rules``); ``steps``: steps as it defines them (``views.steps``);
+        ``page_summary``, ``page_memory``: parts of the web page.
         """
         entry = self.entries.get(name)
         return import_entry(entry) if entry else None

@@ -17,12 +17,13 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Profile, Role, is_missing
 from tpuprof_tui.model.view import View
+from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Fact, Kind, Table
 from .joining import join_sides
 from .query import Query
 from .registry import answer, view_named, views_of
-from .report import Worker, extent_of, of_worker, workers_of
+from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
 from .workers import WORKER
 
@@ -98,7 +99,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def comparison(self) -> Comparison:
         """Sums of work and alignment."""
-        groups = [tuple(-2 if worker is None else worker.scope.group for worker in pair) for pair in self.pairs]
+        groups = [tuple(-2 if worker is None else worker.group for worker in pair) for pair in self.pairs]
         steps: Any = None
         if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
             steps = tuple(

@@ -62,7 +62,7 @@ def findings_view(query: Query) -> Answer:
     window = max(query.span, 1)
     workers = workers_of(query.profile)
     alone = workers[0].key if len(workers) == 1 else query.profile.name
-    worker = next((each.key for each in workers if each.scope.group == query.top_group), alone)
+    worker = next((each.key for each in workers if each.group == query.top_group), alone)
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),

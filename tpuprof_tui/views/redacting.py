@@ -102,8 +102,7 @@ def _identifying_words(profile: Profile) -> dict[str, str]:
     names = (each for worker in workers for each in (worker.key, worker.name))
     captures = [profile.name, path.name, path.absolute().name, *names]
     found = {each: "capture" for each in captures if each}
-    identities = profile.vocabulary.entry("identities")
-    found |= identities(profile) if identities is not None else {}
+    found |= profile.identities
     for each in (*captures, *(Path(file).name for worker in workers for file in worker.files)):
         host = _HOST.fullmatch(each)
         if host is not None:

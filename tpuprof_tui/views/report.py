@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.session import Session
@@ -16,11 +15,12 @@ from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Lane, Problem, Profile
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.view import View
+from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Table, Target
 from .as_json import answer_record, exact_us, us
 from .as_text import answer_report
-from .query import EVERYTHING, Query
+from .query import Query
 from .registry import answer
 
 #: Maximum number of workers for which text has a page each.
@@ -29,50 +29,10 @@ _WHOLE: Final = "The list of recordings is not narrowed by range, step, filter a
 _OWN_WINDOW: Final = "Sessions have a clock and a window of their own; figures do not count the time between them."
 
 
-class Worker(Struct, frozen=True):
-    """A recording of one process or machine.
-
-    Attributes:
-        key: Unique name among the workers.
-        scope: Its group; everything if there is a single worker.
-        rank: Its rank; None: none.
-        name: Its name for people.
-        span: Number of the recording of this worker, from 1.
-        files: Names of its files.
-        devices: Its devices: ``name`` and further properties.
-        hosts: Whether host events count among its own; a source may keep them separate.
-        window: Start and end of the recording, ns, of a source that defines a clock of each worker, which begins
-            there; None: extent of its events, on the profile's clock.
-        epoch_ns: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
-        begun_ns: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
-        rank_guessed: Whether its rank is only what the name of a file or folder says.
-        stage: Word for what a server computed meanwhile (EXTEND); empty: not told.
-    """
-
-    key: str
-    scope: Scope = EVERYTHING
-    rank: int | None = None
-    name: str = ""
-    span: int = 1
-    files: tuple[str, ...] = ()
-    devices: tuple[dict[str, Any], ...] = ()
-    hosts: bool = True
-    window: tuple[int, int] | None = None
-    epoch_ns: int | None = None
-    begun_ns: int | None = None
-    rank_guessed: bool = False
-    stage: str = ""
-
-    @property
-    def offset_ns(self) -> int:
-        """Zero of the times of its views in JSON, ns on the profile's time line: 0 unless it has a clock of its own."""
-        return 0 if self.window is None else self.window[0]
-
-
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile as its source defines them, else a single one."""
     entry = profile.vocabulary.entry("workers")
-    found = tuple(entry(profile)) if entry is not None else (one_worker(profile),)
+    found = profile.workers or (tuple(entry(profile)) if entry is not None else (_one_worker(profile),))
     redactor = profile.redactor
     if redactor is None:
         return found
@@ -83,23 +43,24 @@ def workers_of(profile: Profile) -> tuple[Worker, ...]:
     )  # fmt: skip
 
 
-def one_worker(profile: Profile, *, hosts: bool = True) -> Worker:
+def _one_worker(profile: Profile) -> Worker:
     """A worker that comprises the whole profile."""
     path = Path(profile.path)
     files = sorted(file.name for file in path.iterdir() if file.is_file()) if path.is_dir() else [path.name]
     device = {"name": profile.device.chip, "clocks_mhz": dict(profile.device.clocks)}
-    return Worker(profile.name, name=profile.name, files=tuple(files), devices=(device,), hosts=hosts)
+    return Worker(profile.name, name=profile.name, files=tuple(files), devices=(device,),
+                  hosts=not profile.vocabulary.hosts_apart)  # fmt: skip
 
 
 def recordings(query: Query) -> Answer:
     """Table of the recordings, if there are several."""
     profile, groups = query.profile, query.profile.groups
     several = len(groups.sessions) > 1
-    listed = [each for each in workers_of(profile) if not each.scope.everything]
+    listed = [each for each in workers_of(profile) if each.group >= 0]
     listed = listed if len(listed) > 1 else []
     rows: list[tuple[Any, ...]] = []
     for worker in listed:
-        top, record = groups[worker.scope.group], worker_record(profile, worker)
+        top, record = groups[worker.group], worker_record(profile, worker)
         paths = [Path(profile.path, name) for name in worker.files]
         size = sum(path.stat().st_size for path in paths if path.is_file())
         begun = (
@@ -117,7 +78,7 @@ def recordings(query: Query) -> Answer:
         Column("begun", "Start"), Column("length_us", "Length", "duration"), Column("size", "Size", "bytes"),
     )  # fmt: skip
     rows.sort(key=lambda row: row[:2])
-    keys = {worker.key: Target(scope=worker.scope) for worker in listed}
+    keys = {worker.key: Target(scope=Scope(worker.group)) for worker in listed}
     table = Table.of_rows("recordings", "Recordings", columns, rows, target=lambda row: keys[rows[row][2]],
                           word="recording", ordered=True,
                           notes=(_OWN_WINDOW,) if several else ())  # fmt: skip
@@ -160,12 +121,12 @@ def report_record(
 
 def of_worker(query: Query, worker: Worker) -> Query:
     """The query restricted to a worker, unless its scope is restricted already."""
-    return query if worker.scope.everything or not query.scope.everything else replace(query, scope=worker.scope)
+    return query if worker.group < 0 or not query.scope.everything else replace(query, scope=Scope(worker.group))
 
 
 def _counted(profile: Profile, worker: Worker) -> list[Lane]:
     """The lanes of a worker with events: of the device and (if ``hosts``) of the host."""
-    lanes = profile.lanes if worker.scope.everything else profile.lanes_of(worker.scope.group)
+    lanes = profile.lanes if worker.group < 0 else profile.lanes_of(worker.group)
     return [lane for lane in lanes if len(lane) and (worker.hosts or not lane.on_host)]
 
 
@@ -193,7 +154,7 @@ def total_ns(session: Session) -> int:
 def _total_ns(profile: Profile) -> int:
     by_session: dict[int, list[Worker]] = {}
     for worker in workers_of(profile):
-        by_session.setdefault(profile.groups.session(worker.scope.group), []).append(worker)
+        by_session.setdefault(profile.groups.session(worker.group), []).append(worker)
     extents = (extent_of(profile, workers) for workers in by_session.values())
     return sum(end - start for start, end in extents)
 

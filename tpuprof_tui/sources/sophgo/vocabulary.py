@@ -163,6 +163,7 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,
+    hosts_apart=True,
     restarts="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),
     columns_entry=f"{_HERE}.schema:COLUMNS",
@@ -176,7 +177,6 @@ VOCABULARY: Final = Vocabulary(
              f"{_HERE}.views.published_summary:published", facts=False),
     ),
     entries={
-        "workers": f"{_HERE}.views.workers:workers",
         "findings": f"{_HERE}.views.advice:findings",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",

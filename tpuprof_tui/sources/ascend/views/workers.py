@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
-from tpuprof_tui.views.report import Worker
+from tpuprof_tui.model.worker import Worker
 
 from ..recorded import RecordedRank
 from .ranks import recorded_ranks
@@ -17,7 +16,7 @@ def workers(profile: Profile) -> tuple[Worker, ...]:
     # events that are set aside have no times
     windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
     return tuple(
-        Worker(rank.key, Scope(rank.group), rank.rank, rank.name, rank.span, rank.files, (_device(rank),),
+        Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),),
                window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
         for rank in recorded_ranks(profile)
     )  # fmt: skip

@@ -30,7 +30,7 @@ from tpuprof_tui.sources.chrome.impossible_times import (
 )
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
-from .categories import DEVICE_WORK, ON_DEVICE, Kind
+from ..categories import DEVICE_WORK, ON_DEVICE, Kind
 from .trace import Aside, Trace
 from .values import I64
 

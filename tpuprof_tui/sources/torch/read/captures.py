@@ -19,14 +19,15 @@ from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import INTEGER, TEXT, ArgumentColumns
 from tpuprof_tui.sources.ranks import rank_in_name
 
+from ..categories import MODULE, Kind
 from ..source import CAPTURES
-from .categories import Kind
 from .launchers import GRAPHS, LAUNCHING
-from .steps import MODULE, Execution, executions, step_at
+from .steps import Execution, executions
 from .trace import Trace
 from .values import I32, I64, Codes, printable
 
@@ -215,7 +216,7 @@ class _Matching:
         rows, told = executions(trace)
         index = np.flatnonzero(self._replayed)
         call = trace.call[index]
-        execution = step_at(trace.start[rows], trace.end[rows], trace.start[call])
+        execution = interval_at(trace.start[rows], trace.end[rows], trace.start[call])
         node = self._nodes(index)
         order = np.lexsort((trace.start[trace.work_rows[index]], node, call))
         index, call, execution = index[order], call[order], execution[order]

@@ -7,15 +7,15 @@ k-th collectives belong together, if all ranks have the same in the same order.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .categories import Kind
-from .launchers import COLLECTIVE, COMMUNICATION
+from ..categories import Kind
+from ..kernel_names import COLLECTIVE, COMMUNICATION
+from ..recorded import numbered
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -60,16 +60,6 @@ def identities_of(trace: Trace, rows: I64) -> list[str]:
         known = np.flatnonzero(each >= 0)
         for index, text in zip(known.tolist(), trace.identities_at(each[known]), strict=True):
             found[index] = text or found[index]
-    return found
-
-
-def numbered(identities: Sequence[str]) -> list[tuple[str, int]]:
-    """Identities with the number of each among the equal ones before it: one collective may have several events."""
-    seen: Counter[str] = Counter()
-    found = []
-    for text in identities:
-        found.append((text, seen[text]))
-        seen[text] += 1
     return found
 
 

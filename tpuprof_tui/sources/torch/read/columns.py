@@ -10,7 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, StringsBuilder
+from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
@@ -18,11 +20,11 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
+from ..categories import DEVICE_WORK, MODULE, Kind
+from ..recorded import known
 from .believable import aside_arguments
-from .categories import DEVICE_WORK, Kind
-from .steps import MODULE, step_at
 from .trace import Trace
-from .values import I32, I64, known, lookup
+from .values import I32, I64, lookup
 
 #: Text columns with the texts of names.
 _OF_NAMES: Final = ("operator", "frame")
@@ -35,6 +37,7 @@ CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
 _JSON: Final = ("shapes", "input_types", *CAPTURED)
 _FIGURES: Final = ("device_self", "device_total", "host_self", "host_total", "tensor_self", "tensor_total",
                    "used_self", "used_total", "unknown_total")  # fmt: skip
+_REPLAY: Final = lazy_pattern("Graph")
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 #: Values of a column for rows of a trace.
@@ -146,6 +149,8 @@ class LaneColumns:
             columns |= {"sublane": lambda some: nesting.sublane[some], "depth": lambda some: nesting.depth[some],
                         "parent": lambda some: nesting.parent[some]}  # fmt: skip
             columns |= {key: self._computed(rows, partial(self._tree_figure, key)) for key in (*_FIGURES, "eligible")}
+            columns |= {key: self._computed(rows, values) for key, values in self._frame_columns().items()}
+            columns["unrecorded"] = self._computed(rows, self._unrecorded)
         else:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
@@ -155,6 +160,8 @@ class LaneColumns:
             columns |= {key: self._computed(rows, partial(self._captured, key)) for key in ("captured", *CAPTURED)}
             columns["eligible"] = self._computed(rows, self._of_eligible)
             columns["by_operator"] = self._computed(rows, self._by_operator)
+            columns["of_graph"] = self._computed(rows, self._of_graph)
+            columns["replayed"] = self._computed(rows, self._replayed)
         if kind in ("stream", "thread"):
             columns |= {key: self._computed(rows, values) for key, values in self._launch_columns().items()}
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
@@ -200,11 +207,11 @@ class LaneColumns:
 
     def _step_of(self, times: I64) -> I64:
         starts, ends, numbers = self._steps
-        step = step_at(starts, ends, times)
+        step = interval_at(starts, ends, times)
         return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
 
     def _stage_of(self, times: I64) -> I32:
-        step = step_at(*self._steps[:2], times)
+        step = interval_at(*self._steps[:2], times)
         return np.where(step == INT_MISSING, np.int32(-1), self._stages[np.maximum(step, 0)])
 
     # -- device work
@@ -356,6 +363,24 @@ class LaneColumns:
             (launcher >= 0) & (self._call(rows) >= 0) & (operators[launcher] if len(operators) else False)
         )
 
+    def _of_graph(self, rows: I64) -> Mask:
+        """Whether a call that replays a graph launched device work, with no operator of its own in the file."""
+        graphs = self._trace.named(_REPLAY.search)
+        call = self._call(rows)
+        return np.asarray((call >= 0) & np.append(graphs, False)[call] & ~self._by_operator(rows))
+
+    def _replayed(self, rows: I64) -> Mask:
+        """Whether device work is of a replayed graph, whose capture is beside the file."""
+        told = self._trace.replayed(None if self._rank < 0 else self._rank)
+        if told is None:
+            return np.zeros(len(rows), np.bool_)
+        return np.asarray(told.replayed[np.searchsorted(self._trace.work_rows, rows)])
+
+    def _unrecorded(self, rows: I64) -> Mask:
+        """Whether calls started device work that was not recorded."""
+        launches, lacking = self._trace.launchers.launches
+        return np.isin(rows, launches[lacking])
+
     def _captured(self, key: str, rows: I64) -> I32:
         """What captures of graphs tell of replayed kernels; ``captured``: whether their call is known."""
         told = self._trace.replayed(None if self._rank < 0 else self._rank)
@@ -365,6 +390,39 @@ class LaneColumns:
             return told.matched[np.searchsorted(self._trace.work_rows, rows)].astype(np.int32)
         codes = {"captured_operator": told.operator, "captured_shape": told.shape, "captured_module": told.module}[key]
         return self._coded_texts(key, codes[np.searchsorted(self._trace.work_rows, rows)], told.texts)
+
+    def _frame_columns(self) -> Mapping[str, OfRows]:
+        """Columns of Python frames, and of those of nn.Modules; missing for other events. Times are ns.
+
+        ``module_operators``: number of operators that a module calls itself; ``module_device_total``: device time of
+        what it calls, ``module_device_self``: of these operators; ``module_host_self``: time that no operator, module
+        or annotation in it covers.
+        """
+        trace = self._trace
+
+        def of_modules(values: Callable[[I64], I64], rows: I64) -> I64:
+            found, modules = np.full(len(rows), INT_MISSING, np.int64), self._is_module(rows)
+            found[modules] = values(rows[modules])
+            return found
+
+        def of_frames(key: str, rows: I64) -> I64:
+            index = lookup(trace.frame_rows, rows)
+            return np.where(index >= 0, np.append(getattr(trace.frame_ids, key), INT_MISSING)[index], INT_MISSING)
+
+        def of_nodes(values: Callable[[], I64], rows: I64) -> I64:
+            return values()[lookup(trace.tree.rows, rows)] if len(rows) else rows
+
+        figures: dict[str, Callable[[], I64]] = {
+            "module_operators": lambda: trace.tree.inner_operators[0],
+            "module_device_self": lambda: trace.tree.inner_operators[1],
+            "module_device_total": lambda: trace.tree.device[1] - trace.tree.device[0],
+            "module_host_self": lambda: trace.tree.host_self_without_children,
+        }
+        return {
+            "module_id": partial(of_modules, trace.module_ids_at),
+            "python_id": partial(of_frames, "id"), "python_parent": partial(of_frames, "parent"),
+            **{key: partial(of_modules, partial(of_nodes, values)) for key, values in figures.items()},
+        }  # fmt: skip
 
     def _tree_figure(self, key: str, rows: I64) -> I64:
         """Times of operators with what they call, ns; missing for events that are no operators of their own."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 from tpuprof_tui.sources.chrome.columns import to_int64
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
+from ..categories import legacy_lanes
 from .arguments import Arguments
-from .categories import legacy_lanes
 from .events import FLOWS, FRAMES, MESSAGES, OPERATORS, NamedEnd, NamedStart
 from .values import I32, I64, Codes, printable
 

@@ -18,13 +18,14 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 from tpuprof_tui.sources.chrome.columns import INTEGER, ArgumentColumns, Codes
 
-from .categories import Kind
+from ..categories import Kind
+from ..recorded import distributed_info
 from .collectives import matched
 from .trace import Trace
 from .values import I64
 
 if TYPE_CHECKING:
-    from .profile import TraceWorker
+    from .profile import TraceEvents
 
 KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph")
 _LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE, _GRAPH = range(6)
@@ -41,15 +42,12 @@ _WAITS: Final = ArgumentColumns(
 )
 
 
-def links_of(workers: Sequence[TraceWorker], lanes: Sequence[Lane]) -> Links:
+def links_of(workers: Sequence[TraceEvents], lanes: Sequence[Lane]) -> Links:
     """All links of a run. O(n log n); files with waits on the device are read again for the waits' arguments."""
-    offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
     parts = [np.zeros((3, 0), np.int64)]
     numbers = []
     for worker in workers:
-        number = np.full(len(worker.trace), -1, np.int64)
-        for lane, rows in worker.lane_rows.items():
-            number[rows] = offsets[lane] + np.arange(len(lanes[lane]))
+        number = worker.numbers(lanes)
         numbers.append(number)
         parts += [np.stack((np.full(len(cause), kind), number[cause], number[row]))
                   for kind, cause, row in _of_trace(worker.trace)]  # fmt: skip
@@ -163,19 +161,20 @@ class _Submissions:
         return int(rows[index]) if index >= 0 else -1
 
 
-def _collective_waits(workers: Sequence[TraceWorker]) -> Iterator[tuple[int, I64, int, I64]]:
+def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
     runs: dict[tuple[int, int], list[int]] = {}
     for index, worker in enumerate(workers):
-        if worker.rank is not None and worker.world_size is not None:
-            runs.setdefault((worker.world_size, worker.session), []).append(index)
+        size = distributed_info(worker.trace.metadata).get("world_size")
+        if worker.rank is not None and type(size) is int:
+            runs.setdefault((size, worker.session), []).append(index)
     for indices in runs.values():
         if len({workers[index].rank for index in indices}) < len(indices):
             continue
         rows = matched([workers[index].trace for index in indices])
         absent = rows < 0
         start, end = (
-            np.stack([column[own] + workers[index].shift_ns if len(column) else own
+            np.stack([column[own] + workers[index].shift if len(column) else own
                       for index, own in zip(indices, rows, strict=True)
                       for column in (getattr(workers[index].trace, key),)])
             for key in ("start", "end")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 
+from ..recorded import distributed_info
 from .trace import Trace
 
 _SUFFIX: Final = lazy_pattern(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst|\.bz2|\.xz)?$")
@@ -52,15 +53,9 @@ def worker_and_span(name: str) -> tuple[str, str]:
     return (name[: match.start()], match[1] or "") if match else (name, "")
 
 
-def distributed_info(trace: Trace) -> dict[str, Any]:
-    """What a trace states of its run; empty if nothing."""
-    found = trace.metadata.get("distributedInfo")
-    return found if isinstance(found, dict) else {}
-
-
 def stated_rank(trace: Trace) -> int | None:
     """The rank that a trace states; None if none."""
-    rank = distributed_info(trace).get("rank")
+    rank = distributed_info(trace.metadata).get("rank")
     return rank if type(rank) is int and 0 <= rank < 1 << 31 else None
 
 
@@ -79,7 +74,7 @@ def host_of(trace: Trace) -> str:
 def in_order(traces: Sequence[Trace]) -> list[Trace]:
     """Traces by rank, then time, if all have a rank and are of one run by its size; else as they are."""
     ranks = [rank for rank, _ in _ranks(traces)]
-    sizes = {str(distributed_info(trace).get("world_size")) for trace in traces}
+    sizes = {str(distributed_info(trace.metadata).get("world_size")) for trace in traces}
     if None in ranks or len(sizes) > 1:
         return list(traces)
     order = sorted(range(len(traces)), key=lambda index: (ranks[index] or 0, begun_ns(traces[index])))
@@ -117,7 +112,7 @@ def identities(traces: Sequence[Trace], clocks: Sequence[int]) -> list[Identity]
     """
     ranks = _ranks(traces)
     names = [worker_and_span(trace.path.name) for trace in traces]
-    owners = [owner_of(name, stated_rank(trace), named, distributed_info(trace).get("world_size"), trace.part)
+    owners = [owner_of(name, stated_rank(trace), named, distributed_info(trace.metadata).get("world_size"), trace.part)
               for (name, _), (_, named), trace in zip(names, ranks, traces, strict=True)]  # fmt: skip
     recordings: dict[tuple[Any, ...], list[int]] = {}
     for index, owner in enumerate(owners):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -16,20 +15,15 @@ from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from .categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
+from ..categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
+from ..kernel_names import COLLECTIVE, COMMUNICATION, is_operator, tensor_core_use, uses_tensor_cores
 from .deferred import launches_of
-from .kernel_names import tensor_core_use, uses_tensor_cores
-from .steps import STEP
 from .values import I64, lookup
 
 if TYPE_CHECKING:
     from .trace import Trace
 
 Mask = npt.NDArray[np.bool_]
-#: Names of communication kernels.
-COMMUNICATION: Final = lazy_pattern(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
-#: Names of host events that communicate.
-COLLECTIVE: Final = lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 #: Calls that start work on a device, each of which is recorded; setting memory often is not.
 LAUNCHING: Final = lazy_pattern(
     r"(?:cuda|cu|hip)(?:\w*Launch\w*Kernel|GraphLaunch|Memcpy)|(?:ur|pi)EnqueueKernelLaunch"
@@ -38,13 +32,6 @@ GRAPHS: Final = lazy_pattern(r"(?:cuda|cu|hip)GraphLaunch")
 _CAPTURES: Final = lazy_pattern(r"(?:cuda|cu|hip)Stream(Begin|End)Capture")
 #: If External id == correlation in all calls that have both, and there are this many of them, they are launch ids.
 _LAUNCH_IDS: Final = 10
-_NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
-_NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
-
-
-def is_operator(name: str) -> bool:
-    """Whether an event of category operator is an operator, by its name."""
-    return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS
 
 
 class Launchers:

@@ -20,9 +20,8 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 
+from ..categories import DEVICE_WORK, STEP, Kind
 from .believable import believable
-from .categories import DEVICE_WORK, Kind
-from .steps import STEP
 from .trace import CounterSeries, Memory, Trace, numeric_sort_key
 from .values import I64
 

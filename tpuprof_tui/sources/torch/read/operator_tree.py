@@ -11,9 +11,8 @@ import numpy.typing as npt
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 
-from .categories import Kind
-from .kernel_names import ELIGIBLE, is_tree_annotation
-from .steps import MODULE
+from ..categories import MODULE, Kind
+from ..kernel_names import ELIGIBLE, is_tree_annotation
 from .values import I64, lookup
 
 if TYPE_CHECKING:
@@ -157,6 +156,15 @@ class Tree:
         return self.host_total - self.covered(
             self.parent[inner], trace.start[self.rows[inner]], trace.end[self.rows[inner]]
         )
+
+    @cached_property
+    def inner_operators(self) -> tuple[I64, I64]:
+        """Number of the operators directly in each node, and their device time with what they call, ns."""
+        inner = np.flatnonzero(self.unmerged & self.operator & (self.parent >= 0))
+        found = np.zeros((2, len(self.rows)), np.int64)
+        np.add.at(found[0], self.parent[inner], 1)
+        np.add.at(found[1], self.parent[inner], self.device[1][inner])
+        return found[0], found[1]
 
     def covered(self, node: I64, start: I64, end: I64) -> I64:
         """Time in ns of each node that intervals cover; ``node``: index of the node that each interval belongs to."""

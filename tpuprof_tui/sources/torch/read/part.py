@@ -20,8 +20,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.source import Part
 
-from .categories import ON_DEVICE, Kind
-from .steps import STEP, executions, rows_named, step_numbers
+from ..categories import ON_DEVICE, Kind
+from .steps import marked_steps
 from .trace import Trace
 from .values import I64, lookup
 
@@ -87,12 +87,7 @@ def window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
 
 
 def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
-    found = rows_named(outline, STEP)
-    labels = [outline.names[code][len(STEP) :] for code in outline.name[found].tolist()]
-    numbers = step_numbers(labels)
-    if not labels:
-        found, _ = executions(outline)
-        numbers = np.arange(len(found))
+    found, _, numbers, _ = marked_steps(outline)
     starts, ends = outline.start[found], outline.end[found]
     requested = _requested_range(outline, begin, part, starts, ends, numbers)
     low, high = requested

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,69 +30,60 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.model.worker import Worker
 
 from ...runs import Place, Recorded, places_of, problems_of
+from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, Kind
+from ..kernel_names import OTHER_CARDS
+from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_lanes, lane_problem
-from .categories import DEVICE_WORK, ON_DEVICE, Kind
+from .believable import aside_lanes, is_fragmentary, lane_problem
 from .clocks import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
-from .identities import Identity, begun_ns, distributed_info, host_of, identities, in_order, job_of
+from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
 from .launchers import unrecorded_problems
 from .overlaps import overlap_problems
-from .steps import MODULE, STEP, executions, rows_named, step_numbers
+from .steps import marked_steps
+from .tables import TraceTables
 from .trace import Trace, numeric_sort_key
-from .values import known
 
 I64 = npt.NDArray[np.int64]
-#: Device types of memory instants that are GPUs, as numbered by PyTorch: CUDA, HIP, and XPU of Intel.
-_XPU: Final = 12
-GPU_TYPES: Final = (1, 6, _XPU)
+#: Properties of a device that are shown, and their names; all are the card's own.
+_SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
+                 "warpSize": "warp_size"}  # fmt: skip
 
 
-class TraceWorker(Struct, frozen=True):
-    """The part of a profile that comes from one file.
+class TraceEvents(Struct, frozen=True, eq=False):
+    """A trace with the places of its events in the profile.
 
     Attributes:
         trace: The file's events.
-        identity: Whose recording it is.
-        world_size: Number of ranks in its run; None if unknown.
-        group: Id of its group.
+        rank: Its rank, stated or guessed; None if unknown.
         session: Number of its session; those of one session share a clock.
-        shift_ns: Offset from its times to those of the profile.
-        lane_rows: Rows of the events of each lane, by index of the lane in the profile.
+        shift: Offset from its times to those of the profile, ns.
+        rows: Rows of the events of each lane, by index of the lane in the profile.
     """
 
     trace: Trace
-    identity: Identity
-    world_size: int | None
-    group: int
+    rank: int | None
     session: int
-    shift_ns: int
-    lane_rows: dict[int, I64 | slice]
+    shift: int
+    rows: dict[int, I64 | slice]
 
-    @property
-    def key(self) -> str:
-        """Unique name of the worker."""
-        return self.identity.key
-
-    @property
-    def rank(self) -> int | None:
-        """Its rank, stated or guessed; None if unknown."""
-        return self.identity.rank
-
-
-class TorchProfile(Profile, frozen=True, eq=False):
-    """A profile with the traces that it was made of."""
-
-    traces: tuple[TraceWorker, ...] = ()
+    def numbers(self, lanes: Sequence[Lane]) -> I64:
+        """Number of the event in each row across all lanes of the profile; -1 if it is in none, and at the end."""
+        offsets = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+        found = np.full(len(self.trace) + 1, -1, np.int64)
+        for lane, rows in self.rows.items():
+            found[rows] = offsets[lane] + np.arange(len(lanes[lane]))
+        return found
 
 
 def profile_of(
     path: Path, traces: Sequence[Trace], problems: Sequence[Problem] = (), arrays: MappedArrays | None = None,
     *, more_follows: bool = False,
-) -> TorchProfile:  # fmt: skip
+) -> Profile:  # fmt: skip
     """One profile of all traces; zero is the earliest start. ``arrays`` holds its columns."""
     return _Run(path, traces, problems, arrays or MappedArrays(), more_follows=more_follows).profile()
 
@@ -109,12 +101,14 @@ class _Run:
         #: Number of each device, by its owner and process.
         self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
         self._lanes: list[Lane] = []
+        #: Rows of the events of each lane of the last worker.
+        self._rows: dict[int, I64 | slice] = {}
         #: Lanes of set aside events: behind all others, so that these keep their numbers where they are left out.
         self._aside: list[Lane] = []
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._counters: list[Counter] = []
 
-    def profile(self) -> TorchProfile:
+    def profile(self) -> Profile:
         clocks = [begun_ns(trace) for trace in self._traces]
         whose = identities(self._traces, clocks)
         moved = self._set_on_one_clock(clocks, whose)
@@ -126,8 +120,11 @@ class _Run:
         ]  # fmt: skip
         places = places_of(recordings)
         self._problems += [] if self._more_follows else problems_of(recordings, places)
-        workers = [self._worker(trace, whose[number], places[number], clocks[number] + places[number].shift,
-                                guessed=number in moved) for number, trace in enumerate(self._traces)]  # fmt: skip
+        workers, events = [], []
+        for number, trace in enumerate(self._traces):
+            shift = clocks[number] + places[number].shift
+            workers.append(self._worker(trace, whose[number], places[number], shift, guessed=number in moved))
+            events.append(TraceEvents(trace, whose[number].rank, places[number].session, shift, self._rows))
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         one_run = len({each.run for each in places}) == 1
         self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
@@ -142,7 +139,11 @@ class _Run:
         labels = StringsBuilder()
         steps = self._steps
         lanes = (*self._lanes, *self._aside)
-        return TorchProfile(
+        tables = [
+            table for worker, each in zip(workers, events, strict=True)
+            for table in TraceTables(each.trace, worker.group, each.shift, partial(each.numbers, lanes)).all()
+        ]  # fmt: skip
+        return Profile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
@@ -156,14 +157,15 @@ class _Run:
             ),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             wall_ns=None if len({each.session for each in places}) > 1 else time_of_day(zero),
-            links=lambda: links_of(workers, lanes), traces=tuple(workers), arrays=self._arrays,
+            links=lambda: links_of(events, lanes), tables=tuple(tables), workers=tuple(workers),
+            identities=_identities(self._traces), arrays=self._arrays,
         )  # fmt: skip
 
     def _set_on_one_clock(self, clocks: list[int], whose: Sequence[Identity]) -> set[int]:
         """Corrects the clocks of each session by the times of its collectives; the indices of those that were moved."""
         jobs: dict[tuple[int, str], dict[int, list[int]]] = {}
         for number, (trace, each) in enumerate(zip(self._traces, whose, strict=True)):
-            size, (stage, session) = distributed_info(trace).get("world_size"), each.session
+            size, (stage, session) = distributed_info(trace.metadata).get("world_size"), each.session
             if type(size) is int and size > 1:
                 jobs.setdefault((size, stage), {}).setdefault(session, []).append(number)
         moved: set[int] = set()
@@ -184,7 +186,7 @@ class _Run:
         return moved
 
     def _missing_ranks(self, present: set[int]) -> list[Problem]:
-        sizes = {_int_or_zero(distributed_info(trace).get("world_size")) for trace in self._traces}
+        sizes = {_int_or_zero(distributed_info(trace.metadata).get("world_size")) for trace in self._traces}
         # opening the file of a single rank is deliberate
         if len(sizes) != 1 or (len(self._traces) < 2 and not self._path.is_dir()):
             return []
@@ -198,26 +200,19 @@ class _Run:
 
     def _worker(
         self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
-    ) -> TraceWorker:  # fmt: skip
+    ) -> Worker:  # fmt: skip
         rank, top = identity.rank, len(self._groups)
         label = f"{identity.key.removesuffix(' ~')} ~" if guessed or identity.guessed else identity.key
         self._groups.append(Group(label, "rank", number=-1 if rank is None else rank, host=host_of(trace),
                                   run=place.run, session=place.session))  # fmt: skip
         self._problems += (*trace.problems, *unrecorded_problems(trace))
-        found = rows_named(trace, STEP)
-        starts, ends = trace.start[found], trace.end[found]
-        labels = [trace.names[name] for name in trace.name[found].tolist()]
-        numbers = step_numbers([label[len(STEP) :] for label in labels])
-        stages: list[str] = []
-        if not labels:
-            found, told = executions(trace)
-            labels, stages = [each.label for each in told], [each.stage for each in told]
-            starts, ends, numbers = trace.start[found], trace.end[found], np.arange(len(found))
+        marks, labels, numbers, told = marked_steps(trace)
+        starts, ends, stages = trace.start[marks], trace.end[marks], [each.stage for each in told]
         self._steps += zip(labels, [top] * len(labels), (starts + shift).tolist(), (ends + shift).tolist(),
                            numbers.tolist(), strict=True)  # fmt: skip
         columns = LaneColumns(trace, self._texts, shift, (starts, ends, numbers), stages if any(stages) else (),
                               -1 if rank is None else rank, self._arrays)  # fmt: skip
-        lane_rows: dict[int, I64 | slice] = {}
+        self._rows = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
         for thread, (pid, _) in enumerate(trace.threads):
@@ -250,7 +245,7 @@ class _Run:
         order = ("stream", "annotation", "wait", "thread")
         for kind, pid, thread, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
                                                                     order.index(each[0]))):  # fmt: skip
-            lane_rows[len(self._lanes)] = rows
+            self._rows[len(self._lanes)] = rows
             self._lanes.append(columns.lane(kind, thread, rows, groups[kind != "thread", pid],
                                             trace.thread_names.get(trace.threads[thread], "")))  # fmt: skip
             if kind == "stream" and len(trace.overlaps.first):
@@ -260,9 +255,18 @@ class _Run:
             self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
-        world = distributed_info(trace).get("world_size")
-        world_size = world if type(world) is int else None
-        return TraceWorker(trace, identity, world_size, top, place.session, shift, lane_rows)
+        devices = tuple(
+            {"name": ""} | {name: device[key] for key, name in _SHOWN.items()
+                            if isinstance(device.get(key), str if key == "name" else (int, str))}
+            for device in device_properties(trace.metadata)
+        )  # fmt: skip
+        return Worker(
+            identity.key, top, identity.rank, identity.name, identity.span, (trace.path.name,), devices,
+            window=(shift, shift + trace.length_ns), epoch_ns=trace.zero_ns - shift,
+            begun_ns=time_of_day(begun_ns(trace)), rank_guessed=identity.guessed, stage=identity.stage,
+            recorded=_recorded(trace, identity, annotated=len(marks) > len(told)),
+            release=partial(_release, self._arrays, trace),
+        )  # fmt: skip
 
     def _add_counters(self, trace: Trace, top: int, groups: dict[tuple[bool, str], int], shift: int) -> None:
         def add(group: int, title: str, unit: str, times: I64, values: npt.NDArray[np.float64]) -> None:
@@ -282,14 +286,6 @@ class _Run:
                         values[present].astype(np.float64))  # fmt: skip
 
 
-def device_name(kind: int, number: int) -> str:
-    """Name of the device of memory instants, from their device type and id; either may be missing."""
-    if kind == 0:
-        return "CPU"
-    word = "XPU" if kind == _XPU else "GPU" if kind in GPU_TYPES else f"type{kind}:"
-    return f"{'unknown device ' if kind == INT_MISSING else word}{'' if number == INT_MISSING else number}".strip(" :")
-
-
 def _device_of(trace: Trace, pid: str) -> int:
     """Number of the device whose work is in a process that has no number; -1 if its events tell none."""
     of_process = np.array([process == pid for process, _ in trace.threads], np.bool_)
@@ -298,21 +294,51 @@ def _device_of(trace: Trace, pid: str) -> int:
     return int(text[:9]) if text.isascii() and text.isdecimal() else -1
 
 
-def properties_of(trace: Trace) -> list[dict[str, Any]]:
-    """Properties of the devices that the file states."""
-    found = trace.metadata.get("deviceProperties")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedTrace:
+    """What views know of a trace beside its events and tables."""
+    cards = [str(each.get("name") or "") for each in device_properties(trace.metadata)]
+    others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
+    kernels = bool(trace.launchers.kernels.any())
+    fragmentary = is_fragmentary(trace) or any(each.fragmentary for each in unrecorded_problems(trace))
+    return RecordedTrace(
+        trace.metadata, *identity.session, annotated=annotated, has_kernels=kernels,
+        tensor_cores_known=kernels and not others,
+        captures_graphs=any(name.endswith("StreamBeginCapture") for name in trace.names),
+        data_parallel="DataParallel.forward" in trace.names, fragmentary=fragmentary,
+        unrecorded=tuple(text for text, *_ in trace.launchers.unrecorded),
+        overlap_ns=trace.overlaps.sum_ns, overlaps_explained=bool(trace.overlaps.explained.all()),
+        captures=partial(_captures, trace, identity.rank),
+    )  # fmt: skip
+
+
+def _captures(trace: Trace, rank: int | None) -> Captures | None:
+    found = trace.replayed(rank)
+    if found is None or not found.matched.any():
+        return None if found is None else Captures(0, found.by_count, found.lacking)
+    return Captures(len(found.files), found.by_count, found.lacking)
+
+
+def _release(arrays: MappedArrays, trace: Trace) -> None:
+    """Moves what was computed of a trace to files, if memory is short."""
+    arrays.spill(*([trace.tree] if "tree" in vars(trace) else []), trace, trace.launchers)
+
+
+def _identities(traces: Sequence[Trace]) -> dict[str, str]:
+    """Host and user names in traces, with their kind (host or user)."""
+    keys = (("host_name", "host"), ("hostname", "host"), ("username", "user"))
+    values = ((trace.metadata.get(key), kind) for trace in traces for key, kind in keys)
+    return {word: kind for word, kind in values if isinstance(word, str)}
 
 
 def _job(trace: Trace) -> str:
     """What the ranks of a job have in common; empty for a process alone."""
-    stated = distributed_info(trace)
+    stated = distributed_info(trace.metadata)
     return job_of(*map(stated.get, ("world_size", "backend", "pg_count")))
 
 
 def _card(trace: Trace) -> str:
     """Name of the trace's first device; empty if it states none."""
-    names = (each.get("name") for each in properties_of(trace))
+    names = (each.get("name") for each in device_properties(trace.metadata))
     return next((name for name in names if isinstance(name, str) and name), "")
 
 

@@ -21,12 +21,12 @@ from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
+from ..categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
+from ..kernel_names import COLLECTIVE
 from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
-from .categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from .collectives import RECORD, collective_identity
-from .launchers import COLLECTIVE
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .steps import marks_step

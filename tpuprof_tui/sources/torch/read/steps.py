@@ -12,16 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING
 
-from .categories import Kind
+from ..categories import STEP, Kind
 
 if TYPE_CHECKING:
     from .trace import Trace
 
 I64 = npt.NDArray[np.int64]
-STEP: Final = "ProfilerStep#"
-MODULE: Final = "nn.Module: "
 #: Number of requests or tokens in a name.
 _COUNT: Final = r"(\d{1,15})"
 #: vLLM: execute_context_0(0)_generation_32(32), in detail execute_32_context_0(sq0sk0..)_generation_32(sq32sk4096..).
@@ -43,12 +40,6 @@ _FRAME: Final = lazy_pattern(
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
 
-def rows_named(trace: Trace, prefix: str, kinds: tuple[Kind, ...] = _HOST) -> I64:
-    """Rows of events of some kinds whose name has a prefix, by start, then end."""
-    rows = np.flatnonzero(trace.named(lambda name: name.startswith(prefix)) & np.isin(trace.kind, kinds))
-    return rows[np.lexsort((trace.end[rows], trace.start[rows]))]
-
-
 class Execution(Struct, frozen=True):
     """What the name of an event tells of an execution of a model.
 
@@ -62,6 +53,17 @@ class Execution(Struct, frozen=True):
     stage: str = ""
     requests: int | None = None
     tokens: int | None = None
+
+
+def marked_steps(trace: Trace) -> tuple[I64, list[str], I64, list[Execution]]:
+    """The steps that the host annotated: rows by start, labels and numbers; else the executions of a model."""
+    rows = np.flatnonzero(trace.named(lambda name: name.startswith(STEP)) & np.isin(trace.kind, _HOST))
+    rows = rows[np.lexsort((trace.end[rows], trace.start[rows]))]
+    labels = [trace.names[name] for name in trace.name[rows].tolist()]
+    if labels:
+        return rows, labels, step_numbers([label[len(STEP) :] for label in labels]), []
+    rows, told = executions(trace)
+    return rows, [each.label for each in told], np.arange(len(rows)), told
 
 
 def marks_step(name: str) -> bool:
@@ -171,11 +173,3 @@ def step_numbers(labels: Sequence[str]) -> I64:
     if len(set(numbers)) < len(labels):
         numbers = list(range(len(labels)))
     return np.array(numbers, np.int64)
-
-
-def step_at(starts: I64, ends: I64, times: I64) -> I64:
-    """Index of the step, in order of start, that contains each time; missing if none does."""
-    index = np.searchsorted(starts, times, side="right") - 1
-    inside = index >= 0
-    inside[inside] = times[inside] < ends[index[inside]]
-    return np.where(inside, index, INT_MISSING)

@@ -16,8 +16,8 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem
 from tpuprof_tui.model.uniques import uniques
 
+from ..categories import DEVICE_WORK, Kind
 from .arguments import Arguments
-from .categories import DEVICE_WORK, Kind
 from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, flow_ends_of
 from .launchers import GRAPHS, LAUNCHING, Launchers
 from .operator_tree import Tree
@@ -253,9 +253,11 @@ class Trace(Struct, frozen=True, eq=False, dict=True):
         """Ids of all Python frames (``frame_rows``); reads the file again."""
         return self._details[1]
 
-    def frame_ids_at(self, rows: I64) -> FrameIds:
-        """Ids of the Python frames in some rows; reads the file again for these alone."""
-        return self._read_details(rows[:0], rows)[1]
+    def module_ids_at(self, rows: I64) -> I64:
+        """Ids of the nn.Modules whose frames are in some rows; reads the file again for these alone."""
+        if "_details" in self.__dict__:
+            return self.frame_ids.module[np.searchsorted(self.frame_rows, rows)]
+        return self._read_details(rows[:0], rows)[1].module
 
     def collective_args_at(self, rows: I64, telling: I64) -> tuple[OperatorArgs, Messages]:
         """Arguments of the collectives in some rows, and what the events in rows ``telling`` tell of their messages.

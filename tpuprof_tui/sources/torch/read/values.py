@@ -6,14 +6,9 @@ from typing import Final
 
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, lookup
 
-__all__ = ["F64", "I32", "I64", "Codes", "known", "lookup", "printable"]
+__all__ = ["F64", "I32", "I64", "Codes", "lookup", "printable"]
 
 _LONGEST_NAME: Final = 1 << 16
-
-
-def known(text: str) -> str | None:
-    """The text of an id; None for that of a missing one."""
-    return None if text in ("None", "") else text
 
 
 def printable(text: str | bytes, most: int = _LONGEST_NAME) -> str:

@@ -8,28 +8,27 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
 from tpuprof_tui.views.query import EVERYTHING, Query
 
-from ..read.categories import Kind
-from ..read.kernel_names import LOADER, LOADER_KINDS, tensor_core_use
-from ..read.profile import GPU_TYPES, device_name, properties_of
+from ..categories import Kind
+from ..kernel_names import LOADER, LOADER_KINDS, tensor_core_use
+from ..recorded import GPU_TYPES
 from .distributed import transfers_by_run
-from .run import Run, ViewSelection, runs_of, selection_of, workers_of
+from .memory import by_device
 from .streams import streams
-
-I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from .worker_events import WorkerEvents, one_by_one, workers_of
 
 #: Kernels below this duration in ns are short; at least this many in a row are reported.
 _SHORT: Final = 10_000
@@ -51,17 +50,11 @@ def findings(query: Query) -> Iterator[Finding]:
     return findings_of(RULES, query)
 
 
-def _runs(query: Query) -> Iterator[tuple[Run, ViewSelection]]:
-    """Each worker's run, and what the query selects of it."""
-    for run in runs_of(query):
-        yield run, selection_of(query, run)
-
-
-def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, events: Frame) -> Finding:
+def _finding(query: Query, rule: Rule, worker: Worker, gain: float, text: str, events: Frame) -> Finding:
     """A finding about some events, with the longest as evidence; without any about the worker."""
     profile = query.profile
     if not len(events):
-        return window_finding(query, rule, run.worker.key, gain, text, "", Target(scope=Scope(run.worker.group)))
+        return window_finding(query, rule, worker.key, gain, text, "", Target(scope=Scope(worker.group)))
     longest = int(events["duration"].argmax())
     number, row, start, length, name = (
         int(events[key][longest]) for key in ("lane", "row", "start", "duration", "name")
@@ -70,21 +63,21 @@ def _finding(query: Query, rule: Rule, run: Run, gain: float, text: str, events:
     found = evidence(
         profile.groups.title(lane.group), start, length, line_text(events.texts["name"][name], 60), lane.label
     )
-    return Finding(rule.key, run.worker.key, round(gain), text, found, rule.advice, Target(event=(number, row)))
+    return Finding(rule.key, worker.key, round(gain), text, found, rule.advice, Target(event=(number, row)))
 
 
-def _streams(query: Query) -> list[tuple[Run, Answer]]:
+def _streams(query: Query) -> list[tuple[WorkerEvents, Answer]]:
     """The streams view of each worker, cached."""
 
-    def made() -> list[tuple[Run, Answer]]:
-        return [(run, streams(replace(query, scope=Scope(run.worker.group)))) for run in runs_of(query)]
+    def made() -> list[tuple[WorkerEvents, Answer]]:
+        return [(events, streams(replace(query, scope=Scope(events.worker.group)))) for events in one_by_one(query)]
 
     return query.local_cache.get("streams", made)
 
 
 def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, answer in _streams(query):
-        if run.captures_graphs:
+    for selection, answer in _streams(query):
+        if selection.recorded.captures_graphs:
             continue
         table = answer.table("streams")
         keys = [column.key for column in table.columns]
@@ -104,12 +97,12 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 #: Chooses events of a worker.
-_Choose = Callable[[ViewSelection], Frame]
+_Choose = Callable[[WorkerEvents], Frame]
 
 
 def _covered(query: Query, rule: Rule, least: float, chosen: _Choose, text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
-    for run, selection in _runs(query):
+    for selection in one_by_one(query):
         events = chosen(selection)
         gain = selection.union(events).total
         if len(events) and gain and gain >= least:
@@ -119,47 +112,48 @@ def _covered(query: Query, rule: Rule, least: float, chosen: _Choose, text: str)
             outer = parents(events["start"], events["end"], events["lane"]) < 0
             count = int(outer.sum())
             full = text.format(count=f"{count:,}", calls=plural(count, "call"), time=time_text(gain), name=name)
-            yield _finding(query, rule, run, gain, full, events)
+            yield _finding(query, rule, selection.worker, gain, full, events)
 
 
 def _named(pattern: str, kind: str, *kinds: Kind) -> _Choose:
     """Chooses the events of some kinds on a kind of lane whose name contains a pattern, or reaches into the window."""
     test = re.compile(pattern).search
 
-    def chosen(selection: ViewSelection) -> Frame:
+    def chosen(selection: WorkerEvents) -> Frame:
         events = selection.frame(kind, "name", "kind", "lane", "row", reaching=True)
         return events.take(np.isin(events["kind"], kinds) & events.has("name", test))
 
     return chosen
 
 
-def _waits_for_gpu(selection: ViewSelection) -> Frame:
+def _waits_for_gpu(selection: WorkerEvents) -> Frame:
     """The calls that wait for the GPU; none if it did nothing."""
     events = _named(_WAITS, "thread", Kind.CALL, Kind.OPERATOR)(selection)
-    return events if len(selection.run.call) else events.take(slice(0, 0))
+    worked = any(lane.kind == "stream" for lane in selection.query.profile.lanes_of(selection.worker.group))
+    return events if worked else events.take(slice(0, 0))
 
 
-def _loads(selection: ViewSelection) -> Frame:
+def _loads(selection: WorkerEvents) -> Frame:
     """The calls that fetch the next batch."""
     return _named(rf"^(?:{LOADER.pattern})$", "thread", *LOADER_KINDS)(selection)
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, answer in _streams(query):
+    for selection, answer in _streams(query):
         gain = answer.figure("exposed_communication_us")
         if gain and gain >= least:
             text = f"Communication is not covered by computation for {time_text(gain)}."
-            events = selection_of(query, run).frame("stream", "name", "activity", "lane", "row",
+            events = selection.frame("stream", "name", "activity", "lane", "row",
                                                         reaching=True)  # fmt: skip
             events = events.take(events["activity"] == Activity.COMMUNICATION)
-            yield _finding(query, rule, run, gain, text, events)
+            yield _finding(query, rule, selection.worker, gain, text, events)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
-    for run, selection in _runs(query):
+    for selection in one_by_one(query):
         kernels = selection.kernels("name", "lane", "row")
-        if not len(kernels) or run.captures_graphs:
+        if not len(kernels) or selection.recorded.captures_graphs:
             continue
         start, end = kernels["start"], kernels["end"]
         short = kernels["duration"] < _SHORT
@@ -173,21 +167,21 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             count = int((ends - begins + 1)[long].sum())
             text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
             most = int(np.where(long, ends - begins, 0).argmax())
-            yield _finding(query, rule, run, gain, text, kernels.take(slice(begins[most], ends[most] + 1)))
+            yield _finding(query, rule, selection.worker, gain, text, kernels.take(slice(begins[most], ends[most] + 1)))
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, selection in _runs(query):
+    for selection in one_by_one(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
-                      for each in properties_of(run.trace))  # fmt: skip
-        if not capable or not run.tensor_cores_known:
+                      for each in selection.recorded.devices)  # fmt: skip
+        if not capable or not selection.recorded.tensor_cores_known:
             continue
         kernels = selection.kernels("name", "eligible", "lane", "row")
         unused = kernels.take(kernels["eligible"] & kernels.has("name", lambda name: tensor_core_use(name) is False))
         gain = int(unused["duration"].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."
-            yield _finding(query, rule, run, gain, text, unused)
+            yield _finding(query, rule, selection.worker, gain, text, unused)
 
 
 def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -206,57 +200,57 @@ def _late_rank(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             yield window_finding(query, rule, late, gain, text, "", Target(scope=Scope(groups[late])))
 
 
-def _memory_by_device(query: Query, run: Run, known: Mask) -> Iterator[tuple[tuple[int, int], I64]]:
-    """Type and id of each device, and its instants in the queried time, among those in a mask."""
-    memory = run.trace.memory
+def _instants(selection: WorkerEvents) -> Frame:
+    """Memory instants in the queried time that say what is allocated."""
+    query = selection.query
+    keys = ("start", "device", "device_type", "device_id", "allocated", "reserved", "around")
+    instants = frame_of(selection.table("memory"), keys)
+    known = instants["allocated"] != INT_MISSING
     if query.range is not None or query.step is not None:
-        start, end = (edge - run.worker.shift_ns for edge in query.window)
-        known = known & (memory.time >= start) & (memory.time < end)
-    devices = {*zip(memory.device_type[known].tolist(), memory.device_id[known].tolist(), strict=True)}
-    for kind, number in sorted(devices):
-        yield (kind, number), np.flatnonzero(known & (memory.device_type == kind) & (memory.device_id == number))
+        start, end = query.window
+        known &= (instants["start"] >= start) & (instants["start"] < end)
+    return instants.take(known)
 
 
-def _end_of_memory(query: Query, run: Run) -> int:
-    """End of the time that instants of memory are of, ns of the profile."""
-    whole = query.range is None and query.step is None
-    return run.worker.shift_ns + run.trace.length_ns + 1 if whole else query.window[1]
+def _end_of_memory(selection: WorkerEvents) -> int:
+    """End of the time that instants of memory are of, ns."""
+    query, window = selection.query, selection.worker.window
+    return window[1] + 1 if window and query.range is None and query.step is None else query.window[1]
 
 
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, _ in _runs(query):
-        memory = run.trace.memory
-        on_gpu = np.isin(memory.device_type, GPU_TYPES) & (memory.reserved != INT_MISSING) & (
-            memory.allocated != INT_MISSING)  # fmt: skip
-        devices = list(_memory_by_device(query, run, on_gpu))
-        for device, rows in devices:
-            allocated, reserved = int(memory.allocated[rows].max()), int(memory.reserved[rows].max())
+    for selection in one_by_one(query):
+        instants = _instants(selection)
+        on_gpu = np.isin(instants["device_type"], GPU_TYPES) & (instants["reserved"] != INT_MISSING)
+        devices = list(by_device(instants.take(on_gpu)))
+        for name, here in devices:
+            allocated, reserved = int(here["allocated"].max()), int(here["reserved"].max())
             if not reserved or (reserved - allocated) / reserved < _FRAGMENTED:
                 continue
-            name = device_name(*device)
             where = f" on {name}" if len(devices) > 1 else ""
             text = (f"{bytes_text(reserved)} are reserved{where} and never more than {bytes_text(allocated)} "
                     f"allocated: {percent_text(1 - allocated / reserved)} is fragmented.")  # fmt: skip
             # start of the peak of reserved memory
-            begin = int(memory.time[rows[memory.reserved[rows].argmax()]]) + run.worker.shift_ns
-            length = max(_end_of_memory(query, run) - begin, 1)
-            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, length, name),
-                          rule.advice, Target(time=(begin, begin + length)))  # fmt: skip
+            begin = int(here["start"][here["reserved"].argmax()])
+            length = max(_end_of_memory(selection) - begin, 1)
+            key = selection.worker.key
+            yield Finding(rule.key, key, None, text, evidence(key, begin, length, name), rule.advice,
+                          Target(time=(begin, begin + length)))  # fmt: skip
 
 
 def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for run, _ in _runs(query):
-        memory, shift = run.trace.memory, run.worker.shift_ns
-        capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in properties_of(run.trace)}
-        end = _end_of_memory(query, run)
-        for (kind, number), rows in _memory_by_device(query, run, memory.allocated != INT_MISSING):
-            time, allocated = memory.time[rows] + shift, memory.allocated[rows]
+    for selection in one_by_one(query):
+        capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in selection.recorded.devices}
+        end, key = _end_of_memory(selection), selection.worker.key
+        for name, here in by_device(_instants(selection)):
+            time, allocated = here["start"], here["allocated"]
             order = np.argsort(allocated, kind="stable")
             cumulative = np.cumsum(np.diff(time, append=end)[order])
             usual = int(allocated[order[np.searchsorted(cumulative, _USUALLY * cumulative[-1])]])
-            most, name = int(allocated.argmax()), device_name(kind, number)
+            most = int(allocated.argmax())
             peak = int(allocated[most])
-            capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
+            on_gpu = int(here["device_type"][0]) in GPU_TYPES
+            capacity = capacities.get(str(int(here["device_id"][0]))) if on_gpu else None
             full = type(capacity) is int and capacity > 0 and peak >= _FULL * capacity
             if peak < _LEAST_PEAK or not (full or peak >= _PEAKS * usual):
                 continue
@@ -264,16 +258,14 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             since, until = np.searchsorted(above, most), np.searchsorted(above, most, side="right")
             begin = int(time[above[since - 1] + 1]) if since else int(time[0])
             stop = int(time[above[until]]) if until < len(above) else end
-            trace, peak_row = run.trace, rows[most : most + 1]
-            node = int(trace.tree.node_at(memory.lane[peak_row], memory.time[peak_row])[0])
-            where = f" in {line_text(trace.names[trace.name[trace.tree.rows[node]]], 60)}" if node >= 0 else ""
+            around = int(here["around"][most])
+            where = f" in {line_text(here.texts['around'][around], 60)}" if around >= 0 else ""
             of = f" of {bytes_text(capacity)}" if type(capacity) is int and full else ""
             text = f"{bytes_text(peak)}{of} are allocated on {name}{where}"
             if bytes_text(usual) != bytes_text(peak):
                 text += f", {bytes_text(usual)} or less in {percent_text(_USUALLY)} of the time"
-            text += "."
-            yield Finding(rule.key, run.worker.key, None, text, evidence(run.worker.key, begin, stop - begin, name),
-                          rule.advice, Target(time=(begin, stop)))  # fmt: skip
+            yield Finding(rule.key, key, None, f"{text}.", evidence(key, begin, stop - begin, name), rule.advice,
+                          Target(time=(begin, stop)))  # fmt: skip
 
 
 RULES: Final = (

@@ -22,10 +22,8 @@ from tpuprof_tui.analysis.pivot import (
 from tpuprof_tui.model import Activity
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, plain
 
-from ..read.kernel_names import ELIGIBLE, tensor_core_use, uses_tensor_cores
-from ..read.values import printable
-from .run import ViewSelection
-from .tables import of_streams
+from ..kernel_names import ELIGIBLE, tensor_core_use, uses_tensor_cores
+from .worker_events import WorkerEvents, of_streams
 
 #: Characters of joined texts.
 _MOST_TEXT: Final = 1000
@@ -48,14 +46,14 @@ _WORK: Final = ("name", "activity", *_LAUNCH, "blocks_per_sm", "occupancy", "byt
 
 
 @of_streams
-def kernels(selection: ViewSelection) -> Answer:
+def kernels(events: WorkerEvents) -> Answer:
     """The kernels view of one worker."""
-    captured = selection.replayed
+    captured = events.recorded.captures()
     told = () if captured is None else ("captured", *(column for column, _ in _CAPTURED))
-    work = selection.frame("stream", *_WORK, *told, "in_steps")
+    work = events.frame("stream", *_WORK, *told, "in_steps")
     transfers = work["activity"] == Activity.TRANSFER
     frame, copies = work.take(~transfers), work.take(transfers)
-    known = selection.run.tensor_cores_known
+    known = events.recorded.tensor_cores_known
     use = (
         (Column("tensor_core_use", "Tensor cores", spare=5, shown=known, is_key=False),
          _of_texts("name", _use if known else lambda _: "unknown")),
@@ -64,9 +62,9 @@ def kernels(selection: ViewSelection) -> Answer:
     )  # fmt: skip
     by_name = Table.of_pivot("by_name", "By name", frame, ["name"], [
         _NAME, *use, *_TIMES,
-        (Column("calls_per_step", "Calls per step", "count", spare=7), per(total("in_steps"), selection.step_count)),
+        (Column("calls_per_step", "Calls per step", "count", spare=7), per(total("in_steps"), events.step_count)),
         (Column("total_per_step_us", "Per step", "duration", spare=6),
-         per(total("duration", "in_steps"), selection.step_count)),
+         per(total("duration", "in_steps"), events.step_count)),
         *_MEASURED,
     ], ("-total_us", "name"))  # fmt: skip
     launch = [(Column("operator", "Operator"), key("operator")),
@@ -84,7 +82,7 @@ def kernels(selection: ViewSelection) -> Answer:
     facts = (Fact("kernels", "Kernels", len(frame)),
              Fact("total_us", "Their time", int(frame["duration"].sum()), "duration"))  # fmt: skip
     tables = (by_name, by_launch, *([_captured(frame)] if told else ()), sets)
-    return Answer(facts, tables, notes=(*selection.replay_notes, *selection.overlap_notes),
+    return Answer(facts, tables, notes=(*events.replay_notes, *events.overlap_notes),
                   missing=tuple(map(Missing, captured.lacking if captured is not None else ())))  # fmt: skip
 
 
@@ -106,7 +104,7 @@ def _joined(name: str) -> Figure:
         codes, table = groups.frame[name], groups.frame.texts[name]
         for group, code in set(zip(groups.index[codes >= 0].tolist(), codes[codes >= 0].tolist(), strict=True)):
             texts[group].add(table[code])
-        return [printable("; ".join(sorted(of_group)), _MOST_TEXT) or None for of_group in texts]
+        return ["; ".join(sorted(of_group))[:_MOST_TEXT] or None for of_group in texts]
 
     return values
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..read.steps import MODULE
-from ..read.values import lookup
+from ..categories import MODULE, Kind
 from ..vocabulary import MODULES
-from .run import Run, ViewSelection
-from .tables import not_narrowed, of_workers
+from .worker_events import WorkerEvents, not_narrowed, of_workers
+
+#: A module (its group) and the modules that it calls.
+Node = tuple[int, list[Any]]
+_KEYS: Final = ("name", "module_id")
+_FIGURES: Final = ("module_operators", "duration", "module_host_self", "module_device_total", "module_device_self")
 
 _COLUMNS = (
     Column("depth", "Depth", "count"), Column("name", "Module"), Column("id", "Id", "count"),
@@ -28,9 +33,7 @@ _COLUMNS = (
 
 def modules(query: Query) -> Answer:
     """The modules view."""
-    # always of whole workers
-    found = query.cache.get("modules", lambda: of_workers(query, _modules, MODULES), query.top_group)
-    return not_narrowed(query, found, "Modules")
+    return not_narrowed(query, of_workers(query, _modules, MODULES), "Modules")
 
 
 def module_facts(query: Query) -> tuple[Fact, ...]:
@@ -38,85 +41,83 @@ def module_facts(query: Query) -> tuple[Fact, ...]:
     return of_workers(query, _counted, MODULES).facts
 
 
-def _counted(selection: ViewSelection) -> Answer:
-    trace, tree = selection.run.trace, selection.run.trace.tree
-    rows = tree.rows[tree.unmerged & tree.module]
-    ids = trace.frame_ids_at(rows).module
-    pairs = zip(trace.name[rows].tolist(), np.where(ids == INT_MISSING, 0, ids).tolist(), strict=True)
-    return Answer((Fact("modules", "Modules", len(set(pairs))),))
+def _module_frames(events: WorkerEvents, *keys: str) -> Frame:
+    """Columns of the selected frames of modules: ``name`` is that of the module, ``module_id`` 0 without an id."""
+    frame = events.in_worker.frame("thread", "name", "kind", "module_id", *keys)
+    modules = frame.take((frame["kind"] == Kind.FRAME) & frame.has("name", lambda name: name.startswith(MODULE)))
+    number = modules["module_id"]
+    return modules.with_texts("name", lambda name: name[len(MODULE) :]).with_columns(
+        module_id=np.where(number == INT_MISSING, 0, number)
+    )
 
 
-def _modules(selection: ViewSelection) -> Answer:
-    run = selection.run
-    figures, module_of = _figures(run)
+def _counted(events: WorkerEvents) -> Answer:
+    return Answer((Fact("modules", "Modules", Groups(_module_frames(events), _KEYS).count),))
+
+
+def _modules(events: WorkerEvents) -> Answer:
+    # all ids are read at once with those of frames, so these first
+    frames = events.whole.frame("thread", "python_id", "python_parent", "kind", "lane", "row")
+    frames = frames.take(frames["kind"] == Kind.FRAME)
+    modules = _module_frames(events, "lane", "row", *_FIGURES)
+    groups = Groups(modules, _KEYS)
+    names, ids = list(key("name")(groups)), modules["module_id"][groups.first].tolist()
+    figures = list(
+        zip(groups.sizes.tolist(), *(groups.reduce(modules[name]).tolist() for name in _FIGURES), strict=True)
+    )
     rows: list[tuple[Any, ...]] = []
-    waiting = [(0, node) for node in reversed(_trees(run, module_of))]
+    waiting = [(0, node) for node in reversed(_trees(events, frames, modules, groups, names, ids))]
     while waiting:
-        depth, (key, children) = waiting.pop()
-        rows.append((depth, *key, *figures[key]))
+        depth, (module, children) = waiting.pop()
+        rows.append((depth, names[module], ids[module], *figures[module]))
         waiting += [(depth + 1, child) for child in reversed(children)]
 
     def target(row: int) -> Target:
         return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
 
     table = Table.of_rows("modules", "Modules", _COLUMNS, rows, target=target)
-    return Answer((Fact("modules", "Modules", len(figures)),), (table,), notes=selection.replay_notes)
+    return Answer((Fact("modules", "Modules", groups.count),), (table,), notes=events.replay_notes)
 
 
-def _figures(run: Run) -> tuple[dict[tuple[str, int], list[int]], dict[int, tuple[str, int]]]:
-    """Sums of each module (name, id) over its occurrences, and the module of each frame's row."""
-    trace, tree = run.trace, run.trace.tree
-    nodes = np.flatnonzero(tree.unmerged & tree.module)
-    index = lookup(trace.frame_rows, tree.rows[nodes])
-    ids = trace.frame_ids.module[index]
-    module_of: dict[int, tuple[str, int]] = {}
-    number_of: dict[tuple[str, int], int] = {}
-    module_codes = np.zeros(len(nodes), np.int64)
-    for n, (row, number) in enumerate(zip(tree.rows[nodes].tolist(), ids.tolist(), strict=True)):
-        module = (trace.names[trace.name[row]][len(MODULE) :], 0 if number == INT_MISSING else number)
-        module_of[row] = module
-        module_codes[n] = number_of.setdefault(module, len(number_of))
-    inner = np.flatnonzero(tree.unmerged & tree.operator & (tree.parent >= 0))
-    operators, device_self = np.zeros(len(tree.rows), np.int64), np.zeros(len(tree.rows), np.int64)
-    np.add.at(operators, tree.parent[inner], 1)
-    np.add.at(device_self, tree.parent[inner], tree.device[1][inner])
-    # device time of all descendants, without the module's own launches
-    device_total = tree.device[1] - tree.device[0]
-    columns = (np.ones(len(tree.rows), np.int64), operators, tree.host_total, tree.host_self_without_children,
-               device_total, device_self)  # fmt: skip
-    sums = np.zeros((len(columns), len(number_of)), np.int64)
-    for values, total in zip(columns, sums, strict=True):
-        np.add.at(total, module_codes, values[nodes])
-    return {module: sums[:, number].tolist() for module, number in number_of.items()}, module_of
+def _trees(
+    events: WorkerEvents, frames: Frame, modules: Frame, groups: Groups, names: list[str], ids: list[int]
+) -> list[Node]:  # fmt: skip
+    """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name.
 
-
-def _trees(run: Run, module_of: dict[int, tuple[str, int]]) -> list[Any]:
-    """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name."""
-    trace = run.trace
-    rows, ids = trace.frame_rows, trace.frame_ids.id
+    Args:
+        events: The events of the worker.
+        frames: All of its Python frames.
+        modules: The selected frames of modules, grouped by module.
+        groups, names, ids: Their groups, and names and ids of these.
+    """
+    offsets = events.query.session.offsets
+    number, of_modules = (offsets[each["lane"]] + each["row"] for each in (frames, modules))
     # of frames with the same id the last one is used
-    distinct_ids, last = np.unique(ids[::-1], return_index=True)
-    parent = lookup(distinct_ids, trace.frame_ids.parent, len(ids) - 1 - last)
-    parent[trace.frame_ids.parent == INT_MISSING] = -1
-    module = np.isin(rows, list(module_of))
+    distinct_ids, last = np.unique(frames["python_id"][::-1], return_index=True)
+    parent = lookup(distinct_ids, frames["python_parent"], len(frames) - 1 - last)
+    parent[frames["python_parent"] == INT_MISSING] = -1
+    index = lookup(of_modules, number)
     # nearest module up the chain, by pointer doubling; modules point to themselves
-    above = np.append(np.where(module, np.arange(len(rows)), parent), -1)
+    above = np.append(np.where(index >= 0, np.arange(len(frames)), parent), -1)
     for _ in range(len(above).bit_length()):
         above = above[above]
-    frames = np.flatnonzero(module)
-    frames = frames[np.argsort(trace.start[rows[frames]], kind="stable")]
-    nodes: dict[int, tuple[tuple[str, int], list[Any]]] = {n: (module_of[int(rows[n])], []) for n in frames.tolist()}
-    roots: list[Any] = []
-    for n, at in zip(frames.tolist(), above[parent[frames]].tolist(), strict=True):
+    found = np.flatnonzero(index >= 0)
+    found = found[np.argsort(frames["start"][found], kind="stable")]
+    nodes: dict[int, Node] = {n: (int(groups.index[index[n]]), []) for n in found.tolist()}
+    roots: list[Node] = []
+    for n, at in zip(found.tolist(), above[parent[found]].tolist(), strict=True):
         # a cycle of ids leads to no module
         (nodes[at][1] if at in nodes and at != n else roots).append(nodes[n])
-    distinct: dict[str, Any] = {}
+    distinct: dict[str, Node] = {}
     for root in roots:
         distinct.setdefault(_text(root), root)
-    return sorted(distinct.values(), key=lambda node: node[0])
+    order = {
+        module: place for place, module in enumerate(sorted(range(len(ids)), key=lambda each: (names[each], ids[each])))
+    }
+    return sorted(distinct.values(), key=lambda node: order[node[0]])
 
 
-def _text(root: Any) -> str:
+def _text(root: Node) -> str:
     """A tree as a text: equal for equal trees."""
     parts, waiting = [], [(0, root)]
     while waiting:

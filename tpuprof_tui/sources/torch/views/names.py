@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from tpuprof_tui.analysis.pivot import key, per, pivot, rows, total
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from ..read.categories import Kind
-from .run import ViewSelection
-from .tables import per_worker
+from ..categories import Kind
+from .worker_events import WorkerEvents, per_worker
 
 #: Kinds of host events, without those of the profiler itself.
 _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
@@ -28,13 +28,13 @@ _COLUMNS: Final = (
 
 
 @per_worker()
-def names(selection: ViewSelection) -> Answer:
+def names(events: WorkerEvents) -> Answer:
     """The names view of one worker."""
-    host = selection.frame("thread", "name", "kind", "in_steps")
-    work = selection.frame("stream", "name", "kind", "in_steps", "call")
-    if selection.step is not None and selection.step_list.annotated:
+    host = events.frame("thread", "name", "kind", "in_steps")
+    work = events.frame("stream", "name", "kind", "in_steps", "call_start")
+    if events.query.step is not None and events.steps.annotated:
         # as HTA counts: work without a call is in no step
-        work = work.take(work["call"] >= 0)
+        work = work.take(work["call_start"] != INT_MISSING)
     host = host.take(np.isin(host["kind"], _HOST)).with_texts("name", lambda name: short_name(name, "<"))
     texts, kernels = work.texts["name"], uniques(work["name"][work["kind"] == Kind.KERNEL]).tolist()
     of_kernels = {texts[code] for code in kernels}
@@ -42,8 +42,8 @@ def names(selection: ViewSelection) -> Answer:
     rows_by_side = [
         (side, *row) for side, frame in (("host", host), ("device", work)) for row in pivot(frame, ["name"], {
             "name": key("name"), "calls": rows, "total": total("duration"),
-            "calls_per_step": per(total("in_steps"), selection.step_count),
-            "total_per_step": per(total("duration", "in_steps"), selection.step_count),
+            "calls_per_step": per(total("in_steps"), events.step_count),
+            "total_per_step": per(total("duration", "in_steps"), events.step_count),
         }, ())]  # fmt: skip
     rows_by_side.sort(key=lambda row: (-row[3], row[0], row[1]))
     return Answer(tables=(Table.of_rows("names", "Names", _COLUMNS, rows_by_side),))

@@ -10,8 +10,7 @@ from tpuprof_tui.analysis.pivot import Figure, Groups, any_true, key, per, quoti
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from .run import Run, ViewSelection
-from .tables import per_worker, ratio
+from .worker_events import WorkerEvents, per_worker, ratio
 
 _SIDES: Final = ("device_self", "device_total", "host_self", "host_total")
 _TIMES: Final = tuple((Column(f"{side}_us", side.replace("_", " ").capitalize(), "duration", bar=side.endswith("self")),
@@ -26,14 +25,14 @@ _UNLINKED: Final = "What launched the work of the device is not recorded: device
 
 
 @per_worker()
-def operators(selection: ViewSelection) -> Answer:
+def operators(events: WorkerEvents) -> Answer:
     """The operators view of one worker."""
-    run, steps = selection.run, selection.step_count
-    frame = selection.frame("thread", "name", "shapes", "stack", *_SIDES, "tensor_self", "tensor_total", "used_self",
+    steps = events.step_count
+    frame = events.frame("thread", "name", "shapes", "stack", *_SIDES, "tensor_self", "tensor_total", "used_self",
                             "used_total", "unknown_total", "eligible", "in_steps")  # fmt: skip
     frame = frame.take(frame["host_total"] != INT_MISSING).with_texts("shapes", missing="[]")
-    known, main = run.tensor_cores_known, "device_self_us" if frame["device_self"].any() else "host_self_us"
-    unlinked = _is_unlinked(run)
+    known, main = events.recorded.tensor_cores_known, "device_self_us" if frame["device_self"].any() else "host_self_us"
+    unlinked = _is_unlinked(events)
     times = tuple((replace(column, zero_unknown=unlinked and column.key.startswith("device")), figure)
                   for column, figure in _TIMES)  # fmt: skip
     figures = (
@@ -54,7 +53,7 @@ def operators(selection: ViewSelection) -> Answer:
     shapes, stack = (Column("shape", "Shapes"), key("shapes")), (Column("stack", "Call stack"), key("stack"))
     order = (f"-{main}", "name")
     told = (_UNLINKED,) if unlinked else ()
-    return Answer(notes=(*told, *selection.step_notes, *selection.replay_notes, *selection.overlap_notes), tables=(
+    return Answer(notes=(*told, *events.step_notes, *events.replay_notes, *events.overlap_notes), tables=(
         Table.of_pivot("by_name", "By name", frame, ["name"], [_NAME, *figures, *per_step], order),
         Table.of_pivot("by_shape", "By name and shapes", frame, ["name", "shapes"], [_NAME, shapes, *figures],
                        (*order, "shape")),
@@ -72,6 +71,7 @@ def _nothing(groups: Groups) -> list[None]:
     return [None] * groups.count
 
 
-def _is_unlinked(run: Run) -> bool:
+def _is_unlinked(events: WorkerEvents) -> bool:
     """Whether there is device work, and nothing tells what launched any of it."""
-    return bool(len(run.call)) and not bool((run.call >= 0).any() or (run.launchers.of_work >= 0).any())
+    work = events.whole.frame("stream", "call_start", "operator")
+    return bool(len(work)) and not bool((work["call_start"] != INT_MISSING).any() or (work["operator"] >= 0).any())

@@ -13,21 +13,18 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Activity
-from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.intervals import Intervals, interval_at
+from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
-from ..read.categories import COLLECTIVE_COMM, Kind
-from ..read.kernel_names import ELIGIBLE, LOADER, LOADER_KINDS, tensor_core_use, uses_tensor_cores
-from ..read.launchers import COLLECTIVE
-from ..read.profile import GPU_TYPES, properties_of
-from ..read.steps import STEP, executions, step_at, step_numbers
-from ..read.values import known
-from .run import Run, ViewSelection, runs_of
-from .tables import not_narrowed, of_workers, ratio
+from ..categories import COLLECTIVE_COMM, STEP, Kind
+from ..kernel_names import COLLECTIVE, ELIGIBLE, LOADER, LOADER_KINDS, tensor_core_use, uses_tensor_cores
+from ..recorded import GPU_TYPES, RecordedTrace, known
+from .worker_events import WorkerEvents, not_narrowed, of_workers, one_by_one, ratio, steps_of, work_of_steps
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -42,18 +39,17 @@ _CAPTURED: Final = "CUDA graphs are captured, not run."
 def step_spans(query: Query) -> list[StepSpans]:
     """The steps of each worker, with the work that they launched; if none are marked, those that ``--step`` selects."""
     spans = []
-    for run in runs_of(query):
-        steps, shift = run.steps, run.worker.shift_ns
+    for events in one_by_one(query):
+        steps = steps_of(query, events.worker)
         lengths = (steps.end - steps.start)[steps.counted]
         mean = _mean(lengths)
         typical = nan if mean is None else mean
         if steps.annotated:
-            spans.append(StepSpans(step_numbers(steps.label), tuple(f"step {label}" for label in steps.label),
-                                   steps.start + shift, steps.end + shift, steps.counted, typical,
-                                   lengths))  # fmt: skip
+            spans.append(StepSpans(steps.number, tuple(f"step {label}" for label in steps.label), steps.start,
+                                   steps.end, steps.counted, typical, lengths))  # fmt: skip
         else:
             spans += [
-                replace(found, typical=typical, lengths=lengths) for found in detected_steps(query, run.worker.group)
+                replace(found, typical=typical, lengths=lengths) for found in detected_steps(query, events.worker.group)
             ]
     return spans
 
@@ -65,60 +61,62 @@ def _mean(values: I64) -> float | None:
 
 def steps(query: Query) -> Answer:
     """The steps view."""
-    return not_narrowed(query, of_workers(query, _steps), "Steps", ("filter",))
+    return not_narrowed(query, of_workers(query, _steps), "Lengths of steps", ("filter",))
 
 
-def _steps(selection: ViewSelection) -> Answer:
-    found, shift = selection.step_list, selection.run.worker.shift_ns
+def _steps(events: WorkerEvents) -> Answer:
+    found, query = events.steps, events.query
+    chosen = np.flatnonzero(events.chosen)
     counts = [bool(each) for each in found.counted.tolist()]
-    launches, lacking = selection.run.launchers.launches
-    unrecorded = np.sort(selection.run.trace.start[launches[lacking]])
-    lost = np.searchsorted(unrecorded, found.host_end) - np.searchsorted(unrecorded, found.host_start)
+    launched, lost = found.launched, None
+    if query.filter and not query.session.steps.guessed:
+        work = events.with_query(step=None, range=None).frame("stream", "call_start", "call_end")
+        launched = np.array(list(map(len, work_of_steps(work, found))), np.int64)
+    if events.recorded.unrecorded:
+        calls = events.whole.frame("thread", "unrecorded")
+        times = np.sort(calls["start"][calls["unrecorded"] == 1])
+        lost = np.searchsorted(times, found.host_end) - np.searchsorted(times, found.host_start)
     rows = [
-        (found.label[n], int(found.host_start[n]) + shift, int(found.host_end[n] - found.host_start[n]),
-         int(found.start[n]) + shift if counts[n] else None, int(found.end[n] - found.start[n]) if counts[n] else None,
-         int(found.launched[n]), counts[n], *([int(lost[n])] if len(unrecorded) else []))
-        for n in np.flatnonzero(selection.steps).tolist()
+        (found.label[n], int(found.host_start[n]), int(found.host_end[n] - found.host_start[n]),
+         int(found.start[n]) if counts[n] else None, int(found.end[n] - found.start[n]) if counts[n] else None,
+         int(launched[n]), counts[n], *([int(lost[n])] if lost is not None else []))
+        for n in chosen.tolist()
     ]  # fmt: skip
     columns = (
         Column("step", "Step"), Column("host_start_us", "Host start", "time"),
         Column("host_us", "Host", "duration", bar=True), Column("start_us", "Start", "time"),
         Column("step_us", "Step", "duration", bar=True), Column("launched", "Launched", "count"),
         Column("counted", "Counted", "flag"),
-        *([Column("unrecorded", "Launches not recorded", "count")] if len(unrecorded) else []),
+        *([Column("unrecorded", "Launches not recorded", "count")] if lost is not None else []),
     )  # fmt: skip
-    uncounted = () if found.counted[selection.steps].all() else (_NOT_COUNTED,)
-    notes = (*selection.step_notes, *uncounted)
+    uncounted = () if found.counted[chosen].all() else (_NOT_COUNTED,)
     facts = (
-        Fact("steps", "Steps", int((found.counted & selection.steps).sum())),
+        Fact("steps", "Steps", len(events.counted)),
         Fact("annotated", "Annotated", found.annotated, "flag"),
     )
-    steps = Table.of_rows("steps", "Steps", columns, rows, notes=notes, ordered=True, longest="step_us")
-    return Answer(facts, (steps, *_executions(selection)))
+    steps = Table.of_rows("steps", "Steps", columns, rows, notes=(*events.step_notes, *uncounted), ordered=True,
+                          longest="step_us")  # fmt: skip
+    return Answer(facts, (steps, *_executions(events)))
 
 
-def _executions(selection: ViewSelection) -> Iterator[Table]:
+def _executions(events: WorkerEvents) -> Iterator[Table]:
     """Table of a server's model executions, with the device work of each; a graph replay is one call, many kernels."""
-    run, trace, shift = selection.run, selection.run.trace, selection.run.worker.shift_ns
-    rows, told = executions(trace)
-    chosen = np.flatnonzero(selection.mask_of(rows))
+    told = events.table("executions")
+    chosen = events.rows(told)
     if not len(chosen):
         return
-    launched = np.flatnonzero(run.call >= 0)
-    call = run.call[launched]
-    execution = step_at(trace.start[rows], trace.end[rows], trace.start[call])
-    order = np.argsort(execution, kind="stable")
-    launched, call = launched[order], call[order]
-    shared = np.bincount(call, minlength=len(trace))[call] > 1
-    border = np.searchsorted(execution[order], np.arange(len(rows) + 1)).tolist()
+    work = events.whole.frame("stream", "call_start", "call", "launched_together")
+    start, end = told["start"], told["end"]
+    execution = interval_at(start, end, work["call_start"])
+    heads = [told.values(key) for key in ("label", "stage", "requests", "tokens")]
     found = []
     for number in chosen.tolist():
-        own = slice(border[number], border[number + 1])
-        work, each = launched[own], told[number]
-        covered = Intervals.union(run.work_start[work], run.work_end[work]).total
-        start, end = int(trace.start[rows[number]]), int(trace.end[rows[number]])
-        found.append((number, each.label, each.stage or None, each.requests, each.tokens, start + shift, end - start,
-                      covered, len(work), len(uniques(call[own][shared[own]])), int(shared[own].sum())))  # fmt: skip
+        own = work.take(execution == number)
+        shared = own["call"][own["launched_together"] > 1]
+        covered = Intervals.union(own["start"], own["end"]).total
+        found.append((number, *(plain(values[number]) for values in heads), int(start[number]),
+                      int(end[number] - start[number]), covered, len(own), len(uniques(shared)),
+                      len(shared)))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
         Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", spare=4),
         Column("requests", "Requests", "count", spare=3), Column("tokens", "Tokens", "count", spare=2),
@@ -129,14 +127,18 @@ def _executions(selection: ViewSelection) -> Iterator[Table]:
     ), found, ordered=True)  # fmt: skip
 
 
-def parts_of(selection: ViewSelection, work: Frame, steps: I64) -> list[I64]:
-    """Time of each part (``PARTS``, in that order) in some steps, without the time that earlier parts cover."""
-    shift = selection.run.worker.shift_ns
-    start, end = (edge + shift for edge in selection.step_spans(steps))
+def is_collective(host: Frame) -> npt.NDArray[np.bool_]:
+    """Mask of the collectives among host events, with their name, type and kind."""
+    named = host.has("name", COLLECTIVE.match) | host.has("type", lambda text: text.lower() == COLLECTIVE_COMM)
+    return np.asarray(named & np.isin(host["kind"], (Kind.OPERATOR, Kind.ANNOTATION)))
+
+
+def parts_of(selection: WorkerEvents, work: Frame) -> list[I64]:
+    """Time of each part (``PARTS``, in that order) in the counted steps, without the time that earlier parts cover."""
+    start, end = selection.step_spans
     host = selection.ran("thread", "name", "type", "kind")
     operators, kind = host["kind"] == Kind.OPERATOR, host["kind"]
-    collectives = host.has("name", COLLECTIVE.match) | host.has("type", lambda text: text.lower() == COLLECTIVE_COMM)
-    collectives &= operators | (kind == Kind.ANNOTATION)
+    collectives = is_collective(host)
     loaders = host.has("name", LOADER.fullmatch) & np.isin(kind, LOADER_KINDS)
     cpu = (operators & ~host.has("name", lambda name: name.startswith(STEP))) | (kind == Kind.OLD_FRAME)
     unions = [
@@ -184,21 +186,19 @@ def _each_once(table: Table) -> Table:
     )  # fmt: skip
 
 
-def _overview(selection: ViewSelection) -> Answer:
-    run = selection.run
-    found, shift = selection.step_list, run.worker.shift_ns
-    counted = np.flatnonzero(found.counted & selection.steps)
-    start, end = selection.step_spans(counted)
+def _overview(selection: WorkerEvents) -> Answer:
+    recorded, found, counted = selection.recorded, selection.steps, selection.counted
+    start, end = selection.step_spans
     length = end - start
     work = selection.ran("stream", "activity", "kind", "name", "device_text", "blocks_per_sm", "occupancy", "inside",
                          "by_operator", "operator")  # fmt: skip
-    parts = parts_of(selection, work, counted)
+    parts = parts_of(selection, work)
     count = len(counted)
     window = int(end.max() - start.min()) if count else None
 
     kernels = work.take(work["activity"] != Activity.TRANSFER)
     counted_kernels = kernels.take(kernels["inside"])
-    kernel_time, use = int(counted_kernels["duration"].sum()), TensorCoreUse(run, counted_kernels)
+    kernel_time, use = int(counted_kernels["duration"].sum()), TensorCoreUse(recorded, counted_kernels)
     facts = [
         Fact("steps", "Steps", count),
         Fact("step_us", "Step", _mean(length), "duration"),
@@ -206,12 +206,12 @@ def _overview(selection: ViewSelection) -> Answer:
           for key, title, values in zip(PARTS, _TITLES, parts, strict=True)),
         Fact("window_us", "First to last step", window, "duration", head="Span"),
     ]  # fmt: skip
-    if run.kernels.any():
+    if recorded.has_kernels:
         used, unknown, listed = (
             ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
             for which in (use.used, use.unknown, use.listed)
         )
-        known = run.tensor_cores_known
+        known = recorded.tensor_cores_known
         facts += [
             Fact(
                 "tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share", shown=known
@@ -227,29 +227,29 @@ def _overview(selection: ViewSelection) -> Answer:
         *(Column(f"{key}_us", title, "duration", spare=_SPARE[key]) for key, title in zip(PARTS, _TITLES, strict=True)),
     ]  # fmt: skip
     rows = [
-        (found.label[step], int(start[n]) + shift, int(found.host_end[step] - found.host_start[step]),
+        (found.label[step], int(start[n]), int(found.host_end[step] - found.host_start[step]),
          int(length[n]), *(int(part[n]) for part in parts))
         for n, step in enumerate(counted.tolist())
     ]  # fmt: skip
-    devices = _devices(selection, kernels, start + shift, end + shift)
+    devices = _devices(selection, kernels, start, end)
     notes = list(selection.step_notes)
-    if not run.trace.overlaps.explained.all():
+    if not recorded.overlaps_explained:
         notes += selection.overlap_notes
-    if not found.counted[selection.steps].all():
+    if not found.counted[selection.chosen].all():
         notes.append(_NOT_COUNTED)
-    if run.kernels.any() and not run.tensor_cores_known:
-        card = next((f" of {clean(str(each['name']))}" for each in properties_of(run.trace) if each.get("name")), "")
+    if recorded.has_kernels and not recorded.tensor_cores_known:
+        card = next((f" of {clean(str(each['name']))}" for each in recorded.devices if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
     elif (use.used & ~use.listed).any():
         notes.append(
             "TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, nvjet)."
         )
-    if selection.window is not None:
+    if selection.query.range is not None:
         notes.append("Only the part of steps within the range is shown.")
     return Answer(
         tuple(facts),
         (
-            _recommendations(run, kernels, parts, length, devices),
+            _recommendations(selection, kernels, parts, length, devices),
             devices,
             Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
         ),
@@ -265,15 +265,15 @@ class TensorCoreUse:
         listed: By TensorBoard's list of names.
     """
 
-    def __init__(self, run: Run, kernels: Frame) -> None:
-        known = run.tensor_cores_known
+    def __init__(self, recorded: RecordedTrace, kernels: Frame) -> None:
+        known = recorded.tensor_cores_known
         self.used = kernels.has("name", lambda name: known and tensor_core_use(name) is True)
         self.unknown = kernels.has("name", lambda name: not known or tensor_core_use(name) is None)
         self.listed = kernels.has("name", uses_tensor_cores)
 
 
-def _devices(selection: ViewSelection, kernels: Frame, starts: I64, ends: I64) -> Table:
-    known_use = selection.run.tensor_cores_known
+def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) -> Table:
+    known_use = selection.recorded.tensor_cores_known
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
         Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
@@ -282,7 +282,7 @@ def _devices(selection: ViewSelection, kernels: Frame, starts: I64, ends: I64) -
         Column("tensor_core_share", "By TensorBoard's list", "share", spare=3, shown=known_use),
         Column("tensor_core_time_share", "Tensor cores", "share", shown=known_use),
     )  # fmt: skip
-    cards = properties_of(selection.run.trace)
+    cards = selection.recorded.devices
     properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
@@ -295,7 +295,11 @@ def _devices(selection: ViewSelection, kernels: Frame, starts: I64, ends: I64) -
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         busy = Intervals.union(own["start"], own["end"]).between(low, high)
         counted = own.take(own["inside"])
-        use, length, by_operator = TensorCoreUse(selection.run, counted), counted["duration"], counted["by_operator"]
+        use, length, by_operator = (
+            TensorCoreUse(selection.recorded, counted),
+            counted["duration"],
+            counted["by_operator"],
+        )
         rows.append((
             known(device), *(value if isinstance(value := properties.get(name), kind) else None
                              for name, kind in (("name", str), ("totalGlobalMem", int))),
@@ -331,7 +335,8 @@ def _occupancy(kernels: Frame, low: int, high: int) -> float | None:
     return float((kernels["occupancy"] * weight).sum() / total / 100) if total else None
 
 
-def _recommendations(run: Run, kernels: Frame, parts: list[I64], length: I64, devices: Table) -> Table:
+def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], length: I64, devices: Table) -> Table:
+    recorded, memory = selection.recorded, selection.table("memory")
     rows: list[tuple[Any, ...]] = []
     total = int(length.sum())
     for part, most, text in (
@@ -342,23 +347,22 @@ def _recommendations(run: Run, kernels: Frame, parts: list[I64], length: I64, de
         if share is not None and share > most:
             rows.append((part, None, share, text))
     device_rows = devices.rows()
-    for device, _, memory, _, utilization, *_ in device_rows:
-        if utilization is not None and utilization < 0.5 and not run.is_fragmentary:
-            rows.append(("low_utilization", device, utilization, _CAPTURED if run.captures_graphs else
+    for device, _, capacity, _, utilization, *_ in device_rows:
+        if utilization is not None and utilization < 0.5 and not recorded.fragmentary:
+            rows.append(("low_utilization", device, utilization, _CAPTURED if recorded.captures_graphs else
                          "Idle over half the time: larger batch, kernels."))  # fmt: skip
-        peak = _peak(run, device)
-        if memory and peak is not None and peak > 0.9 * memory:
-            rows.append(("memory", device, peak / memory, "Nearly full: a smaller batch, checkpointing."))
+        peak = _peak(memory, device)
+        if capacity and peak is not None and peak > 0.9 * capacity:
+            rows.append(("memory", device, peak / capacity, "Nearly full: a smaller batch, checkpointing."))
     tried = kernels.has("operator", ELIGIBLE.__contains__)
-    use = TensorCoreUse(run, kernels)
+    use = TensorCoreUse(recorded, kernels)
     for device, _, _, capability, *_ in device_rows:
-        capable = run.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
+        capable = recorded.tensor_cores_known and capability and float(capability.split(".")[0]) >= 7
         if capable and tried.any() and not (tried & (use.used | use.unknown)).any():
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
-    if run.trace.named("DataParallel.forward".__eq__).any() and len(device_rows) > 1:
+    if recorded.data_parallel and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
-    info = run.trace.metadata.get("distributedInfo")
-    if isinstance(info, dict) and info.get("backend") == "gloo" and any(
+    if recorded.distributed.get("backend") == "gloo" and any(
         each[3] and float(each[3]) >= 3.5 for each in device_rows
     ):  # fmt: skip
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
@@ -367,10 +371,10 @@ def _recommendations(run: Run, kernels: Frame, parts: list[I64], length: I64, de
     return Table.of_rows("recommendations", "What to do", columns, rows)
 
 
-def _peak(run: Run, device: str | None) -> int | None:
-    memory = run.trace.memory
+def _peak(memory: Records, device: str | None) -> int | None:
+    """Most memory allocated on a GPU, bytes; None if that is not known."""
     if device is None or not device.isdecimal():
         return None
-    on_device = np.isin(memory.device_type, GPU_TYPES) & (memory.device_id == int(device))
-    known = memory.allocated[on_device & (memory.allocated != INT_MISSING)]
+    on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))
+    known = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
     return int(known.max()) if len(known) else None

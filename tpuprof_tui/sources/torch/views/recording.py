@@ -8,8 +8,7 @@ from typing import Any, Final
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.views.answer import Answer, Column, Table
 
-from .run import ViewSelection
-from .tables import per_worker
+from .worker_events import WorkerEvents, per_worker
 
 _WORDS: Final = (
     r"(?:token|secret|key|passw|passphrase|pgpass|_pwd|credential|auth|cookie|signature"
@@ -29,10 +28,10 @@ _MASK: Final = "********"
 
 
 @per_worker()
-def recording(selection: ViewSelection) -> Answer:
+def recording(events: WorkerEvents) -> Answer:
     """The recording view of one worker."""
     rows: list[tuple[str, str]] = []
-    waiting: list[tuple[str, Any]] = [("", selection.run.trace.metadata)]
+    waiting: list[tuple[str, Any]] = [("", events.recorded.metadata)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, (dict, list)) and value:

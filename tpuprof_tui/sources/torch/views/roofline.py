@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Groups, key
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
-from ..read.columns import compact
-from ..read.profile import properties_of
-from ..read.values import lookup
 from ..vocabulary import DEVICE
-from .run import ViewSelection
-from .tables import per_worker
+from .worker_events import WorkerEvents, per_worker
 
 Shape = Sequence[int]
 #: Bytes per element, by type.
@@ -154,27 +150,26 @@ _COLUMNS: Final = (
 
 
 @per_worker(DEVICE)
-def roofline(selection: ViewSelection) -> Answer:
+def roofline(events: WorkerEvents) -> Answer:
     """The roofline view of one worker, by name and shapes."""
-    trace, tree = selection.run.trace, selection.run.trace.tree
-    counted = trace.named(FORMULAS.__contains__)[tree.rows] & tree.operator & tree.unmerged
-    # skip operators nested inside another counted one
-    outermost = tree.ancestor_counts(counted) == counted
-    nodes = np.flatnonzero(counted & outermost & selection.mask_of(tree.rows) & (tree.device[1] > 0))
-    if not len(nodes):
+    frame = events.whole.frame("thread", "name", "lane", "row", "shapes", "host_total", "device_total")
+    work = frame.take((frame["host_total"] != INT_MISSING) & frame.has("name", FORMULAS.__contains__))
+    # those within another one are part of it
+    work = work.take((parents(work["start"], work["end"], work["lane"]) < 0) & (work["device_total"] > 0))
+    work = work.take(events.selects(work))
+    if not len(work):
         message = "There are no matrix products, convolutions or attention with shapes."
         return Answer(missing=(Missing(message, "record_shapes=True"),))
-    rows = tree.rows[nodes]
-    dims = trace.operator_args.dims[lookup(trace.operator_rows, rows)]
-    group = Groups(Frame({"name": trace.name[rows], "dims": dims}, {}), ["name", "dims"])
-    device = group.reduce(tree.device[1][nodes])
-    names = [str(each.get("name") or "") for each in properties_of(trace)]
+    group = Groups(work, ["name", "shapes"])
+    names = [str(each.get("name") or "") for each in events.recorded.devices]
     card = next(filter(None, map(card_named, names)), None)
     found, unknown = [], 0
+    device = group.reduce(work["device_total"])
+    labels, shapes = key("name")(group), key("shapes", "[]")(group)
     for number, first in enumerate(group.first.tolist()):
-        arguments, shape = trace.arguments.of(int(trace.file_order[rows[first]])), int(dims[first])
-        line = _line(trace.names[trace.name[rows[first]]], trace.operator_args.texts[shape] if shape >= 0 else "[]",
-                     arguments, int(group.sizes[number]), int(device[number]), card)  # fmt: skip
+        read = events.query.profile.lanes[int(work["lane"][first])].arguments
+        arguments = {} if read is None else read(int(work["row"][first]))
+        line = _line(labels[number], shapes[number], arguments, int(group.sizes[number]), int(device[number]), card)
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))
@@ -187,7 +182,7 @@ def roofline(selection: ViewSelection) -> Answer:
 
 
 def _line(
-    name: str, text: str, arguments: dict[str, Any], calls: int, device: int, card: Card | None
+    name: str, text: str, arguments: Mapping[str, Any], calls: int, device: int, card: Card | None
 ) -> tuple[Any, ...] | None:  # fmt: skip
     """A row of the table; None if the shapes do not determine the work."""
     try:
@@ -212,5 +207,5 @@ def _line(
         if moved:
             bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
             share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, compact(text), dtypes[0] if dtypes else None, calls, device, operations, moved, rate / 1e12, share,
+    return (name, text, dtypes[0] if dtypes else None, calls, device, operations, moved, rate / 1e12, share,
             None if throughput is None else throughput / 1e9, bound)  # fmt: skip

@@ -11,10 +11,9 @@ from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table
 
-from ..read.categories import Kind
-from ..read.values import known
-from .run import ViewSelection
-from .tables import of_streams, ratio
+from ..categories import Kind
+from ..recorded import known
+from .worker_events import WorkerEvents, of_streams, ratio
 
 Window = tuple[int, int]
 #: Shorter gaps between events of a stream are due to the hardware, ns (HTA).
@@ -31,17 +30,17 @@ _COLUMNS: Final = (
 
 
 @of_streams
-def streams(selection: ViewSelection) -> Answer:
+def streams(events: WorkerEvents) -> Answer:
     """The streams view of one worker."""
-    work = selection.frame("stream", "activity", "kind", "call_start", "order", "device_text", "stream_text",
+    work = events.frame("stream", "activity", "kind", "call_start", "order", "device_text", "stream_text",
                            "inside", reaching=True)  # fmt: skip
-    window = selection.query.range
+    window = events.query.range
 
-    everything, activity, kind = selection.union(work), work["activity"], work["kind"]
-    comm = selection.union(work, activity == Activity.COMMUNICATION)
-    compute = selection.union(work, activity == Activity.COMPUTE)
-    copies, sets = selection.union(work, kind == Kind.COPY), selection.union(work, kind == Kind.SET)
-    every = work if window is None else selection.with_query(range=None).frame("stream")
+    everything, activity, kind = events.union(work), work["activity"], work["kind"]
+    comm = events.union(work, activity == Activity.COMMUNICATION)
+    compute = events.union(work, activity == Activity.COMPUTE)
+    copies, sets = events.union(work, kind == Kind.COPY), events.union(work, kind == Kind.SET)
+    every = work if window is None else events.with_query(range=None).frame("stream")
     first, last = (int(every["start"].min()), int(every["end"].max())) if len(every) else (0, 0)
     if window is not None:
         first, last = max(first, window[0]), min(last, window[1])
@@ -91,9 +90,9 @@ def _stream(work: Frame, window: Window | None) -> tuple[int, ...]:
 
 
 @of_streams
-def launches(selection: ViewSelection) -> Answer:
+def launches(events: WorkerEvents) -> Answer:
     """The launches view of one worker: durations of launching calls, and delays until the work starts."""
-    work = selection.frame("stream", "call_start", "call_end", "delay", "launched_together")
+    work = events.frame("stream", "call_start", "call_end", "delay", "launched_together")
     together = work["launched_together"]
     alone = work.take(together == 1)
     host, device, delay = alone["call_end"] - alone["call_start"], alone["duration"], alone["delay"]

@@ -8,8 +8,7 @@ from typing import Final
 
 from tpuprof_tui.lazy_names import lazy_pattern
 
-from .categories import Kind
-from .steps import STEP
+from .categories import STEP, Kind
 
 #: Names of kernels that use tensor cores contain one of these.
 TENSOR_CORES: Final = (
@@ -56,6 +55,12 @@ TREE_COLLECTIVES: Final = frozenset(
     f"{library}:{name}" for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )  # fmt: skip
+_NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
+_NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
+#: Names of communication kernels.
+COMMUNICATION: Final = lazy_pattern(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
+#: Names of host events that communicate.
+COLLECTIVE: Final = lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 LOADER: Final = lazy_pattern(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")
 #: Kinds of the events that load data.
 LOADER_KINDS: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME, Kind.FRAME)
@@ -84,3 +89,8 @@ def tensor_core_use(name: str) -> bool | None:
 def is_tree_annotation(name: str) -> bool:
     """Whether an annotation is a node of the tree of operators."""
     return name.startswith(STEP) or name in TREE_COLLECTIVES or bool(LOADER.fullmatch(name))
+
+
+def is_operator(name: str) -> bool:
+    """Whether an event of category operator is an operator, by its name."""
+    return not name.startswith(_NO_OPERATOR) and name not in _NO_OPERATORS

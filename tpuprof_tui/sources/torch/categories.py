@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final
 
+#: How the names of steps and of nn.Modules begin.
+STEP: Final = "ProfilerStep#"
+MODULE: Final = "nn.Module: "
+
 
 class Kind(IntEnum):
     """Kind of an event."""

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from tpuprof_tui.app.settings.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
 from tpuprof_tui.cli.man import man_page  # noqa: E402
 from tpuprof_tui.exit_status import meanings  # noqa: E402
-from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY  # noqa: E402
+from tpuprof_tui.model.vocabulary import GENERIC  # noqa: E402
 
 _HEAD_STATUS: Final = {"en": "Exit status", "zh": "退出状态"}
 _HEAD_EN: Final = ("Key", "What it does", "Id")
@@ -76,7 +76,7 @@ def key_tables(head: tuple[str, ...], texts: Mapping[str, str]) -> Iterator[str]
     for group, title in GROUPS.items():
         yield from ("<details>", f"<summary>{texts.get(group, title)}</summary>", "")
         yield from (f"| {' | '.join(head)} |", "|---|---|---|")
-        for action in actions_of(group, VOCABULARY):
+        for action in actions_of(group, GENERIC):
             yield f"| {_keys(action)} | {_cell(texts.get(action.id, action.help))} | `{action.id}` |"
         yield from ("", "</details>")
 

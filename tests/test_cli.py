@@ -271,9 +271,9 @@ def test_help_says_of_a_range_what_each_command_does(capsys):
     assert report["figures"]["events"] == starting
     assert len(out("instructions", str(SOUND), span).splitlines()) == starting
     for command, words in (
-        ("report", "count instructions that start in this time"),
-        ("instructions", "only instructions that start in this time, whole"),
-        ("export", "only instructions that start in this time, whole"),
+        ("report", "count events that start in this time"),
+        ("instructions", "only events that start in this time, whole"),
+        ("export", "only events that start in this time, whole"),
         ("open", "open at this time; figures are those of report"),
     ):
         assert main([command, "--help"]) == 0

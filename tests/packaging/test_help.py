@@ -22,9 +22,12 @@ from tpuprof_tui.cli.man import man_page
 from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import TABLE, help_lines, meanings
+from tpuprof_tui.model.vocabulary import GENERIC
+from tpuprof_tui.sources.ascend.vocabulary import VOCABULARY as ASCEND
 from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,11 +97,17 @@ def test_no_line_of_help_is_wider_than_a_terminal():
 
 
 def test_every_key_is_listed_once_with_its_action(capsys):
-    text = " ".join(shown(capsys, "help", "KEYS").split())
-    for action in actions_for(VOCABULARY):
-        keys = " ".join(key_text(key) for key in action.keys)
-        assert f"{keys} {action.help} [{action.id}]" in text
-        assert text.count(f"[{action.id}]") == 1
+    samples = Path(__file__).parents[2] / "samples"
+    of_source = ((VOCABULARY, "aks_decode_mode1"), (TORCH, "torch_cuda_synthetic"), (ASCEND, "ascend_synthetic"))
+    for vocabulary, sample in ((GENERIC, ""), *of_source):
+        text = " ".join(shown(capsys, "help", "KEYS", *([str(samples / sample)] if sample else [])).split())
+        for action in actions_for(vocabulary):
+            keys = " ".join(key_text(key) for key in action.keys)
+            assert f"{keys} {action.help} [{action.id}]" in text
+            assert text.count(f"[{action.id}]") == 1
+        told = re.sub(r"\[[^]]*\]", "", text)
+        of_sophgo = [word for word in ("instruction", "engine", " core") if word in told]
+        assert bool(of_sophgo) == (vocabulary is VOCABULARY), (sample, of_sophgo)
     assert {action.pane for action in ACTIONS} <= set(GROUPS)
 
 

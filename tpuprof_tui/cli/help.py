@@ -13,6 +13,8 @@ from typing import Final
 
 from tpuprof_tui.errors import UsageError, requires_package
 from tpuprof_tui.exit_status import OK
+from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary, import_entry
+from tpuprof_tui.sources.catalog import Catalog, vocabularies
 
 from .agent import PAGE
 from .json_schema import schema_text
@@ -34,52 +36,50 @@ def help_text(topic: str | None, of: str | None = None) -> str:
 
     Args:
         topic: A command, one of ``TOPICS`` (case-insensitive), or None for ``tpuprof --help``.
-        of: The command, for the topic ``schema``.
+        of: The command, for the topic ``schema``; a capture, for keys and columns in the words of its source.
 
     Raises:
         UsageError: There is no such topic.
+        UnreadableError: No source recognises the capture.
         MissingPackageError: The topic is the keys, and Textual is not installed.
     """
     if topic is not None and topic.lower() == "schema":
         return schema_text(of)
+    makers = {"keys": keys_text, "columns": columns_text}
+    if topic is not None and topic.lower() in makers:
+        return makers[topic.lower()](None if of is None else import_entry(Catalog().recognised(of).vocabulary))
     if of is not None:
         raise UsageError(f"The help on {topic} takes no other word: {of}.")
     if topic is None or topic in COMMANDS:
         return localised_parser(topic or "open").format_help()
-    makers = {"keys": keys_text, "columns": columns_text, "man": man_page}
-    if topic.lower() in makers:
-        return makers[topic.lower()]()
+    if topic.lower() == "man":
+        return man_page()
     if topic.lower() == "agent":
         return PAGE
     known = ", ".join([*(name for name in COMMANDS if name != "open"), *TOPICS])
     raise UsageError(f"There is no help on {topic}.", f"Topics: {known}.")
 
 
-def keys_text() -> str:
-    """All keys of the explorer by pane, including the user's key settings."""
+def keys_text(words: Vocabulary | None = None) -> str:
+    """All keys of the explorer by pane, including the user's key settings; ``words``: those of a source."""
     with requires_package("The list of keys"):
         from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
         from tpuprof_tui.app.settings.config import read_config
 
-    from tpuprof_tui.sources.catalog import vocabularies
-
     remap(read_config().keys)
-    words = vocabularies()[0]
     return "\n".join(
         "".join([f"{title}\n", *_entries(
             (" ".join(key_text(key) for key in keys_of(action)), f"{action.help} [{action.id}]")
-            for action in actions_of(group, words)
+            for action in actions_of(group, words or GENERIC)
         )])
         for group, title in GROUPS.items()
     )  # fmt: skip
 
 
-def columns_text() -> str:
-    """Columns of events, by source and group."""
-    from tpuprof_tui.sources.catalog import vocabularies
-
+def columns_text(words: Vocabulary | None = None) -> str:
+    """Columns of events by group, of one source or of all."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    known = vocabularies()
+    known = vocabularies() if words is None else (words,)
     for vocabulary, column in ((each, column) for each in known for column in each.columns):
         names = ", ".join(dict.fromkeys((column.key, *column.aliases)))
         unit = f" [{column.unit}]" if column.unit else ""

@@ -14,7 +14,7 @@ from tpuprof_tui.formats.parsing import step_typed
 from tpuprof_tui.model.vocabulary import Output, join_words
 from tpuprof_tui.sources.catalog import SOURCES, SourceOption, vocabularies
 
-from .texts import own_text, said
+from .texts import said
 
 
 class Option(Struct, frozen=True):
@@ -126,7 +126,7 @@ OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
     _switch("--json", "describe diff gate info report", "one JSON object"),
     _switch("--list", "report", "list the views, one per line", dest="list_views"),
-    _valued("--group", "open report", "GROUP", said("only this group: its number ({a_unit}'s) or its name")),
+    _valued("--group", "open report", "GROUP", said("only this group: the number of {a_unit}, or its name")),
     _number("--rank", "report", "only the worker of this rank"),
     _number(
         "--limit",
@@ -177,7 +177,12 @@ OPTIONS: Final = (
         type=output_path,
     ),
     Option(("--lane",), {"type": _core, "help": argparse.SUPPRESS}, ("instructions",)),
-    _number("--core", "open instructions report", own_text("instructions_core") or said("only {unit} N"), type=_core),
+    _number(
+        "--core --gpu --npu",
+        "open instructions report",
+        said("only {unit} N, a core, GPU or NPU, with the commands that it submitted to ports"),
+        type=_core,
+    ),
     # not ``choices``: the valid kinds depend on the profile
     Option(
         ("--engine",),
@@ -211,7 +216,12 @@ OPTIONS: Final = (
         "names of kernels, operations, modules and networks stay",
     ),
     _valued("--only", "export", "KINDS", f"only these: {','.join(output_keys())}"),
-    _valued("--cores", "export", "LIST", said("only these {units}, and what they submitted to ports: 0,3 or 0-3")),
+    _valued(
+        "--cores --gpus --npus",
+        "export",
+        "LIST",
+        said("only these {units} (cores, GPUs, NPUs), and what they submitted to ports: 0,3 or 0-3"),
+    ),
     _valued("--range", "open", "A..B", f"open at this time; figures are those of report --range: {_TIMES}"),
     _valued(
         "--range",

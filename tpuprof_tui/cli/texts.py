@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tpuprof_tui.model.vocabulary import GENERIC
+
 #: Topics of help besides the commands, and shells with completion.
 TOPICS: Final = ("KEYS", "COLUMNS", "schema", "agent", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -31,7 +33,7 @@ FILES: Final = (
 )
 
 INFO_HELP: Final = """\
-What a capture is: chip and mode, clocks, cores and lanes with their counts, and every problem that was found in it.
+What a capture is: device and mode, clocks, units and lanes with their counts, and every problem that was found in it.
 
 With --why nothing is opened: each source says whether it recognises the path, by name or by content, and what it looked
 for. Formats of other profilers are named, with tools that open or convert them. Options of sources that other packages
@@ -76,15 +78,18 @@ HELP_HELP: Final = """\
 Help of a command, or on a topic:
 
   KEYS     all keys of the explorer, by pane, with the ids that config.json maps to other keys
-  COLUMNS  columns of an instruction: names in filters and files, units, meaning
+  COLUMNS  columns of an event: names in filters and files, units, meaning
   schema   the JSON Schema of a command's output; alone: the commands that print JSON
   agent    how programs use tpuprof: rules, and five worked questions
   man      the manual page, for man -l -
+
+KEYS and COLUMNS of a capture, named behind them, are in the words of its source: instruction, kernel, GPU, NPU.
 """
 HELP_EXAMPLES: Final = """\
 examples:
   tpuprof help export
   tpuprof help KEYS | less
+  tpuprof help COLUMNS trace.json.gz
   tpuprof help schema report > report.schema.json
   tpuprof help man | man -l -
 """
@@ -101,13 +106,8 @@ examples:
 
 
 def said(sentence: str, **more: object) -> str:
-    """Formats a sentence of the help with the words of the first source, because no profile is open.
-
-    See ``Vocabulary.say``.
-    """
-    from tpuprof_tui.sources.catalog import vocabularies
-
-    return vocabularies()[0].say(sentence, **more)
+    """Formats a sentence of the help with words for any source (``Vocabulary.say``), because no profile is open."""
+    return GENERIC.say(sentence, **more)
 
 
 def own_text(name: str) -> str:

@@ -402,14 +402,15 @@ ACTIONS: Final = _with_outputs(_OUTPUTS, {output.id for output in _OUTPUTS})
 
 
 def actions_for(vocabulary: Vocabulary) -> tuple[Action, ...]:
-    """All actions for a source: texts in its words, and the export actions of its own outputs only."""
+    """All actions for a source: texts in its words, and the export actions of its own outputs; of no source: of all."""
+    outputs = explorer_outputs(vocabulary) if vocabulary.source else _OUTPUTS
     written = ", ".join(output.title for output in outputs_of(vocabulary))
     say = partial(vocabulary.say, written=written)
     return tuple(
         replace(
             each, text=say(each.text), help=say(vocabulary.phrases.get(each.id, each.help)), footer=say(each.footer)
         )
-        for each in _with_outputs(explorer_outputs(vocabulary), {output.id for output in _OUTPUTS})
+        for each in _with_outputs(outputs, {output.id for output in _OUTPUTS})
     )
 
 

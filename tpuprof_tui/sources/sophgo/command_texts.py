@@ -88,5 +88,4 @@ By default web view, workbook and register text; with --perfetto also the trace 
   tpuprof export cdm_profile_data_dev0-0 out --only xlsx --cores 0,3 --range 1.2ms..3.4ms
   tpuprof export cdm_profile_data_dev0-0 out --only web --filter "kernel=rmsnorm* dur>1us"
 """,
-    "instructions_core": "only core N, with the CDMA commands it submitted",
 }

@@ -9,8 +9,8 @@ from tpuprof_tui.model.columns import Column
 _DEVICE: Final = ("stream", "annotation", "wait")
 _LAUNCHED: Final = ("stream", "thread")
 COLUMNS: Final = (
-    Column("engine", "Lane", kind="text", shown=True, help="The kind of lane it ran on."),
-    Column("core", "GPU", width=4, help="Number of the GPU."),
+    Column("engine", "Lane", kind="text", shown=True, aliases=("lane_kind",), help="The kind of lane it ran on."),
+    Column("core", "GPU", width=4, aliases=("gpu",), help="Number of the GPU."),
     Column("order", "Idx", width=7, help="Place in the file among events with a duration."),
     Column("name", "Name", kind="text", width=40, shown=True, help="Kernel, operator, call or frame."),
     Column("type", "Category", kind="text", width=14, shown=True, help="Its category in the file."),

@@ -68,7 +68,7 @@ def test_a_command_line_leads_to_the_same_place():
     session = Session.build(PROFILE)
     core = PROFILE.groups.numbered(1)
     state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
-    place = place_of(session, state)
+    place = place_of(session, state, state.range)
     words = shlex.split(place_words("/captures/my run", place))
     assert words == ["tpuprof", "/captures/my run", "--range", "250ns..450ns", "--core", "1", "--filter", "dur>=1",
                      "--select", "Core 1 TIU:1"]  # fmt: skip
@@ -78,8 +78,8 @@ def test_a_command_line_leads_to_the_same_place():
     assert (shown.range, shown.scope, shown.selection, shown.filter) == (
         state.range, state.scope, state.selection, state.filter)  # fmt: skip
     assert (shown.start, shown.end) == (250, 450)
-    assert place_of(session, shown) == place
-    assert place_words("x", place_of(session, VIEW)) == "tpuprof x"
+    assert place_of(session, shown, shown.range) == place
+    assert place_words("x", place_of(session, VIEW, None)) == "tpuprof x"
     assert place_words("x", Place(core=3), against="a b") == "tpuprof x --against 'a b' --core 3"
 
 

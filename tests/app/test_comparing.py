@@ -183,5 +183,5 @@ async def test_the_verdict_says_that_it_is_not_of_the_selected_core(pair):
     async with app.run_test(size=(100, 40)) as pilot:
         await shown(pilot, "slower (+")
         assert "does not follow the scope" not in await shown(pilot, "Against the base")
-        await press(pilot, "j")
+        await press(pilot, "j o")
         assert "figures of all cores: a comparison does not follow the scope" in await shown(pilot, "core 0, whole")

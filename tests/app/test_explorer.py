@@ -177,10 +177,18 @@ async def test_the_summary_follows_window_and_core(profile):
         await press(pilot, "w w")
         assert screen.summary.answers.answered_query.range == (screen.state.start, screen.state.end)
         await press(pilot, "j")
+        assert screen.summary.answers.answered_query.scope == Scope()
+        await press(pilot, "o")
         assert screen.summary.answers.answered_query.scope == Scope(0)
         assert "core 0, window of" in frame(pilot.app)
-        await press(pilot, "escape")
+        # the window that a cursor scrolls to is looked at, not selected
+        await press(pilot, " ".join("l" * 200))
+        assert screen.summary.answers.answered_query.range == screen.state.viewed != (
+            screen.state.start, screen.state.end,
+        )  # fmt: skip
+        await press(pilot, "0 escape")
         assert screen.summary.answers.answered_query.scope == Scope()
+        assert screen.summary.answers.answered_query.range is None
 
 
 async def test_one_core_can_be_isolated(profile):

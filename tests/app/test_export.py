@@ -38,7 +38,7 @@ def kind(name):
     return output_named(name, VOCABULARY)
 
 
-VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, filter="dur>1us")
+VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, viewed=(100, 200), filter="dur>1us")
 
 
 # -- command lines --------------------------------------------------------------

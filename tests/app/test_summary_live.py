@@ -98,7 +98,7 @@ def told(answers: Mapping[str, Answer]) -> dict[str, list[object]]:
 
 def asked(screen) -> dict[str, list[object]]:
     """What views say of the state of the screen."""
-    query = Query.of_state(screen.session, screen.state, screen.state.figures_scope)
+    query = Query.of_state(screen.session, screen.state.figures_state, screen.state.scope)
     return told({**quick_views(query), **dict(slow_views(query))})
 
 

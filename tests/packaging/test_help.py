@@ -120,7 +120,7 @@ def test_keys_are_those_the_user_chose(tmp_path, capsys):
         from tpuprof_tui.app.settings.actions import remap
 
         remap({})
-    assert "9 Show the whole capture. [timeline.fit]" in text
+    assert "9 Show all of the time: no range, and the timeline zoomed out. [timeline.fit]" in text
 
 
 def test_every_column_is_listed(capsys):

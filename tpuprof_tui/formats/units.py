@@ -123,6 +123,13 @@ def exact_time(ns: int, resolution_ns: int = 1) -> str:
     return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
 
 
+def span_text(start: int, end: int) -> str:
+    """A span of time in one unit, its ends apart by at least a hundred steps of the last digit: "4.36..7.03 ms"."""
+    unit = time_unit(max(abs(start), abs(end)))
+    decimals = time_decimals(unit, max((end - start) // 100, 1))
+    return f"{time_number(start, unit, decimals)}..{time_number(end, unit, decimals)} {unit.name}"
+
+
 def clock_text(ns: int) -> str:
     """Formats a wall-clock time, ns since 1970, with all digits: ``2026-11-22 21:03:11.993449310 UTC``."""
     from datetime import datetime, timezone  # imported here: the first frame does not need it

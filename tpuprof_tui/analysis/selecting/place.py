@@ -39,14 +39,14 @@ def at_place(session: Session, state: DisplayState, place: Place) -> DisplayStat
     return state
 
 
-def place_of(session: Session, state: DisplayState) -> Place:
-    """The place that a state shows; its range is the selected one, else the window."""
+def place_of(session: Session, state: DisplayState, times: tuple[int, int] | None) -> Place:
+    """The place that a state shows; ``times``: the range that its figures are of, None: the whole."""
     profile, scope = session.profile, state.scope
     group = scope.group
     core = profile.groups[group].number if group >= 0 and group in profile.units else -1
     core = core if [profile.groups[unit].number for unit in profile.units].count(core) == 1 else -1
     named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
-    shown = range_text(*state.figures_window) if state.range is not None or not state.fits_all else ""
+    shown = "" if times is None else range_text(*times)
     select = ""
     if state.selection.row >= 0:
         lane = profile.lanes[state.selection.lane]

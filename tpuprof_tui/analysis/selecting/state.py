@@ -81,6 +81,8 @@ class DisplayState(Struct, frozen=True):
     Attributes:
         full_start, full_end: Extent of the whole profile.
         start, end: The visible window.
+        viewed: The window that figures are of without a range, as zoom and pan keys set it; None: the whole profile. A
+            cursor that scrolls moves the visible window alone.
         selection: Shared by all panes.
         scope: Restriction of tree, timeline, table and summary.
         in_window: Whether the table is limited to instructions of the visible window.
@@ -119,6 +121,7 @@ class DisplayState(Struct, frozen=True):
     percent: bool = False
     picked: tuple[int, ...] = ()
     range: tuple[int, int] | None = None
+    viewed: tuple[int, int] | None = None
     anchor: int | None = None
     colouring: Colouring = "operation"
     legend: bool = False
@@ -149,8 +152,8 @@ class DisplayState(Struct, frozen=True):
 
     @property
     def figures_window(self) -> tuple[int, int]:
-        """Window of the figures, [start, end): the range, else the visible window."""
-        return self.range or (self.start, self.end)
+        """Window of the figures, [start, end): the range, else the window that zoom and pan keys set, else all."""
+        return self.range or self.viewed or (self.full_start, self.full_end)
 
     @property
     def figures_state(self) -> DisplayState:
@@ -159,19 +162,17 @@ class DisplayState(Struct, frozen=True):
         return replace(self, start=start, end=end)
 
     @property
-    def figures_scope(self) -> Scope:
-        """Scope of the figures: the scope, else the selected unit, else the selected lane without a unit, else all."""
-        if not self.scope.everything:
-            return self.scope
-        return Scope(self.selection.group) if self.selection.group >= 0 else Scope(-1, self.selection.lane)
-
-    @property
     def fits_all(self) -> bool:
         """Whether the whole profile is visible."""
         return self.start <= self.full_start and self.end >= self.full_end
 
     def windowed(self, start: int, span: int) -> DisplayState:
-        """Sets the window: at ``start``, of length ``span``, clamped to the profile."""
+        """Sets the window, also of the figures: at ``start``, of length ``span``, clamped to the profile."""
+        moved = self.scrolled(start, span)
+        return replace(moved, viewed=None if moved.fits_all else (moved.start, moved.end))
+
+    def scrolled(self, start: int, span: int) -> DisplayState:
+        """Moves the visible window; figures stay what they are."""
         span = min(max(span, 1), self.full_end - self.full_start)
         start = min(max(start, self.full_start), self.full_end - span)
         cursor = min(max(self.cursor, start), start + span - 1)
@@ -194,9 +195,9 @@ class DisplayState(Struct, frozen=True):
         """Moves the cursor to ``time``, and the window no further than needed to show it."""
         time = min(max(time, self.full_start), self.full_end - 1)
         if time < self.start:
-            moved = self.windowed(time, self.span)
+            moved = self.scrolled(time, self.span)
         elif time >= self.end:
-            moved = self.windowed(time + 1 - self.span, self.span)
+            moved = self.scrolled(time + 1 - self.span, self.span)
         else:
             moved = self
         return replace(moved, cursor=time)
@@ -206,9 +207,9 @@ class DisplayState(Struct, frozen=True):
         if start >= self.start and end <= self.end:
             return self
         if end - start > self.span:
-            return self.windowed(start - self.span // 10, self.span)
-        return self.windowed((start + end) // 2 - self.span // 2, self.span)
+            return self.scrolled(start - self.span // 10, self.span)
+        return self.scrolled((start + end) // 2 - self.span // 2, self.span)
 
     def fitted(self) -> DisplayState:
-        """Zooms out to the whole profile."""
-        return self.windowed(self.full_start, self.full_end - self.full_start)
+        """Zooms out to the whole profile, without a range."""
+        return replace(self.windowed(self.full_start, self.full_end - self.full_start), range=None, anchor=None)

@@ -29,13 +29,17 @@ class Navigation:
         self.store, self.manager, self.say = services.store, services.manager, services.say
         self.prompting = services.prompting
         self.actions: ActionTable = {
-            "focus-selection": self._focus_selection, "isolate": self._isolate, "pause": self._pause
+            "fit": self._fit, "focus-selection": self._focus_selection, "isolate": self._isolate, "pause": self._pause
         }  # fmt: skip
         self.commands: CommandTable = {
             "go": self._go, "window": self._window, "core": self._core, "view": self._view, "move": self._move
         }  # fmt: skip
 
     # actions
+
+    def _fit(self) -> None:
+        """Shows the whole time, without a range."""
+        self.store.change(self.store.state.fitted())
 
     def _focus_selection(self) -> None:
         """Scrolls the selection into view (restoring the timeline if it is hidden); if it already is, zooms to it.

@@ -9,6 +9,7 @@ from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_not
 from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.views.query import Query
 
 from .command_line import CommandResult, CommandTable, fault
 from .services import Services
@@ -57,9 +58,10 @@ class NoteSaver:
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
     def _place(self, text: str) -> CommandResult:
-        session = self.store.session
+        session, state = self.store.session, self.store.state
+        times = Query.of_state(session, state.figures_state, state.scope).range
         notes = session.profile.notes
         against = session.baseline.profile.path if session.baseline is not None else ""
         return lambda: self.copy(
-            place_words(session.profile.path, place_of(session, self.store.state), notes, against), "place"
+            place_words(session.profile.path, place_of(session, state, times), notes, against), "place"
         )

@@ -24,7 +24,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..overlays.overlay import copy_text
 from ..panes.detail import DetailPane
-from ..panes.headline import HeadlineBar
+from ..panes.headline import HeadlineBar, selection_parts
 from ..panes.keybar import LongMessage
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Prompt
@@ -93,7 +93,7 @@ class ExplorerScreen(LineScreen[None]):
         self.store = Store(session, state, layout.adjust_rows, self._changed)
 
         self.headline = HeadlineBar(palette)
-        self._selected: tuple[int | None, str, tuple[int, int] | None] = (None, "", None)
+        self._selected: tuple[object, ...] = ()
         self.timeline = Timeline(session, state, palette, glyphs)
         self.summary = SummaryPane(session, state, palette, glyphs)
         self.table = InstructionTable(session, state, palette, glyphs)
@@ -203,22 +203,20 @@ class ExplorerScreen(LineScreen[None]):
         self._distribute()
 
     def _show_selected(self) -> None:
-        """Shows the figures of step, filter and selected range in the headline once they are computed."""
+        """Shows in the headline what is selected, and its figures once they are computed."""
         state = self.state
-        query = Query(self.session, range=state.range, filter=state.filter)
-        selected = query.step, query.filter, query.range
+        query = Query.of_state(self.session, state.figures_state, state.scope)
+        selected = query.step, query.filter, query.range, query.scope
         if selected == self._selected:
             return
         self._selected = selected
-        words = [*([f"{self.session.steps.word.one} {query.step}"] if query.step is not None else []),
-                 *(["range"] if query.range else []), *(["filter"] if query.filter else [])]  # fmt: skip
-        if not words or not self.session.profile.timed:
+        parts = selection_parts(query)
+        if not parts or not self.session.profile.timed:
             self.background.cancel("headline")
-            self.headline.show_selection("", None)
+            self.headline.show_selection(parts, None)
             return
-        label = f"{', '.join(words)} only"
         self.background.compute(
-            "headline", lambda: headline(query), lambda figures: self.headline.show_selection(label, figures)
+            "headline", lambda: headline(query), lambda figures: self.headline.show_selection(parts, figures)
         )
 
     def _distribute(self) -> None:

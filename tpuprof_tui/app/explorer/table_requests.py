@@ -56,7 +56,7 @@ class TableRequests:
     def _open_flame_graph(self) -> None:
         """Opens the time by call path for the current window, scope and filter."""
         state = self.store.state
-        query = Query.of_state(self.store.session, state, state.figures_scope)
+        query = Query.of_state(self.store.session, state.figures_state, state.scope)
         self.open_overlay(Overlay(FlameGraph(query, self.palette(), self.glyphs), self.palette()), self._drill_path)
 
     def _drill_path(self, found: tuple[Scope, str] | None) -> None:

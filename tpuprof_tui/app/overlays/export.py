@@ -158,7 +158,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         menu, state = self.menu, self.menu.state
         core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
         start, end = state.figures_window
-        all_shown = state.range is None and state.fits_all
+        all_shown = state.range is None and state.viewed is None
         shown = "all is shown" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
         numbers = menu.session.profile.groups.numbers
         contiguous = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1

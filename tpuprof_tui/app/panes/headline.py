@@ -11,8 +11,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence
-from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
+from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence, middle_cut
+from tpuprof_tui.formats.units import GUESS, percent_text, plural, span_text, time_text
 
 from ..drawing.theme import Palette
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.analysis.totals.figures import Headline
     from tpuprof_tui.model import Profile
+    from tpuprof_tui.views.query import Query
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
 Part = tuple[str, Style, int]
@@ -28,6 +29,9 @@ Part = tuple[str, Style, int]
 CAPTION = 4
 #: Rank of the chip and recording mode.
 CHIP = CAPTION + 2
+#: Between the parts of a selection, and the width from which on it is said that everything is.
+SEPARATOR = " · "
+_WIDE = 120
 #: Least number of cells, at the end of a name, for it to be shown.
 _MIN_NAME_CELLS = 6
 #: Least number of cells, at the start of a card's name, for it to be shown.
@@ -45,13 +49,13 @@ class HeadlineBar(Widget):
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
         self.several = False
-        self.selection = ""
+        self.selection: tuple[str, ...] = ()
         self.selected: Headline | None = None
 
-    def show_selection(self, text: str, figures: Headline | None) -> None:
-        """Shows the figures of a selection and what it is; an empty text and None: those of the whole profile."""
-        if (text, figures) != (self.selection, self.selected):
-            self.selection, self.selected = text, figures
+    def show_selection(self, parts: tuple[str, ...], figures: Headline | None) -> None:
+        """Shows the figures of a selection and what it is; no parts and None: those of the whole profile."""
+        if (parts, figures) != (self.selection, self.selected):
+            self.selection, self.selected = parts, figures
             self.refresh()
 
     def show_session(self, session: Session, *, several: bool = False) -> None:
@@ -61,7 +65,9 @@ class HeadlineBar(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Renders the line: shortens words, then drops items from the highest rank, until it fits."""
-        width, base, session = self.size.width, self.rich_style, self.session
+        base, session = self.rich_style, self.session
+        selection = self._selection_text(self.size.width) if session is not None else ""
+        width = self.size.width - (cell_len(selection) + 2 if selection else 0)
         items = self.items if session is None else self._items(session)
         if _width(items) > width and session is not None:
             optional = [item for item in items if item[0][2] < CAPTION]
@@ -78,12 +84,24 @@ class HeadlineBar(Widget):
                 segments.append(Segment("  ", base))
             segments += [Segment(text, base + style) for text, style, _ in item]
         if _width(items) > width:
-            return Strip([Segment(fit("".join(segment.text for segment in segments), width), base)], width)
-        return Strip(segments).adjust_cell_length(width, base)
+            segments = [Segment(fit("".join(segment.text for segment in segments), width), base)]
+        line = Strip(segments).adjust_cell_length(width, base)
+        if not selection:
+            return line
+        style = self.palette.chosen if self.selection else self.palette.quiet
+        end = Strip([Segment(" ", base), Segment(selection, base + style), Segment(" ", base)])
+        return Strip.join([line, end]).adjust_cell_length(self.size.width, base)
+
+    def _selection_text(self, width: int) -> str:
+        """What is selected, cut in the middle; everything is only said where there is room."""
+        if self.selection:
+            return middle_cut(SEPARATOR.join(self.selection), max(width // 2, 12))
+        assert self.session is not None
+        units = self.session.profile.vocabulary.unit.plural
+        return f"all {units}" if width >= _WIDE and len(self.session.profile.units) > 1 else ""
 
     def _items(self, session: Session, *, short: bool = False) -> list[list[Part]]:
-        items = headline_items(session, self.palette, self.selected, short=short)
-        return [*items, [(self.selection, self.palette.chosen, 0)]] if self.selection else items
+        return headline_items(session, self.palette, self.selected, short=short)
 
     def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
         """Inserts the card's name, without its vendor, after the first item; shortens figures to make room for it."""
@@ -97,6 +115,16 @@ class HeadlineBar(Widget):
                 return items
             items, card = short, fit(card, min(room, cell_len(card)))
         return [items[0], [(card, self.palette.quiet, CHIP)], *items[1:]] if card else items
+
+
+def selection_parts(query: Query) -> tuple[str, ...]:
+    """What a query selects, in words: scope, step, time, filter; empty: everything."""
+    session, window = query.session, query.range
+    return tuple(clean(part) for part in (
+        "" if query.scope.everything else session.scope_title(query.scope),
+        "" if query.step is None else f"{session.steps.word.one} {query.step}",
+        "" if window is None else span_text(*window), query.filter,
+    ) if part)  # fmt: skip
 
 
 def _with_name(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
@@ -144,8 +172,10 @@ def headline_items(
         items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.device_ns:
         for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
-            if len(profile.units) == 1 and word == "idlest":
-                continue
+            if figures.busiest is figures.idlest:
+                if word == "idlest":
+                    continue
+                word = "busy"
             share = _share(unit.utilisation, unit.guessed, short)
             items.append([(f"{word} ", quiet, rank), (f"{in_sentence(unit.label)} {share}", strong, 0)])
     if figures.most_exposed is not None and figures.device_ns:

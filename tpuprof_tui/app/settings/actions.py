@@ -144,6 +144,12 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         dispatcher="do",
     ),
     *_table(
+        # of the timeline, but in all panes
+        "explorer",
+        ("fit", "0", "Fit all", "Show all of the time: no range, and the timeline zoomed out.", "Fit all"),
+        dispatcher="do", prefix="timeline",
+    ),
+    *_table(
         "timeline",
         ("zoom-in", "w plus equals_sign", "Zoom in", "Zoom in about the cursor.", "Zoom"),
         ("zoom-out", "s minus", "Zoom out", "Zoom out about the cursor.", "Zoom"),
@@ -159,7 +165,6 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("lane-page-up", "pageup ctrl+u ctrl+b", "Lanes up", "Move up by a screenful of lanes.", ""),
         ("lane-first", "home", "Window start", "Move the cursor to the start of the window.", ""),
         ("lane-last", "end", "Window end", "Move the cursor to the end of the window.", ""),
-        ("fit", "0", "Fit all", "Show the whole capture.", "Fit all"),
         ("previous", "comma", "Previous", "Select the previous {event} of the lane.", "Step"),
         ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
         ("select", "enter", "Select", "Select the {event} at the cursor and show its details.", "Select"),

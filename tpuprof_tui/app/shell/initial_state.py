@@ -58,9 +58,9 @@ def carried_state(state: DisplayState, old: Profile, session: Session) -> Displa
                      if (new_lane(lane) >= 0 if lane >= 0 else new_group(unit) >= 0) and (same_counters or line < 0)),
         unfolded=state.unfolded if same_counters else (),
     )  # fmt: skip
-    if state.fits_all:
-        return carried.windowed(fresh.start, fresh.span)
-    return carried.windowed(state.start, state.span)
+    start, end = state.viewed or (fresh.start, fresh.end)
+    carried = carried.windowed(start, end - start)
+    return carried if state.fits_all else carried.scrolled(state.start, state.span)
 
 
 def _start(lane: Lane, row: int) -> int | None:

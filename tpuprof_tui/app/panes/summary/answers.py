@@ -72,12 +72,12 @@ class SummaryAnswers:
 
     def new_query(self, state: DisplayState) -> Query | None:
         """Returns the query for a state; None if it equals the latest one."""
-        key = state.start, state.end, state.figures_scope, state.filter
+        key = state.start, state.end, state.scope, state.filter
         if key == self._latest_key:
             return None
         self._latest_key = key
         self.description = describe(self.session, state)
-        self.latest_query = Query.of_state(self.session, state, state.figures_scope)
+        self.latest_query = Query.of_state(self.session, state, state.scope)
         return self.latest_query
 
     def store(self, query: Query, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
@@ -108,11 +108,11 @@ class SummaryAnswers:
 
 def describe(session: Session, state: DisplayState) -> str:
     """Describes scope, window and filter of a state."""
-    scope = session.scope_title(state.figures_scope)
+    scope = session.scope_title(state.scope)
     kind = "window" if state.range is None else "range"
     whole = "capture" if split_step(state.filter)[0] is None else session.steps.word.one
     # a window of the length of a step is the step, whose device work may run beyond it
-    all_of_it = Query.of_state(session, state, state.figures_scope).range is None
+    all_of_it = Query.of_state(session, state, state.scope).range is None
     window = f"whole {whole}" if all_of_it else f"{kind} of {time_text(state.span)}"
     text = f"{clean(scope)}, {window}"
     return f"filter {clean(state.filter)}: {text}" if state.filter else text

@@ -140,7 +140,7 @@ class PageBuilder:
             ways.append("Esc clears the range")
         elif not state.fits_all:
             ways.append("0 in the timeline shows the whole capture")
-        if not state.figures_scope.everything:
+        if not state.scope.everything:
             ways.append(say("Esc goes back to all {units}"))
         told = " and ".join(ways) if len(ways) < 3 else ", ".join(ways)
         return say("No {event} starts here: ") + f"{told}." if ways else say("No {events} here.")

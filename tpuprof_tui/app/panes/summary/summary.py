@@ -42,27 +42,6 @@ APART_SECONDS, REST_SECONDS = 0.1, 0.04
 Update = Callable[[DisplayState], DisplayState]
 
 
-class FrozenState:
-    """The state that the lines show (``state``), and the current one (``live``): Enter on a line keeps the lines."""
-
-    def __init__(self, state: DisplayState) -> None:
-        self.live = self.state = state
-        #: The state that Enter on a line requested; while its selection is current, the lines stay as they were.
-        self._ignored_change: DisplayState | None = None
-
-    def show(self, state: DisplayState) -> None:
-        """Takes the current state."""
-        self.live, ignored = state, self._ignored_change
-        if ignored is None or (ignored.selection, ignored.scope) != (state.selection, state.scope):
-            self._ignored_change, self.state = None, state
-        elif (ignored.filter, ignored.figures_window) != (state.filter, state.figures_window):
-            self.state = replace(state, selection=self.state.selection)
-
-    def ignore_next_change(self, update: Update) -> None:
-        """Records a change that the lines shall not follow."""
-        self._ignored_change = update(self.live)
-
-
 class SummaryPane(LinesView):
     """Shows the views for the visible window and the selected unit; Enter goes to the target of a line."""
 
@@ -79,7 +58,7 @@ class SummaryPane(LinesView):
         self.page = Page()
         self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
-        self._frozen = FrozenState(state)
+        self._state = state
         self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
         self._requested_at = 0.0
         self._active = False
@@ -91,7 +70,7 @@ class SummaryPane(LinesView):
 
     def show(self, state: DisplayState) -> None:
         """Shows the answers for a state, at once or when they are computed."""
-        self._frozen.show(state)
+        self._state = state
         if self._active and not self.paused:
             self._request()
 
@@ -110,7 +89,7 @@ class SummaryPane(LinesView):
         self.post_message(Retitled())
 
     def _request(self) -> None:
-        query = self.answers.new_query(self._frozen.state)
+        query = self.answers.new_query(self._state)
         if query is None:
             return
         has_quick, first = self.session.profile.instructions <= AT_ONCE, self.answers.answered_query is None
@@ -197,7 +176,7 @@ class SummaryPane(LinesView):
         self._built_height = self.size.height
         if self._builder.built_for != (self.palette, width, self._built_height):
             self._builder = PageBuilder(self.answers, self.palette, self.glyphs, width, self._built_height)
-        self.page = self._builder.page(self._frozen.state, paused=self.paused)
+        self.page = self._builder.page(self._state, paused=self.paused)
         if not self.page.targets[self._column] and self.page.targets[0]:
             self._column = 0
         return self.page.lines, self.page.items[self._column]
@@ -292,9 +271,9 @@ class SummaryPane(LinesView):
     def action_select(self) -> None:
         """Goes to the target of the line under the cursor in the other panes; if already there, narrows to it."""
         target = self._target()
-        found = _target_update(self.session, target, self._frozen.live.selection) if target is not None else None
+        found = _target_update(self.session, target, self._state.selection) if target is not None else None
         if found is not None and target is not None and target.scope is not None and (
-            found[0](self._frozen.live) == self._frozen.live
+            found[0](self._state) == self._state
         ):  # fmt: skip
             # already selected
             self.narrow()
@@ -305,7 +284,6 @@ class SummaryPane(LinesView):
 
     def _apply(self, update: Update, message: str) -> None:
         """Changes the state for all panes but this one."""
-        self._frozen.ignore_next_change(update)
         self.post_message(ChangeState(update))
         if message:
             self.post_message(ShowMessage(message))

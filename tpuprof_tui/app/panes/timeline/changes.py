@@ -188,7 +188,6 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "lane-page-up": _quiet(lambda layout, state: lane_moved(layout, state, -layout.lines)),
     "lane-first": _quiet(lambda _, state: state.at(state.start)),
     "lane-last": _quiet(lambda _, state: state.at(state.end - 1)),
-    "fit": _quiet(lambda _, state: state.fitted()),
     "engines": _quiet(
         lambda _, state: replace(state, line_unit="cores" if state.line_unit == "engines" else "engines")
     ),

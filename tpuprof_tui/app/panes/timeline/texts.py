@@ -15,7 +15,7 @@ from tpuprof_tui.app.drawing.colouring import known_names, name_numbers, title_o
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import range_text
-from tpuprof_tui.formats.units import GUESS, amount_text
+from tpuprof_tui.formats.units import GUESS, amount_text, span_text
 from tpuprof_tui.model import INT_MISSING
 
 from .lane_data import LaneData
@@ -33,7 +33,9 @@ def title(layout: LaneLayout, *, computing: bool) -> str:
     colours = f"  colours: {meaning}" if chosen else ""
     waiting = " (computing ...)" if computing else ""
     passing = f"  pass {clean(state.filter)}" if state.filter else ""
-    shares = "  % of range" if state.range is not None else ""
+    scrolled = state.figures_window != (state.start, state.end)
+    shares = "  % of range" if state.range is not None else f"  % of {span_text(*state.figures_window)}" if (
+        scrolled and state.viewed) else "  % of the whole" if scrolled else ""  # fmt: skip
     clipped = session.clip_window(*state.figures_window)
     shares = shares if clipped == state.figures_window else "  % of the device's time"
     base = "  next to its base" if layout.has_base else ""

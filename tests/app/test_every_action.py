@@ -43,7 +43,7 @@ SETUP = {
     "explorer.released-by": "2 slash w a i t enter",
     "explorer.releases": "2 slash s e n d enter", "timeline.zoom-out": "w", "timeline.pan-left": "w w",
     "timeline.pan-right": "w w", "timeline.window-left": "w w", "timeline.window-right": "w w",
-    "timeline.lane-up": "j j", "timeline.lane-page-up": "j j", "timeline.fit": "w",
+    "timeline.lane-up": "j j", "timeline.lane-page-up": "j j", "timeline.fit": "w", "timeline.open-lane": "j",
     "timeline.previous": "j j full_stop",
     "timeline.next": "j j", "timeline.select": "j j", "explorer.go-to-mark": "m q h h h", "timeline.range": "l",
     "timeline.next-same": "j j enter", "timeline.previous-same": "j j enter", "timeline.pin": "j j j j j j",
@@ -73,7 +73,7 @@ OTHER = dict.fromkeys(
         "explorer.previous-problem",
     ),
     DAMAGED,
-)
+) | dict.fromkeys(("timeline.open-lane", "timeline.open-all"), SAMPLES / "torch_cpu_recorded")
 
 
 @asynccontextmanager

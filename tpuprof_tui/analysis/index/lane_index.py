@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -110,6 +112,40 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
         count=np.where(wide, started - ended, 0),
         first=np.where(wide & (first < started), first, -1),
     )
+
+
+class Sublane(Struct, frozen=True, eq=False):
+    """The events of a lane on one of its sub-lanes, which overlap no other there.
+
+    Attributes:
+        index: Index of a lane of these events alone.
+        rows: Their rows in the whole lane, int64, ascending.
+    """
+
+    index: LaneIndex
+    rows: Ints
+
+
+def sublanes_of(index: LaneIndex) -> tuple[Sublane, ...]:
+    """The sub-lanes of a lane, of nested events the outermost first; O(n log n) the first time, then cached."""
+    return index.cache.get("sub-lanes", lambda: tuple(_sublanes(index)))
+
+
+def cached_sublanes(index: LaneIndex) -> tuple[Sublane, ...] | None:
+    """The sub-lanes of a lane; None if they have not been computed yet."""
+    found: tuple[Sublane, ...] | None = index.cache.peek("sub-lanes")
+    return found
+
+
+def _sublanes(index: LaneIndex) -> Iterator[Sublane]:
+    lane = index.lane
+    sublane = lane["sublane"]
+    order = np.argsort(sublane, kind="stable")
+    border = np.searchsorted(sublane[order], np.arange(lane.sublanes + 1)).tolist()
+    for low, high in pairwise(border):
+        rows = order[low:high]
+        part = lane.select_rows(rows, eager=("start", "end", "role"))
+        yield Sublane(build_index(part, last=index.last), rows)
 
 
 def rows_starting(index: LaneIndex, start: int, end: int) -> slice:

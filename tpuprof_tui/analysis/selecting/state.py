@@ -42,12 +42,14 @@ class Selection(Struct, frozen=True):
         lane: Index into ``Profile.lanes``; -1: none.
         row: Row of that lane; -1: none.
         counters: Index of a counter line in the timeline; -1: none.
+        level: Row of an open lane in the timeline, from the outermost events; -1: the whole lane.
     """
 
     group: int = -1
     lane: int = -1
     row: int = -1
     counters: int = -1
+    level: int = -1
 
 
 class Sort(Struct, frozen=True):
@@ -102,6 +104,7 @@ class DisplayState(Struct, frozen=True):
         strip: Chart drawn below each lane of the timeline.
         pinned: Lines pinned to the top of the timeline: lane, unit, index of a counter line.
         unfolded: Indexes of the counter lines that are expanded.
+        opened: Lanes that the timeline shows as stacks, a row for each depth.
     """
 
     full_start: int
@@ -128,6 +131,7 @@ class DisplayState(Struct, frozen=True):
     strip: StripKind = ""
     pinned: tuple[tuple[int, int, int], ...] = ()
     unfolded: tuple[int, ...] = ()
+    opened: tuple[int, ...] = ()
     scale: TimeScale = "time"
     spans: tuple[tuple[str, int, int], ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
@@ -147,7 +151,8 @@ class DisplayState(Struct, frozen=True):
     @property
     def lines_shown(self) -> tuple[object, ...]:
         """All fields that determine the number of lines of the timeline, to detect when its layout changes."""
-        return (self.line_unit, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.critical_path,
+        return (self.line_unit, self.scope, self.legend, self.strip, self.pinned, self.unfolded, self.opened,
+                self.critical_path,
                 self.legend and self.colouring)  # fmt: skip
 
     @property

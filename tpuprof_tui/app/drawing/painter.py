@@ -14,13 +14,14 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells
+from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_between
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
 from tpuprof_tui.analysis.totals.figures import UnitIndex
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Vocabulary
+from tpuprof_tui.model.lane import row_count, row_numbers
 
 from .colouring import (
     OTHER,
@@ -43,6 +44,8 @@ Bools = npt.NDArray[np.bool_]
 MIN_LABEL_CELLS = 4
 #: Greatest number of concurrent events that is counted.
 _MAX_CONCURRENT = 99
+#: Most events of a window that are looked at for labels.
+_MOST_LABELLED = 1 << 18
 #: Most lines of a legend.
 LEGEND_LINES = 3
 
@@ -118,7 +121,7 @@ def paint_lane(
         styles[cell] = palette.tinted(styles[cell])
     notes = np.zeros(len(span), np.bool_)
     notes[instants[roles == Role.ANNOTATION]] = True
-    _paint_labels(profile, index, per_cell, span, notes, chars, styles, palette, glyphs, colouring, colour_numbers)
+    _paint_labels(profile, index, per_cell, edges, notes, chars, styles, palette, glyphs, colouring, colour_numbers)
     return Painted(chars, styles, utilisation, filled)
 
 
@@ -154,21 +157,25 @@ def _blank_torn_chars(chars: list[str]) -> None:
 
 
 def _paint_labels(
-    profile: Profile, index: LaneIndex, per_cell: Cells, span: Ints, notes: Bools, chars: list[str],
+    profile: Profile, index: LaneIndex, per_cell: Cells, edges: Ints, notes: Bools, chars: list[str],
     styles: list[Style], palette: Palette, glyphs: Glyphs, colouring: Colouring, colour_numbers: Ints | None,
 ) -> None:  # fmt: skip
     """Draws events that fill several whole cells as one labelled bar, or as a labelled line of waiting.
 
-    The label is followed by the number of concurrent events (``+2``), if any.
+    The label is followed by the number of concurrent events (``+2``), if any; of nested events it is that of the
+    innermost for which there is room.
     """
-    lane, shows_share = index.lane, is_share(profile.vocabulary, colouring)
+    lane, shows_share, span = index.lane, is_share(profile.vocabulary, colouring), np.diff(edges)
     filled = (per_cell.first >= 0) & ((per_cell.busy + per_cell.wait + per_cell.sync >= span) | notes)
     # adjacent cells form one bar if they have the same first event and the same number of concurrent ones
     concurrent = np.minimum(per_cell.count - 1, _MAX_CONCURRENT)
-    for begin, end in runs_of(np.where(filled, per_cell.first * (_MAX_CONCURRENT + 1) + concurrent, -1)):
+    first = np.where(filled, per_cell.first, -1)
+    if "parent" in lane and (inner := _innermost(profile, index, edges)) is not None:
+        first, concurrent = np.where(filled & (inner >= 0), inner, first), np.zeros(len(span), np.int64)
+    for begin, end in runs_of(np.where(first >= 0, first * (_MAX_CONCURRENT + 1) + concurrent, -1)):
         if end - begin < MIN_LABEL_CELLS:
             continue
-        row = int(per_cell.first[begin])
+        row = int(first[begin])
         name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
         width, more = end - begin, f" +{concurrent[begin]}" if concurrent[begin] else ""
         if per_cell.busy[begin] > 0 or notes[begin]:
@@ -187,6 +194,27 @@ def _paint_labels(
             text = f"{glyph * 2}{label_text}" + glyph * (width - 2 - cell_len(label_text))
         _write(chars, begin, end, text)
         styles[begin:end] = [style] * width
+
+
+def _innermost(profile: Profile, index: LaneIndex, edges: Ints) -> Ints | None:
+    """For each cell the innermost event around it whose name has room; -1: none. None: too many to look at them."""
+    rows = rows_between(index, int(edges[0]), int(edges[-1]))
+    if row_count(rows) > _MOST_LABELLED:
+        return None
+    lane, least = index.lane, MIN_LABEL_CELLS * int(np.diff(edges).max(initial=0))
+    starts, ends = index.starts[rows], lane.take("end", rows)
+    wide = np.minimum(ends, edges[-1]) - np.maximum(starts, edges[0]) >= least
+    numbers = row_numbers(rows)[wide]
+    # the cells that each fills, those at the edges of the window too
+    first = np.searchsorted(edges, np.maximum(starts[wide], edges[0]))
+    stop = np.searchsorted(edges, np.minimum(ends[wide], edges[-1]), side="right") - 1
+    found = np.full(len(edges) - 1, -1, np.int64)
+    key = "name" if "name" in lane else "kernel"
+    for row, low, high in zip(numbers.tolist(), first.tolist(), stop.tolist(), strict=True):
+        # outer events come first
+        if high - low > max(cell_len(text_of(profile, lane, key, row)), MIN_LABEL_CELLS - 1):
+            found[low:high] = row
+    return found
 
 
 def _cut(name: str, width: int, more: str) -> str:

@@ -180,6 +180,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("scale", "u", "Time/cycles", "Show times in units of time or in cycles.", ""),
         ("copy", "y", "Copy", "Copy the range, else the selected {event}, else the window's start and end.", ""),
         ("pin", "P", "Pin", "Pin the selected lane to the top, or unpin it.", ""),
+        ("open-lane", "z", "Stack", "Show the selected lane as a stack, a row for each depth, or as one row.", ""),
+        ("open-all", "E", "All stacks", "Show all lanes with nested events as stacks, or each as one row.", ""),
         dispatcher="do", functions={"select": "select", "go-to-time": "go_to_time", "copy": "copy"},
     ),
     *_table(

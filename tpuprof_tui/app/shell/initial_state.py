@@ -57,6 +57,7 @@ def carried_state(state: DisplayState, old: Profile, session: Session) -> Displa
         pinned=tuple((new_lane(lane) if lane >= 0 else lane, new_group(unit), line) for lane, unit, line in state.pinned
                      if (new_lane(lane) >= 0 if lane >= 0 else new_group(unit) >= 0) and (same_counters or line < 0)),
         unfolded=state.unfolded if same_counters else (),
+        opened=tuple(lane for each in state.opened if (lane := new_lane(each)) >= 0),
     )  # fmt: skip
     start, end = state.viewed or (fresh.start, fresh.end)
     carried = carried.windowed(start, end - start)

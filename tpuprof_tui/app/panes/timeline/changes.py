@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.counter_lines import counter_curve
+from tpuprof_tui.analysis.index.lane_index import sublanes_of
 from tpuprof_tui.analysis.links.launches import step_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached
@@ -68,7 +70,15 @@ def launch_or_event(layout: LaneLayout, state: DisplayState, steps: int) -> Disp
     row = layout.launches_row(state)
     if row is not None:
         return step_launch(layout.session, state, row.unit, steps)
-    return step_event(layout.session, state, steps, layout.lane_for_steps(state))
+    lane, selection = layout.lane_for_steps(state), state.selection
+    if selection.level < 0 or lane != selection.lane or lane not in state.opened:
+        return step_event(layout.session, state, steps, lane)
+    # the next one of the same depth
+    rows = sublanes_of(layout.session.indexes[lane])[selection.level].rows
+    selected = selection.row if selection.row >= 0 else layout.event_under_cursor(lane, state)
+    place = int(np.searchsorted(rows, selected)) + (steps if selection.row >= 0 else 0)
+    stepped = select_event(layout.session, state, lane, int(rows[min(max(place, 0), len(rows) - 1)]))
+    return replace(stepped, selection=replace(stepped.selection, level=selection.level))
 
 
 def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
@@ -82,7 +92,10 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
         return launch_or_event(layout, replace(state, range=None), 0)
     lane = layout.lane_for_steps(state)
     row = layout.event_under_cursor(lane, state) if lane >= 0 else -1
-    return state if row < 0 else replace(state, selection=Selection(layout.session.unit_of(lane), lane, row))
+    level = state.selection.level if lane == state.selection.lane else -1
+    return (
+        state if row < 0 else replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
+    )
 
 
 def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
@@ -161,6 +174,30 @@ def pin_toggled(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     return replace(state, pinned=_toggled(state.pinned, row.place)), message
 
 
+def lane_opened(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
+    """Opens the selected lane as a stack, a row for each depth, or closes it."""
+    lane = state.selection.lane
+    if lane < 0:
+        return state, layout.session.say("No {lane} selected: j and k select one.")
+    if not _is_stack(layout, lane):
+        return state, "Its events are not within one another: there is nothing to open."
+    if state.line_unit == "cores" and layout.rows[layout.selected_row(state)].lane < 0:
+        return state, layout.session.say("e shows {lanes}, which can be opened.")
+    return replace(state, opened=_toggled(state.opened, lane), selection=replace(state.selection, level=-1)), ""
+
+
+def all_opened(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
+    """Opens all lanes with nested events, or closes all if any is open."""
+    stacks = tuple(row.lane for row in layout.rows if row.lane >= 0 and not row.kind and _is_stack(layout, row.lane))
+    message = "" if stacks or state.opened else layout.session.say("No {lane} has events within one another.")
+    return replace(state, opened=() if state.opened else tuple(dict.fromkeys(stacks)),
+                   selection=replace(state.selection, level=-1)), message  # fmt: skip
+
+
+def _is_stack(layout: LaneLayout, lane: int) -> bool:
+    return "parent" in layout.session.profile.lanes[lane]
+
+
 def _toggled(elements: tuple[Element, ...], element: Element) -> tuple[Element, ...]:
     """Adds an element to a tuple, or removes it if it is present."""
     without = tuple(each for each in elements if each != element)
@@ -201,4 +238,6 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "colours": recoloured,
     "strips": strips_changed,
     "pin": pin_toggled,
+    "open-lane": lane_opened,
+    "open-all": all_opened,
 }

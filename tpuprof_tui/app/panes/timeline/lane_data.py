@@ -12,6 +12,7 @@ from functools import partial
 
 from textual.worker import get_current_worker
 
+from tpuprof_tui.analysis.index.lane_index import cached_sublanes, sublanes_of
 from tpuprof_tui.analysis.links.dependencies import (
     LinkedInstruction,
     cached_dependencies,
@@ -56,7 +57,12 @@ class LaneData:
 
     def prepare(self, state: DisplayState) -> None:
         """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
-        for kind, parameter, run in (*self._filter(state.filter), *self._colours(state), *self._links(state)):
+        for kind, parameter, run in (
+            *self._filter(state.filter),
+            *self._levels(state),
+            *self._colours(state),
+            *self._links(state),
+        ):
             if self._running.get(kind) != parameter:
                 self._running[kind] = parameter
                 self._background.compute(kind, run, partial(self._done, kind))
@@ -81,6 +87,16 @@ class LaneData:
     @property
     def _sessions(self) -> list[Session]:
         return [self.session, *([self.passing.session] if self.passing is not None else [])]
+
+    def _levels(self, state: DisplayState) -> Iterator[Job]:
+        """Job for the sub-lanes of open lanes."""
+        lanes = len(self.session.profile.lanes)
+        missing = [index for session in self._sessions for lane in state.opened if lane < lanes
+                   if cached_sublanes(index := session.indexes[lane]) is None]  # fmt: skip
+        if self._is_small:
+            deque(map(sublanes_of, missing), 0)
+        elif missing:
+            yield "sub-lanes", str(state.opened), partial(_run_job, (None for index in missing if sublanes_of(index)))
 
     def colours_ready(self, lane: int, colouring: Colouring) -> bool:
         """Whether the sums for the colours of a lane are computed."""

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis, SideBySide
 from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines, visible_lines
 from tpuprof_tui.analysis.critical_path import cached_path_lane
 from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
-from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.index.lane_index import cached_sublanes, event_at
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind
@@ -33,7 +33,7 @@ class Row(Struct, frozen=True):
     """A row of the timeline: a lane (index into ``Profile.lanes``), or something of a unit if ``lane`` is -1.
 
     ``base``: the row of the baseline that is drawn instead, with its own lane and unit. ``counters``: number of a
-    counter line (``counter_lines``); -1: none.
+    counter line (``counter_lines``); -1: none. ``level``: the sub-lane of an open lane; -1: the whole lane.
     """
 
     lane: int
@@ -44,6 +44,7 @@ class Row(Struct, frozen=True):
     kind: Kind = ""
     base: Row | None = None
     counters: int = -1
+    level: int = -1
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -102,8 +103,13 @@ class LaneLayout:
     def show(self, state: DisplayState) -> None:
         """Takes another state; ``fit`` must be called afterwards."""
         old, self.state = self.state, state
-        deciding = ("scope", "line_unit", "strip", "pinned", "unfolded", "critical_path")
+        deciding = ("scope", "line_unit", "strip", "pinned", "unfolded", "opened", "critical_path")
         if any(getattr(old, key) != getattr(state, key) for key in deciding):
+            self._take_rows()
+
+    def take_opened(self) -> None:
+        """Takes the rows of open lanes whose sub-lanes have been computed."""
+        if self.state.opened:
             self._take_rows()
 
     def fit(self, width: int, height: int, legend: int) -> None:
@@ -158,7 +164,19 @@ class LaneLayout:
 
     def event_under_cursor(self, lane: int, state: DisplayState) -> int:
         """Row of a lane's event at the cursor, else of the nearest within a cell's duration; -1 if there is none."""
-        return event_at(self.session.indexes[lane], state.cursor, max(state.span // self.cells, 1))
+        index, near = self.session.indexes[lane], max(state.span // self.cells, 1)
+        level, levels = state.selection.level if state.selection.lane == lane else -1, cached_sublanes(index) or ()
+        if not 0 <= level < len(levels):
+            return event_at(index, state.cursor, near)
+        row = event_at(levels[level].index, state.cursor, near)
+        return int(levels[level].rows[row]) if row >= 0 else -1
+
+    def level_of(self, selection: Selection) -> int:
+        """The level of the selected event, or of the selected row, in its lane if that is open."""
+        if selection.row < 0 or selection.lane not in self.state.opened:
+            return max(selection.level, 0)
+        lane = self.session.profile.lanes[selection.lane]
+        return int(lane.take("sublane", slice(selection.row, selection.row + 1))[0]) if "sublane" in lane else 0
 
     # lines
 
@@ -186,11 +204,15 @@ class LaneLayout:
 
     def selected_row(self, state: DisplayState) -> int:
         """Index in ``rows`` of the selected lane, unit or counter; -1 if none is selected."""
-        selection = state.selection
+        selection, level = state.selection, self.level_of(state.selection)
         for number, row in enumerate(self.rows):
             if not row.can_be_selected or (row.kind and selection.lane >= 0) or row.counters != selection.counters:
                 continue
-            if row.lane == selection.lane if row.lane >= 0 else selection.group == row.unit:
+            if (
+                row.lane == selection.lane and row.level in (-1, level)
+                if row.lane >= 0
+                else (selection.group == row.unit)
+            ):
                 return number
         if selection.lane < 0 and selection.group >= 0:
             return next((number for number, row in enumerate(self.rows) if row.unit == selection.group), -1)
@@ -199,7 +221,7 @@ class LaneLayout:
     def selection_of(self, number: int) -> Selection:
         """The selection that a row represents."""
         row = self.rows[number]
-        return Selection(row.unit, row.lane, counters=row.counters)
+        return Selection(row.unit, row.lane, counters=row.counters, level=row.level)
 
     def stepped_row(self, state: DisplayState, lines: int) -> int:
         """Index of the selectable row ``lines`` below the selected one, or the nearest; -1 if no row is selectable."""
@@ -298,7 +320,7 @@ def _ordered(session: Session, state: DisplayState) -> list[Row]:
         if unit not in (-1, last_unit) and state.scope.lane < 0 and len(launches(session, unit).lane):
             rows.append(Row(-1, unit, f"{clean(groups.title(unit))} {scopes}", False, True, "launches"))
             first = False
-        rows.append(_lane_row(session, number, first))
+        rows += _lane_rows(session, state, number, first)
         group, last_unit = lanes[number].group, unit
     return _with_counters(session, state, rows) if state.scope.lane < 0 else rows
 
@@ -324,6 +346,18 @@ def _with_counters(session: Session, state: DisplayState, rows: list[Row]) -> li
     if not added:
         return rows
     return [*added.get(-1, ()), *(line for at, row in enumerate(rows) for line in (row, *added.get(at, ())))]
+
+
+def _lane_rows(session: Session, state: DisplayState, number: int, first: bool) -> list[Row]:
+    """Row of a lane; of an open one a row for each level, once these are computed."""
+    row = _lane_row(session, number, first)
+    if number not in state.opened or state.strip:
+        return [row]
+    levels = cached_sublanes(session.indexes[number])
+    if levels is None:
+        return [replace(row, label=f"{row.label} ...")]
+    return [replace(row, level=level, label=row.label if not level else "", first=first and not level)
+            for level in range(len(levels))] or [row]  # fmt: skip
 
 
 def _lane_row(session: Session, number: int, first: bool) -> Row:

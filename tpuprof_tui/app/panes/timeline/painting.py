@@ -13,13 +13,14 @@ from rich.style import Style
 from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_heights
 from tpuprof_tui.analysis.critical_path import path_lane
+from tpuprof_tui.analysis.index.lane_index import build_index, sublanes_of
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
-from tpuprof_tui.app.drawing.colouring import known_names
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, has_colour_sums, known_names
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
@@ -204,6 +205,13 @@ class LanePainter:
         if row.lane < 0:
             return painter.paint_unit(session.indexes.by_unit[row.unit], edges, *look)
         index = session.indexes[row.lane]
+        if row.level >= 0:
+            levels = sublanes_of(index)
+            index = (
+                levels[row.level].index if row.level < len(levels) else build_index(index.lane.select_rows(slice(0, 0)))
+            )
+            if not has_colour_sums(index, colouring) and len(index.starts) > AT_ONCE:
+                colouring = "operation"
         if row.kind == "bandwidth" or row.kind == "utilisation":
             return painter.paint_strip(profile, index, edges, row.kind, *look, pending=pending)
         return painter.paint_lane(profile, index, edges, *look, colouring, pending=pending, colour_numbers=numbers)
@@ -249,6 +257,8 @@ class LanePainter:
         state, layout = self._view, self._layout
         selection = state.selection
         if selection.row < 0 or row.lane != selection.lane or row.kind:
+            return
+        if row.level >= 0 and row.level != layout.level_of(selection):
             return
         start, end = self._session.span_of(selection.lane, selection.row)
         if end < state.start or start >= state.end:

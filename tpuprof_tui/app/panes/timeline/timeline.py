@@ -30,7 +30,7 @@ from tpuprof_tui.formats.text import fit
 from ...terminal.pane_lines import PaneStylesCache
 from ..prompt import Hint, Prompt, PromptRequest
 from . import texts
-from .changes import CHANGES, StateChange, event_selected, event_stepped
+from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
 from .lane_data import LaneData
 from .layout import LaneLayout
 from .painting import LanePainter
@@ -77,9 +77,12 @@ class Timeline(Widget, can_focus=True):
         """Shows a state; repaints only what has changed."""
         lanes, old = self.lanes, self.lanes.state
         before, linked_lanes = lanes.selected_row(old), self._linked_lanes
+        opened = lanes.state.opened != state.opened
         lanes.show(state)
         # first, as the height of the legend depends on known names
         self._prepare()
+        if opened:
+            lanes.take_opened()
         self._fit()
         top = lanes.top
         lanes.scroll_to_selection()
@@ -142,6 +145,7 @@ class Timeline(Widget, can_focus=True):
 
     def _take_computed(self) -> None:
         self._prepare()
+        self.lanes.take_opened()
         self._fit()
         self.refresh()
         self._retitle()
@@ -269,9 +273,14 @@ class Timeline(Widget, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked time and selects what is there; on the steps, chooses the step."""
         lanes, offset = self.lanes, event.get_content_offset(self)
-        if offset is None or offset.x < lanes.label_width:
+        if offset is None:
             return
         cell, number = offset.x - lanes.label_width, lanes.number_at(offset.y - 1)
+        if cell < 0:
+            if number >= 0 and lanes.rows[number].lane >= 0:
+                chosen = lanes.selection_of(number)
+                self._request(lambda lanes, state: lane_opened(lanes, replace(state, selection=chosen)))
+            return
         if number >= 0 and lanes.rows[number].kind == "steps":
             self._choose_step(lanes.middle_of(cell))
             return

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profiles import make_lane, make_profile
-from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, filter_keys
+from tpuprof_tui.analysis.selecting.filter_masks import emptying_condition
+from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, conditions_of, filter_keys
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import INT_MISSING, Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -68,6 +70,21 @@ def passing(profile, text: str) -> list[int]:
         ("bytes>=1MiB", [0]),
         ("bytes<1e6", [1, 2]),
         ("size=2,048", [1]),
+        ("dur > 1 us", [1, 2]),
+        ("dur>1 us and bytes<1 MiB", [1, 2]),
+        ("name=mm2* or name=wait*", [0, 2]),
+        ("name=mm2* OR dur > 10us", [0, 2]),
+        ("not name=mm2* and dur>0", [1, 2, 3]),
+        ("not (add or wait)", [0, 3]),
+        ("name in mm2*, wait_msg", [0, 2]),
+        ("not kernel in 'two words'", [0, 2, 3]),
+        ("bytes in 2048, 0", [1, 2]),
+        ("bytes=2048,0", [1, 2]),
+        ("bytes!=2048,0", [0]),
+        ("bytes=1,048,576", [0]),
+        ("words", [1]),
+        ('"or"', [0, 1, 2]),
+        ('"and"', []),
         ("bw>20", [0]),
         ("bw<20", [1, 3]),
         ("type!=sys", [0, 1]),
@@ -98,6 +115,24 @@ def test_a_fault_is_told_with_its_column(profile, text: str, column: int) -> Non
     with pytest.raises(FilterError) as error:
         compile_filter(text, profile)
     assert error.value.column == column
+
+
+def test_a_missing_blank_is_told(profile) -> None:
+    with pytest.raises(FilterError, match="blank is missing") as caught:
+        compile_filter("dur>1name=add", profile)
+    assert caught.value.column == 0
+
+
+@pytest.mark.parametrize(("text", "parts", "empties"), [
+    ("name=add dur>1us", ["name=add", "dur>1us"], "dur>1us"),
+    ("name=nothing and dur>1us", ["name=nothing", "dur>1us"], "name=nothing"),
+    ("name=mm2* dur>10us", ["name=mm2*", "dur>10us"], "dur>10us"),
+    ("!(add | mm2) not dur>0", ["!(add | mm2)", "not dur>0"], "not dur>0"),
+    ("nothing or nowhere", ["nothing or nowhere"], "nothing or nowhere"),
+])  # fmt: skip
+def test_what_leaves_nothing_is_named(profile, text, parts, empties) -> None:
+    assert conditions_of(text) == parts
+    assert emptying_condition(Session.build(profile), text) == empties
 
 
 def test_every_column_can_be_asked_for(profile) -> None:

@@ -21,7 +21,7 @@ NAMES = sorted(name for name in COMMANDS if name != "open")
 CASES = [
     ("tpuprof exp", ["export"]),
     ("tpuprof c", ["cap", "completion"]),
-    ("tpuprof help ", [*NAMES, "COLUMNS", "KEYS", "agent", "schema", "man"]),
+    ("tpuprof help ", [*NAMES, "COLUMNS", "FILTER", "KEYS", "agent", "schema", "man"]),
     ("tpuprof help schema rep", ["report"]),
     ("tpuprof completion ", ["bash", "fish", "zsh"]),
     ("tpuprof instructions cap --eng", ["--engine"]),

@@ -144,7 +144,7 @@ def test_help_fits_the_terminal(monkeypatch):
 def test_an_unknown_topic_names_those_there_are():
     with pytest.raises(
         UsageError,
-        match=r"There is no help on nonsense\. Topics: summary, report, .*KEYS, COLUMNS, schema, agent, man\.",
+        match=r"There is no help on nonsense\. Topics: summary, report, .*KEYS, COLUMNS, FILTER, schema, agent, man\.",
     ):
         help_text("nonsense")
 

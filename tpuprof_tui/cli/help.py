@@ -45,7 +45,7 @@ def help_text(topic: str | None, of: str | None = None) -> str:
     """
     if topic is not None and topic.lower() == "schema":
         return schema_text(of)
-    makers = {"keys": keys_text, "columns": columns_text}
+    makers = {"keys": keys_text, "columns": columns_text, "filter": filter_text}
     if topic is not None and topic.lower() in makers:
         return makers[topic.lower()](None if of is None else import_entry(Catalog().recognised(of).vocabulary))
     if of is not None:
@@ -90,6 +90,13 @@ def columns_text(words: Vocabulary | None = None) -> str:
             (names, f"{column.help}{unit}{file_name}{engines}{needs}")
         )
     return "\n".join("".join([f"{group}\n", *_entries(rows)]) for group, rows in groups.items())
+
+
+def filter_text(words: Vocabulary | None = None) -> str:
+    """The filter language by examples, those of a source if it has some."""
+    rows = (words or GENERIC).filter_examples
+    more = "Columns and their short names: tpuprof help COLUMNS [CAPTURE].\n"
+    return "".join(["Filters: --filter, and & in the explorer\n", *_entries(rows), "\n", more])
 
 
 def _entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:

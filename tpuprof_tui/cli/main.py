@@ -458,7 +458,7 @@ COMMANDS: Final = {
         "help:print_help",
         (
             _operand("topic", "TOPIC", f"a command, or one of {', '.join(texts.TOPICS)}", "?"),
-            _operand("of", "COMMAND", "schema: the command whose JSON it describes; KEYS, COLUMNS: a capture", "?"),
+            _operand("of", "COMMAND", "of schema a command, of KEYS, COLUMNS and FILTER a capture", "?"),
         ),
         texts.HELP_HELP,
         texts.HELP_EXAMPLES,

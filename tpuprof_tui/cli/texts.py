@@ -7,7 +7,7 @@ from typing import Final
 from tpuprof_tui.model.vocabulary import GENERIC
 
 #: Topics of help besides the commands, and shells with completion.
-TOPICS: Final = ("KEYS", "COLUMNS", "schema", "agent", "man")
+TOPICS: Final = ("KEYS", "COLUMNS", "FILTER", "schema", "agent", "man")
 SHELLS: Final = ("bash", "zsh", "fish")
 #: Marker among completions: file names are offered too.
 FILE: Final = "FILE"
@@ -79,11 +79,12 @@ Help of a command, or on a topic:
 
   KEYS     all keys of the explorer, by pane, with the ids that config.json maps to other keys
   COLUMNS  columns of an event: names in filters and files, units, meaning
+  FILTER   the filter language, by examples
   schema   the JSON Schema of a command's output; alone: the commands that print JSON
   agent    how programs use tpuprof: rules, and five worked questions
   man      the manual page, for man -l -
 
-KEYS and COLUMNS of a capture, named behind them, are in the words of its source: instruction, kernel, GPU, NPU.
+KEYS, COLUMNS and FILTER of a capture, named behind them, are in the words of its source: instruction, kernel, GPU, NPU.
 """
 HELP_EXAMPLES: Final = """\
 examples:

@@ -229,6 +229,20 @@ class Output(Struct, frozen=True):
         return self.shown or ", ".join(self.files)
 
 
+#: Examples of filters for every source.
+FILTER_EXAMPLES: Final = (
+    ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
+    ("name=A*", "texts: * and ? are wildcards; case matters if there are capitals"),
+    ("name~^a.*b$", "texts: a regular expression"),
+    ("step in 1,2", "any of a list; of numbers step=1,2 too"),
+    ("a b", "a space means and"),
+    ("a | b", "or; parentheses group"),
+    ("!a", "not"),
+    ("not a and (b or c)", "the same in words; in quotes they are searched for"),
+    ("role=wait", "work, wait or sync; several with commas"),
+)
+
+
 class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     """The vocabulary of a source.
 
@@ -263,7 +277,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
             ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes`` (of a line),
             ``fields``, ``field``, ``bytes`` (recorded data of each event), ``untimed`` (an event without times),
             ``category`` (meaning of categories), ``waits`` (below tables of units), ``page_...`` (of the web page).
-        help_filters: Examples of filters with their meaning; empty: generic ones.
+        help_filters: Examples of filters with their meaning, before the generic ones.
         views: Views of this source; one with the id of a generic view replaces it (``views.registry``).
         outputs: Export formats of this source.
         output_files: File names of generic export formats, by key.
@@ -325,6 +339,12 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     def schema(self) -> Mapping[str, Column]:
         """The columns by key."""
         return {column.key: column for column in self.columns}
+
+    @property
+    def filter_examples(self) -> tuple[tuple[str, str], ...]:
+        """Examples of filters with their meaning: its own, and the generic ones that say something else."""
+        told = {meaning for _, meaning in self.help_filters}
+        return (*self.help_filters, *(each for each in FILTER_EXAMPLES if each[1] not in told))
 
     @cached_property
     def texts(self) -> Mapping[str, str]:

@@ -116,10 +116,28 @@ def total_duration(session: Session, numbers: Ints) -> int:
     return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 
 
+def emptying_condition(session: Session, text: str) -> str:
+    """The condition of a filter that no event passes, else the first one that leaves none of those before it."""
+    from .filters import conditions_of
+
+    parts = conditions_of(text)
+    counts = [apply_filter(session, part).count for part in parts]
+    if 0 in counts:
+        return parts[counts.index(0)]
+    left = np.ones(session.profile.instructions, np.bool_)
+    for part in parts:
+        left &= apply_filter(session, part).mask
+        if not left.any():
+            return part
+    return parts[-1]
+
+
 def with_condition(text: str, condition: str) -> str:
     """The filter with a further condition added by ``and``."""
+    from .filters import has_alternatives
+
     text = text.strip()
     if not text or text == condition:
         return condition
     # "or" binds less than "and"
-    return " ".join(f"({each})" if "|" in each else each for each in (text, condition))
+    return " ".join(f"({each})" if has_alternatives(each) else each for each in (text, condition))

@@ -5,8 +5,9 @@
 A condition is a column's key (or alias), an operator and a value. A bare word is searched in engines, names, types and
 kernel functions (``Vocabulary.searched``); a word between slashes is a regular expression for the same columns.
 ``role`` is ``work``, ``wait`` or ``sync`` (several with commas); a source may define further conditions
-(``Vocabulary.conditions``). Blanks mean *and*, as does ``&`` between them, ``|`` *or*, ``!`` *not*, parentheses group,
-quotes preserve blanks.
+(``Vocabulary.conditions``). Blanks mean *and*, as do ``and`` and ``&`` between them, ``|`` and ``or`` *or*, ``!`` and
+``not`` *not*, parentheses group, quotes preserve blanks and such words. ``core in 1,2`` passes any value of a list, for
+numbers ``core=1,2`` too. A number may be followed by its unit behind a blank.
 Matching ignores case unless the value contains capitals. Missing values pass no condition.
 """
 
@@ -20,6 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TypedError, number_typed
@@ -45,13 +47,21 @@ _COMPARE: Final[dict[str, Callable[[npt.NDArray[np.float64], float], Mask]]] = {
 }
 _TOKEN: Final = lazy_pattern(
     r"""\s*(?:&(?=\s)\s*)?(?:(?P<mark>[()|!])
-        |(?P<key>[A-Za-z_][\w.]*)\s*(?P<op>!=|>=|<=|==|[=<>~])\s*(?P<value>"[^"]*"|'[^']*'|[^\s()|]+)
+        |(?P<key>[A-Za-z_][\w.]*)(?:\s*(?P<op>!=|>=|<=|==|[=<>~])\s*(?P<value>"[^"]*"|'[^']*'
+            |[-+]?[\d.,_]+\s+(?i:[num]?s|[kmgt]i?b(?:/s)?|b|%)(?=[\s()|]|$)|[^\s()|]+)
+            |\s+in\s+(?P<list>(?:"[^"]*"|'[^']*'|[^\s()|,]+)(?:\s*,\s*(?:"[^"]*"|'[^']*'|[^\s()|,]+))*))
         |(?P<regex>/(?:[^/\\]|\\.)+/)
         |(?P<word>"[^"]*"|'[^']*'|[^\s()|!]+))""",
     re.VERBOSE,
 )
 #: Short names of columns, valid for every source.
 _EVERYWHERE: Final = {"dur": "duration"}
+#: Words for marks; ``and`` is what blanks mean.
+_WORDS: Final = {"and": "", "or": "|", "not": "!"}
+_LISTED: Final = lazy_pattern(r"""\s*("[^"]*"|'[^']*'|[^\s,]+)\s*,?""")
+#: Several numbers; those whose commas part thousands are one.
+_NUMBERS: Final = lazy_pattern(r"(?!\d{1,3}(?:,\d{3})+(?:\D|$))[^,]+(?:,[^,]+)+")
+_JOINED: Final = lazy_pattern(r"[A-Za-z_]\w*[=<>~]")
 _UNFINISHED: Final = lazy_pattern(r"[A-Za-z_][\w.]*(?:!=|>=|<=|==|[=<>~])")
 _LONGEST: Final = 10_000
 #: The condition that selects a step.
@@ -73,7 +83,7 @@ class Token(Struct, frozen=True):
         kind: ``condition``, ``word``, ``regex``, or the punctuation mark itself.
         start, end: Range of characters in the text, half-open.
         text: The word, the regular expression, or the condition's value.
-        key, op: Key and operator of a condition.
+        key, op: Key and operator of a condition; ``in``: ``texts`` are the values of its list.
     """
 
     kind: str
@@ -82,6 +92,7 @@ class Token(Struct, frozen=True):
     text: str = ""
     key: str = ""
     op: str = ""
+    texts: tuple[str, ...] = ()
 
 
 def compile_filter(text: str, profile: Profile) -> Predicate:
@@ -128,6 +139,9 @@ def tokens_of(text: str) -> list[Token]:
         start = match.start(match.lastgroup or 0) if match["key"] is None else match.start("key")
         if match["mark"]:
             result.append(Token(match["mark"], start, match.end()))
+        elif match["list"]:
+            texts = tuple(map(_unquoted, _LISTED.findall(match["list"])))
+            result.append(Token("condition", start, match.end(), match["list"], match["key"], "in", texts))
         elif match["key"]:
             operator = "=" if match["op"] == "==" else match["op"]
             result.append(Token("condition", start, match.end(), _unquoted(match["value"]), match["key"], operator))
@@ -135,6 +149,9 @@ def tokens_of(text: str) -> list[Token]:
             result.append(Token("regex", start, match.end(), match["regex"][1:-1]))
         elif _UNFINISHED.fullmatch(match["word"]):
             raise FilterError("A value is missing here", match.end())
+        elif match["word"].lower() in _WORDS:
+            if mark := _WORDS[match["word"].lower()]:
+                result.append(Token(mark, start, match.end()))
         else:
             result.append(Token("word", start, match.end(), _unquoted(match["word"])))
         at = match.end()
@@ -218,6 +235,9 @@ class _Parser:
             near = [key for key in self.keys if key.startswith(token.key[:2].lower())][:4]
             hint = f"Did you mean {', '.join(near)}?" if near else "The help lists the columns."
             raise FilterError(f"There is no column {token.key!r}", token.start, hint)
+        if token.op == "in":
+            parts = [self._condition(replace(token, text=text, op="=")) for text in token.texts]
+            return lambda lane: np.logical_or.reduce([part(lane) for part in parts])
         if column.kind != "text":
             return _number_condition(token, (column.key,), column, self.profile)
         if token.op not in ("=", "!=", "~"):
@@ -273,13 +293,18 @@ def _role_condition(token: Token) -> Predicate:
 
 
 def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profile: Profile) -> Predicate:
+    if token.op in ("=", "!=") and _NUMBERS.fullmatch(token.text):
+        parts = [_number_condition(replace(token, text=text), keys, column, profile) for text in token.text.split(",")]
+        join = np.logical_or if token.op == "=" else np.logical_and
+        return lambda lane: join.reduce([part(lane) for part in parts])
     compare = _COMPARE.get(token.op)
     if compare is None:
         raise FilterError(f"{token.key} is a number: use =, !=, <, <=, > or >=", token.start)
     try:
         goal = number_typed(token.text, column.unit)
     except TypedError as error:
-        raise FilterError(f"{token.text!r} is not a value for {token.key}", token.start, error.hint) from None
+        hint = "A blank is missing between two conditions." if _JOINED.search(token.text) else error.hint
+        raise FilterError(f"{token.text!r} is not a value for {token.key}", token.start, hint) from None
 
     def mask(lane: Lane) -> Mask:
         result = np.zeros(len(lane), np.bool_)
@@ -298,6 +323,21 @@ def _number_condition(token: Token, keys: tuple[str, ...], column: Column, profi
     return mask
 
 
+def conditions_of(text: str) -> list[str]:
+    """The parts of a filter that must all pass, as they are written; a single one if it has alternatives."""
+    tokens = tokens_of(text)
+    if has_alternatives(text):
+        return [text.strip()]
+    found, depth, begin = [], 0, -1
+    for token in tokens:
+        begin = token.start if begin < 0 else begin
+        depth += {"(": 1, ")": -1}.get(token.kind, 0)
+        if not depth and token.kind != "!":
+            found.append(text[begin : token.end])
+            begin = -1
+    return found
+
+
 def with_step(text: str, number: int | None) -> str:
     """The filter with its step condition replaced; None: removed."""
     _, rest = split_step(text)
@@ -305,7 +345,7 @@ def with_step(text: str, number: int | None) -> str:
         return rest
     if not rest:
         return f"{STEP_KEY}={number}"
-    return f"{STEP_KEY}={number} ({rest})" if _has_or(rest) else f"{STEP_KEY}={number} {rest}"
+    return f"{STEP_KEY}={number} ({rest})" if has_alternatives(rest) else f"{STEP_KEY}={number} {rest}"
 
 
 def split_step(text: str) -> tuple[int | None, str]:
@@ -315,7 +355,7 @@ def split_step(text: str) -> tuple[int | None, str]:
         tokens = tokens_of(text)
     except FilterError:
         return None, text
-    if _has_or(text):
+    if has_alternatives(text):
         return None, text
     depth = 0
     for index, token in enumerate(tokens):
@@ -329,8 +369,8 @@ def split_step(text: str) -> tuple[int | None, str]:
     return None, text
 
 
-def _has_or(text: str) -> bool:
-    """Whether a filter has an ``|`` outside of parentheses."""
+def has_alternatives(text: str) -> bool:
+    """Whether a filter has an ``|`` or ``or`` outside of parentheses."""
     depth = 0
     for token in tokens_of(text):
         depth += {"(": 1, ")": -1}.get(token.kind, 0)

@@ -6,7 +6,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached, with_condition
+from tpuprof_tui.analysis.selecting.filter_masks import (
+    apply_filter,
+    emptying_condition,
+    is_filter_cached,
+    with_condition,
+)
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -39,7 +44,9 @@ class Filtering:
             self.tree.ask_filter()
             return
         text = self.store.state.filter
-        self.prompting.ask(PromptRequest("Filter", text, self._validate, self._accepted, self._stop_counting))
+        self.prompting.ask(
+            PromptRequest("Filter", f"{text} ".lstrip(), self._validate, self._accepted, self._stop_counting)
+        )
         if not text:
             self.prompting.prompt.show_hint(self._hint())
 
@@ -102,8 +109,15 @@ class Filtering:
         if not text:
             return
         count, total = self._counted(text, self.store.state.scope)
+        if not count:
+            session = self.store.session
+            self.background.compute("emptying", lambda: emptying_condition(session, text), self._say_none)
+            return
         counted = f"{count:,} of {self.store.session.profile.vocabulary.event.of(total)} pass."
         self.say(f"{counted} & changes the filter, Esc clears it.")
+
+    def _say_none(self, condition: str) -> None:
+        self.say(self.store.session.say("No {event} passes: ") + f"{condition} leaves none. & changes the filter.")
 
     # narrowing
 

@@ -35,16 +35,6 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("-", "not known"),
 )
 
-#: Examples of filters, for sources that have none of their own.
-FILTERS: tuple[tuple[str, str], ...] = (
-    ("dur>10us", "numbers: = != < <= > >=, with units where the column has some"),
-    ("name=A*", "texts: * and ? are wildcards; case matters if there are capitals"),
-    ("name~^a.*b$", "texts: a regular expression"),
-    ("a b", "a space means and"),
-    ("a | b", "or; parentheses group"),
-    ("!a", "not"),
-    ("role=wait", "work, wait or sync; several with commas"),
-)
 #: Meaning of the marks after a node of the tree.
 MARKS: tuple[tuple[str, str], ...] = (
     ("n  w  E", "it has a note, a warning or an error: 4 lists them, } and { go through them"),
@@ -125,4 +115,4 @@ def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
         for column in vocabulary.listed()
         if column.group != "codes"
     )
-    return [*(vocabulary.help_filters or FILTERS), ("keys", keys)]
+    return [*vocabulary.filter_examples, ("keys", keys)]

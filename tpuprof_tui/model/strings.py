@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from threading import Lock
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from tpuprof_tui.formats.kernel_names import readable_names
+
+#: Most strings that are shortened together.
+_MOST_READABLE: Final = 20_000
 
 
 class Strings(Sequence[str]):
@@ -29,6 +35,16 @@ class Strings(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
+
+    def readable(self, code: int) -> str:
+        """The string for people: names of kernels in C++ without namespaces, parameters and plumbing."""
+        text = self[code]
+        return self._readable.get(text) or readable_names((text,))[text]
+
+    @cached_property
+    def _readable(self) -> dict[str, str]:
+        # of very many each by itself: distinct ones may then look alike
+        return readable_names(self._values) if len(self._values) <= _MOST_READABLE else {}
 
     @cached_property
     def ranks(self) -> npt.NDArray[np.int32]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.kernel_names import readable_names
 from tpuprof_tui.formats.units import (
     GUESS,
     MISSING,
@@ -25,6 +26,8 @@ from .answer import TEXTS, Column, Fact, Kind, Table, plain
 #: Maximum characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
 NAME_WIDTH: Final = 80
+#: Most rows of a table whose names are shortened.
+_MOST_NAMES: Final = 20_000
 #: Prefix of the keys of difference columns.
 DELTA: Final = "delta_"
 #: Beginnings of the keys of columns that are compared: the same figure of both sides, of host and device.
@@ -41,11 +44,13 @@ class Cells(Struct, frozen=True):
         units: Units of the visible duration columns, by key.
         main: The largest of them; None: no durations.
         indented: Key of the column that is indented by tree depth; empty: no tree.
+        names: Names of kernels as people read them.
     """
 
     units: dict[str, TimeUnit]
     main: TimeUnit | None
     indented: str = ""
+    names: Mapping[str, str] = {}
 
     @classmethod
     def of(cls, table: Table) -> Cells:
@@ -62,7 +67,9 @@ class Cells(Struct, frozen=True):
             # a column of zeros can use the main unit
             units = {key: main if table.one_unit or not largest[figures[key]] else unit for key, unit in units.items()}
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
-        return cls(units, main, next(texts, "") if table.depth is not None else "")
+        index = table.column_index("name")
+        names = readable_names(map(str, table.column("name"))) if index >= 0 and len(table) <= _MOST_NAMES else {}
+        return cls(units, main, next(texts, "") if table.depth is not None else "", names)
 
     def title(self, table: Table) -> str:
         """A table's heading, with its main unit of time."""
@@ -77,6 +84,8 @@ class Cells(Struct, frozen=True):
     def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:
         """Text of a cell; ``depth``: depth of its row in a tree."""
         value = None if column.zero_unknown and not value else value
+        if column.key == "name" and isinstance(value, str):
+            value = self.names.get(value, value)
         if column.key == self.indented:
             indent = INDENT * min(depth, MOST_INDENTED)
             return f"{indent}{value_text(value, column.kind, column.unit, named=False)}"

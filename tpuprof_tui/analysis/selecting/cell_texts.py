@@ -23,13 +23,17 @@ def value_text(column: Column, value: int | float) -> str:
     return str(int(value)) if column.is_id else f"{int(value):,}"
 
 
-def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> list[str]:
-    """Texts of a column for some rows of a lane; ``-`` for missing values."""
+def column_texts(
+    session: Session, lane: Lane, column: Column, rows: Ints, *, readable: bool = False
+) -> list[str]:  # fmt: skip
+    """Texts of a column for some rows of a lane; ``-`` for missing values; ``readable``: names as people read them."""
     values = lane_values(session.profile, lane, column.key, rows)
     if values is None:
         return [MISSING] * len(rows)
     if column.kind == "text":
         table = session.profile.strings[column.key]
+        if readable and column.key == "name":
+            return [clean(table.readable(code)) if code >= 0 else MISSING for code in values.tolist()]
         return [clean(table[code]) if code >= 0 else MISSING for code in values.tolist()]
     may_miss = values.dtype.kind == "f" or values.dtype == np.int64
     mask = is_missing(values) if may_miss else np.zeros(len(values), np.bool_)
@@ -39,7 +43,9 @@ def column_texts(session: Session, lane: Lane, column: Column, rows: Ints) -> li
     ]
 
 
-def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
+def row_texts(
+    session: Session, columns: tuple[Column, ...], numbers: Ints, *, readable: bool = False
+) -> list[list[str]]:  # fmt: skip
     """Cell texts of some instructions: one list per instruction, in the order of ``numbers``."""
     texts: list[list[str]] = [[] for _ in range(len(numbers))]
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
@@ -47,7 +53,7 @@ def row_texts(session: Session, columns: tuple[Column, ...], numbers: Ints) -> l
         indexes = np.flatnonzero(lanes == lane_number)
         lane = session.profile.lanes[lane_number]
         rows = numbers[indexes] - session.offsets[lane_number]
-        by_column = [column_texts(session, lane, column, rows) for column in columns]
+        by_column = [column_texts(session, lane, column, rows, readable=readable) for column in columns]
         for index, cells in zip(indexes.tolist(), zip(*by_column, strict=True), strict=True):
             texts[index] = list(cells)
     return texts
@@ -58,9 +64,10 @@ def header_text(title: str, unit: str) -> str:
     return f"{title} {unit}" if unit and unit not in ("%", "cycles", "ops") and unit not in title else title
 
 
-def text_of(profile: Profile, lane: Lane, key: str, row: int) -> str:
-    """Cleaned value of a text column for one instruction; empty if unknown."""
+def text_of(profile: Profile, lane: Lane, key: str, row: int, *, readable: bool = False) -> str:
+    """Cleaned value of a text column for one event; empty if unknown; ``readable``: as people read it."""
     if key not in lane or row < 0:
         return ""
     code = int(lane.take(key, slice(row, row + 1))[0])
-    return clean(profile.text(key, code)) if code >= 0 else ""
+    table = profile.strings[key]
+    return clean(table.readable(code) if readable else table[code]) if code >= 0 else ""

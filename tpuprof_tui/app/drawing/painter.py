@@ -176,7 +176,7 @@ def _paint_labels(
         if end - begin < MIN_LABEL_CELLS:
             continue
         row = int(first[begin])
-        name = text_of(profile, lane, "name" if "name" in lane else "kernel", row)
+        name = text_of(profile, lane, "name" if "name" in lane else "kernel", row, readable=True)
         width, more = end - begin, f" +{concurrent[begin]}" if concurrent[begin] else ""
         if per_cell.busy[begin] > 0 or notes[begin]:
             category = event_categories(profile, index, np.array([row]), colouring, colour_numbers)[0]
@@ -212,7 +212,7 @@ def _innermost(profile: Profile, index: LaneIndex, edges: Ints) -> Ints | None:
     key = "name" if "name" in lane else "kernel"
     for row, low, high in zip(numbers.tolist(), first.tolist(), stop.tolist(), strict=True):
         # outer events come first
-        if high - low > max(cell_len(text_of(profile, lane, key, row)), MIN_LABEL_CELLS - 1):
+        if high - low > max(cell_len(text_of(profile, lane, key, row, readable=True)), MIN_LABEL_CELLS - 1):
             found[low:high] = row
     return found
 

@@ -101,13 +101,13 @@ class TableRows:
         found = self._texts.get(number)
         if found is None:
             numbers = self.order[min(first, row) : max(first + count + 1, row + 1)]
-            self._texts.update(zip(numbers.tolist(), self._cells(columns, numbers), strict=True))
+            self._texts.update(zip(numbers.tolist(), self._cells(columns, numbers, readable=True), strict=True))
             found = self._texts[number]
         return found
 
-    def _cells(self, columns: tuple[Column, ...], numbers: Ints) -> list[list[str]]:
+    def _cells(self, columns: tuple[Column, ...], numbers: Ints, *, readable: bool = False) -> list[list[str]]:
         """Cell texts of some events, including the column with the share of the total."""
-        rows = row_texts(self._session, columns, numbers)
+        rows = row_texts(self._session, columns, numbers, readable=readable)
         if SHARE in columns:
             place = columns.index(SHARE)
             for number, texts in zip(numbers.tolist(), rows, strict=True):

@@ -111,7 +111,7 @@ def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], m
         found = [tie for tie in ties if tie.released is released]
         if found:
             lane = session.profile.lanes[found[0].lane]
-            name = text_of(session.profile, lane, "name", found[0].row) or session.say("{event}")
+            name = text_of(session.profile, lane, "name", found[0].row, readable=True) or session.say("{event}")
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             where = clean(session.title_of(found[0].lane))
             slack = found[0].slack_ns
@@ -124,7 +124,7 @@ def _described(session: Session, lane_number: int, row: int, measure: Measure) -
     """Short description of an event, and its kernel function if known."""
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
-    name = text_of(profile, lane, "name", row) or session.say("{event} {row:,}", row=row)
+    name = text_of(profile, lane, "name", row, readable=True) or session.say("{event} {row:,}", row=row)
     kernel = text_of(profile, lane, "kernel", row)
     roles = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
     role = roles[int(lane.take("role", slice(row, row + 1))[0]) % 3]

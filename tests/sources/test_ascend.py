@@ -330,7 +330,7 @@ def test_steps_ranges_and_filters_choose_what_every_view_counts(made, tmp_path, 
     assert [each["name"] for each in rows(found, "memory", "operators")] == times[1:2]
     assert [each["allocated_mb"] for each in rows(found, "memory", "peaks")] == [1]
     main(["report", str(made / "text" / RANK), "overview", "free", "memory", "--filter", "type=Cast"])
-    assert capsys.readouterr().out.count("do not follow the filter") == 3
+    assert re.findall("(.*): not narrowed by filter", capsys.readouterr().out) == ["Memory, which has no events"]
 
 
 def test_streams_that_cover_each_other(tmp_path, capsys):
@@ -1157,6 +1157,7 @@ def test_kernels_that_are_read_by_offset_are_those_of_the_whole_file(made, tmp_p
 
 
 def test_rows_that_are_asked_for_one_by_one_are_read_together(made, tmp_path, monkeypatch):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", 0)
     table = ask(open_profile(_rank(made, tmp_path, "kernel_details.csv")), "kernels").table("kernels")
     asked = []
     read = CsvTable.read_rows

@@ -4,7 +4,7 @@ Tables of a rank are of its group, those of msprof-analyze of none. Times are ns
 
 - ``kernels``: kernel_details, op_summary or their like, in file order. ``timed``: whether start and duration are known.
 - ``statistic``, ``operators``, ``apis``, ``memory``, ``allocations``, ``modules``: the exporter's tables.
-- ``recorded_steps``: step_trace_time.csv. ``steps``: the steps, see `read.steps`. ``coverage``: use of the device.
+- ``recorded_steps``: step_trace_time.csv. ``steps``: the steps, see `read.steps`.
 - ``launches``: flows from a call to the device; ``start`` is when the device began.
 - ``operations``, ``transfers``, ``packets``, ``pairs``: communication. ``cluster_steps``: steps of all ranks.
 - names of files: tables that are shown as they are.
@@ -15,14 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.table import Table
-
-I64 = npt.NDArray[np.int64]
 
 #: Keys of ``Profile.view_data``: what is known of each rank, and names of the files about all of them.
 RANKS, SOURCES = "ranks", "sources"
@@ -59,32 +55,6 @@ TOTAL: Final = "Total Op Info"
 _ONE_CLOCK_NS: Final = 100_000
 
 
-class SortedIntervals(Struct, frozen=True, eq=False):
-    """Half-open intervals by start: int64 ns, in columns of one length."""
-
-    start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    @property
-    def length(self) -> I64:
-        """Length of each interval, ns."""
-        return self.end - self.start
-
-    @property
-    def total(self) -> int:
-        """Sum of the lengths, ns."""
-        return int(self.length.sum())
-
-    def within(self, low: int | None, high: int | None) -> SortedIntervals:
-        """The intervals that start in [low, high); None: no bound."""
-        first = 0 if low is None else int(np.searchsorted(self.start, low))
-        last = len(self) if high is None else int(np.searchsorted(self.start, high))
-        return SortedIntervals(self.start[first:last], self.end[first:last])
-
-
 class RecordedRank(Struct, frozen=True, eq=False):
     """What is known of a rank beside its events and tables.
 
@@ -101,6 +71,7 @@ class RecordedRank(Struct, frozen=True, eq=False):
         window: First start and last end of its slices, else of its kernels, ns; None if it has neither.
         group, unit: Ids of its group and of its NPU's group.
         timeline: Name of the file of its slices; empty if there are none.
+        work_file: Name of the file that tells the use of the device; empty if none does.
         level: Profiler level; empty if unknown.
         metrics: Setting of the metrics of AI Cores; empty if unknown.
         clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
@@ -121,6 +92,7 @@ class RecordedRank(Struct, frozen=True, eq=False):
     group: int
     unit: int
     timeline: str
+    work_file: str
     level: str
     metrics: str
     clock: float | None
@@ -171,18 +143,15 @@ def late_rank(ranks: Sequence[tuple[Any, float | None, Sequence[tuple[Any, ...]]
     return last if waited else -1
 
 
-def waits_of(table: Table, zero: int = 0, rank: str | None = None) -> list[tuple[Any, ...]]:
+def waits_of(rows: Sequence[tuple[Any, ...]], zero: int = 0) -> list[tuple[Any, ...]]:
     """Step, kind, name, start, wait and synchronization of communication operators, without sums.
 
     Args:
-        table: The operators.
-        zero: Reading of their clock at the zero of the time line, ns: starts are by that clock.
-        rank: Only its operators, where a file has several ranks.
+        rows: The same by the clock of their table.
+        zero: Reading of that clock at its zero, ns: starts are since 1970.
     """
-    rows = records(table, "rank", "step", "kind", "op", "start", "wait", "synchronization")
-    return [(step, kind, op, None if start is None else start + zero, wait, synchronization)
-            for own, step, kind, op, start, wait, synchronization in rows
-            if rank in (None, own) and not is_total(op)]  # fmt: skip
+    return [(*of, None if start is None else start + zero, wait, synchronization)
+            for *of, start, wait, synchronization in rows if not is_total(of[2])]  # fmt: skip
 
 
 def records(table: Table, *keys: str) -> list[tuple[Any, ...]]:

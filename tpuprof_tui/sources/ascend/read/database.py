@@ -23,7 +23,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .categories import COMMUNICATION_CORES, Layer, SliceClass, class_of_task
 from .csv_table import NOTHING, Texts
-from .kernels import Kernels, waits
+from .kernels import Details, Kernels, waits
 from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
 
 I64 = npt.NDArray[np.int64]
@@ -171,10 +171,9 @@ def kernels_of_database(database: Database) -> Kernels:
     comm = np.array([id_ is None for id_ in columns[6]], np.bool_)
     core = Texts(np.where(comm, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
     metrics = _Metrics(database, columns[6])
-    return Kernels(
-        database.name, name, kind, core, start, duration, waits(start, duration),
-        {key: column for key, column in others.items() if (column.codes >= 0).any()}, metrics.names, metrics.load,
-    )  # fmt: skip
+    known = {key: column for key, column in others.items() if (column.codes >= 0).any()}
+    details = Details(len(rows), known, metrics=metrics.names, read=metrics.load)
+    return Kernels(database.name, name, kind, core, start, duration, waits(start, duration), details)
 
 
 class _Metrics:

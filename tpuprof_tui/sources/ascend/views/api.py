@@ -20,12 +20,12 @@ from tpuprof_tui.views.query import Query
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
 from .ranks import (
-    WHOLE,
     falling,
     is_everything,
     lacks,
     lanes_of,
     moment,
+    not_narrowed,
     per_rank,
     selected_rows,
     text_or_none,
@@ -56,7 +56,7 @@ _FIGURES: Final = (
 _COLUMNS: Final = tuple(head for head, _ in _FIGURES)
 
 
-@per_rank()
+@per_rank
 def api(query: Query, rank: RecordedRank) -> Answer:
     """The API view of one rank."""
     tables: list[Table] = []
@@ -96,7 +96,7 @@ def api(query: Query, rank: RecordedRank) -> Answer:
         missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
                              "export trace_view.json (text) or the database (db), profiler_level=Level1, or msprof "
                              "--ascendcl=on"))  # fmt: skip
-    notes = () if is_everything(query) or called else (WHOLE,)
+    notes = () if called else not_narrowed(query, "Calls, as the exporter counted")
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 

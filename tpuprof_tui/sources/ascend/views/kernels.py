@@ -43,7 +43,7 @@ _NAME, _TYPE, _CORE = (Column("name", "Name", narrows="name"), Column("type", "T
                        Column("core", "Accelerator Core", narrows="accelerator"))  # fmt: skip
 
 
-@per_rank()
+@per_rank
 def kernels(query: Query, rank: RecordedRank) -> Answer:
     """The kernels view of one rank."""
     table = query.profile.table("kernels", rank.group)

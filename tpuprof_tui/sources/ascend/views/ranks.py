@@ -24,8 +24,6 @@ from ..recorded import OTHERS, RANKS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-WHOLE: Final = "These figures are of the whole recording."
-_UNFILTERED: Final = "These figures do not follow the filter."
 #: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
 #: does not.
 STEP_HEADS: Final = {
@@ -65,27 +63,22 @@ def ranks_of(query: Query) -> list[RecordedRank]:
     return [rank for rank in recorded_ranks(query.profile) if group < 0 or rank.group == group]
 
 
-def per_rank(
-    *, filtered: bool = True
-) -> Callable[[Callable[[Query, RecordedRank], Answer]], Callable[[Query], Answer]]:  # fmt: skip
-    """Decorator that makes a view of a function that answers for one rank, whose group is the scope.
+def per_rank(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
+    """Makes a view of a function that answers for one rank, whose group is the scope."""
 
-    ``filtered``: whether the view follows a filter; if not, a note states that.
-    """
+    def view(query: Query) -> Answer:
+        ranks = ranks_of(query)
+        answers = [compute(replace(query, scope=Scope(rank.group), baseline=None), rank) for rank in ranks]
+        return stack_workers(list(zip(_names(ranks), answers, strict=True)), [rank.group for rank in ranks])
 
-    def decorated(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
-        def view(query: Query) -> Answer:
-            ranks, found = ranks_of(query), []
-            for name, rank in zip(_names(ranks), ranks, strict=True):
-                answer = compute(replace(query, scope=Scope(rank.group), baseline=None), rank)
-                if query.filter and not filtered:
-                    answer = replace(answer, notes=(*answer.notes, _UNFILTERED))
-                found.append((name, answer))
-            return stack_workers(found, [rank.group for rank in ranks])
+    return view
 
-        return view
 
-    return decorated
+def not_narrowed(query: Query, what: str, by: Sequence[str] = ("range", "step", "filter")) -> tuple[str, ...]:
+    """The sentence that something does not follow a selection; empty if the query has none of the parts in ``by``."""
+    parts = {"range": query.range is not None, "step": query.step is not None, "filter": bool(query.filter)}
+    found = [part for part in by if parts[part]]
+    return (f"{what}: not narrowed by {' or '.join(found)}.",) if found else ()
 
 
 def _names(ranks: Sequence[RecordedRank]) -> list[str]:
@@ -227,7 +220,7 @@ def lacks(key: str, text: str, needs: str, do: str) -> Missing:
     return Missing(key, needs, do, text)
 
 
-@per_rank()
+@per_rank
 def other_tables(query: Query, rank: RecordedRank) -> Answer:
     """Other tables: files of the exporter that no other view shows completely, as they are."""
     files = [table for table in query.profile.tables if table.group == rank.group and table.name.endswith(".csv")]

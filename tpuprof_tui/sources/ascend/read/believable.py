@@ -25,9 +25,8 @@ from tpuprof_tui.sources.chrome.impossible_times import (
 )
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE
-from .categories import Layer
 from .kernels import Kernels
-from .timeline import Aside, Timeline
+from .timeline import Aside, Layer, Timeline
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -78,7 +77,6 @@ def believable(timeline: Timeline) -> Timeline:
 
 
 def _launched(timeline: Timeline) -> I64:
-    """When each slice was launched, ns; missing where no flow tells."""
     flows = timeline.flows
     found = np.full(len(timeline), INT_MISSING)
     for category in (ASYNC_NPU, HOST_TO_DEVICE):
@@ -137,12 +135,10 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
 
 
 def _moved(kernels: Kernels, shift: int) -> Kernels:
-    """The kernels, those whose start is believed ``shift`` ns later."""
     return replace(kernels, start=np.where(kernels.timed, shifted(kernels.start, shift), kernels.start))
 
 
 def _same_work(kernels: Kernels, timeline: Timeline) -> bool:
-    """Whether kernels and slices have the same names in the order of their starts."""
     rows = np.flatnonzero(kernels.timed)
     rows = rows[np.argsort(kernels.start[rows], kind="stable")]
     work = timeline.work

@@ -226,7 +226,6 @@ class CsvTable(Struct, eq=False):
         return {name: self._joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
 
     def _joined(self, kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
-        """One column of its parts, in an order of rows."""
         if codes is None:
             nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
             return (np.concatenate(parts) if parts else nothing)[order]
@@ -237,7 +236,6 @@ class CsvTable(Struct, eq=False):
         return Texts(found[order], tuple(index))
 
     def _cell(self, raw: bytes) -> str:
-        """Text of a cell; one that is not UTF-8 but GB18030, as Chinese spreadsheets write, is read as that."""
         if not raw.isascii() and len(raw) <= _LONGEST_TEXT:
             with contextlib.suppress(UnicodeDecodeError):
                 raw.decode()
@@ -254,7 +252,6 @@ class CsvTable(Struct, eq=False):
 
 
 def _is_not_plain(line: bytes) -> bool:
-    """Whether a table that begins with this line is packed, in UTF-16, or not separated by commas."""
     head = line[:4096]
     return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or (
         separator_of(head.decode("latin-1")) != ","
@@ -270,7 +267,6 @@ def separator_of(line: str) -> str:
 
 
 def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    """The header (offset 0) or the bytes of a row, with a line end."""
     file.seek(offset)
     text = file.readline(length) if not offset else file.read(length)
     return text.rstrip(b"\r\n") + b"\n"
@@ -465,8 +461,6 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
 
 
 class _Blocks:
-    """Reads the rows of a file, block by block."""
-
     def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
         self._path, self._table, self._again = path, table, again
         self._column_numbers: dict[str, int] = {}
@@ -563,7 +557,6 @@ class _Blocks:
         }
 
     def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
-        """Rows that begin as a header does; few others do."""
         rows = np.flatnonzero(self._first_bytes[text.array[begin]] & keep)
         if not len(rows):
             return rows
@@ -632,7 +625,6 @@ def _bits(mask: npt.NDArray[np.bool_]) -> Words:
 
 
 def _set_bits(bits: Words) -> I64:
-    """Indices of the set bits of a packed mask."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
 
 
@@ -660,7 +652,6 @@ def _note(
 
 
 def _line(path: Path, offset: int) -> int:
-    """Number of the line at an offset, from 1."""
     line = 1
     with path.open("rb") as file:
         while offset > 0:
@@ -699,7 +690,6 @@ def _header(line: bytes) -> list[str]:
 
 
 def _cell(raw: bytes) -> str:
-    """Text of a cell without csv quotes and surrounding blanks."""
     text = raw[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('""', '"').strip()

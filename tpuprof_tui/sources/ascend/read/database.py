@@ -21,10 +21,19 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
-from .categories import COMMUNICATION_CORES, Layer, SliceClass, class_of_task
 from .csv_table import NOTHING, Texts
 from .kernels import Details, Kernels, waits
-from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
+from .timeline import (
+    COMMUNICATION_CORES,
+    CounterSeries,
+    Flows,
+    Layer,
+    SliceClass,
+    Timeline,
+    Track,
+    class_of_task,
+    timeline_of,
+)
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -208,8 +217,6 @@ class _Metrics:
 
 
 class _Builder:
-    """Collects the slices of a database, table by table."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._names: dict[str, int] = {}
@@ -348,7 +355,6 @@ def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
 
 
 def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
-    """First row of each wanted key, of rows sorted by ``keys``; -1 if there is none."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -16,9 +16,8 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 
 from ..schema import METRICS
-from .categories import COMMUNICATION_CORES, SliceClass
 from .csv_table import CsvTable, Kind, Texts
-from .timeline import Timeline
+from .timeline import COMMUNICATION_CORES, SliceClass, Timeline
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]

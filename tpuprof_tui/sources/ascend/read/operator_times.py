@@ -12,9 +12,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
 
 from ..recorded import ASYNC_NPU
-from .categories import AI_CORES, AI_CORES_OF_DATABASE
 from .kernels import Kernels, rows_of_work
-from .timeline import Timeline
+from .timeline import AI_CORES, AI_CORES_OF_DATABASE, Timeline
 
 I64 = npt.NDArray[np.int64]
 #: Keys of the columns; ns. Of the device: tasks and communication operators that the operator called; total: also those
@@ -73,7 +72,6 @@ class OperatorTimes:
 
 
 def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
-    """Sums of tasks by operator, of its own and with those of nested ones."""
     own = np.zeros(len(above), np.int64)
     np.add.at(own, owner, timeline.end[task] - timeline.start[task])
     finer = np.zeros(len(above))

@@ -16,8 +16,6 @@ from msgspec.structs import replace
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import natural_order
 
-from .names import FILE, NamedFile, missing_slices, named_file, newest_export, role
-
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
 
@@ -59,6 +57,16 @@ _MOST_LOOKED_INTO, _MOST_BELOW, _MOST_ARCHIVES = 64, 4, 1000
 _PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
 #: Ends of the names of files of other profiles.
 _OTHERS: Final = (*_PYTORCH, ".profile")
+
+#: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
+_FILE: Final = lazy_pattern(
+    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
+    r"\.(?P<kind>csv|json|db)(?:\.gz)?"
+)
+_NUMBER: Final = lazy_pattern(r"_(slice_)?([-\d]+)")
+#: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
+_TIME_DIGITS: Final = 14
+_PAUSE: Final = 600
 
 
 Value = TypeVar("Value")
@@ -208,6 +216,96 @@ def profile_path(path: Path) -> Path:
     return path if _of_run(path).workers else _enclosing_profile(path) or path
 
 
+# -- names of files
+
+
+def role(name: str) -> str:
+    """Role of a file, by its name: ``op_summary_0_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
+    match = _FILE.fullmatch(name)
+    return f"{match['stem']}.{match['kind']}" if match else name
+
+
+class NamedFile(Struct, frozen=True):
+    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
+
+    Attributes:
+        name: Its name.
+        role: Its kind with its extension.
+        part: Number of its device, or of its rank; empty without one.
+        rest: Its other numbers.
+        slice: Number of the slice; -1: it is not cut.
+        time: Digits of the time of its export; empty if it has none.
+        copy: Number in brackets that a browser or a file manager adds to a second file of one name; empty: none.
+    """
+
+    name: str
+    role: str
+    part: str = ""
+    rest: tuple[str, ...] = ()
+    slice: int = -1
+    time: str = ""
+    copy: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds; 0 without one, or if it is no date."""
+        from datetime import datetime
+
+        parts = [int(self.time[at : at + (2 if at else 4)]) for at in (0, 4, 6, 8, 10, 12)] if self.time else []
+        try:
+            return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds() if parts else 0  # type: ignore[arg-type]
+        except ValueError:
+            return 0
+
+
+def named_file(name: str) -> NamedFile | None:
+    """A file by its name; None if it is not named as the exporters' files are."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None
+    cut, time, numbers = -1, "", []
+    for is_slice, number in _NUMBER.findall(match["numbers"]):
+        if is_slice and number.isdecimal() and len(number) < 9:
+            cut = int(number)
+        elif len(number) >= _TIME_DIGITS and number.isdecimal():
+            time = number
+        else:
+            numbers.append(number)
+    part = numbers.pop(0) if numbers else ""
+    return NamedFile(name, role(name), part, tuple(numbers), cut, time, match["copy"] or "")
+
+
+def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
+    """The files of the newest export of one kind and device, slices in order.
+
+    Files belong to one export if they were written within a short while and none repeats another: an uncut file
+    repeats every slice. Where one does, the newer export begins behind the longest pause between the two.
+    """
+    export: list[NamedFile] = []
+    places: dict[tuple[tuple[str, ...], int], int] = {}
+    for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
+        if export and each.seconds - export[-1].seconds > _PAUSE:
+            export, places = [], {}
+        export.append(each)
+        keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
+        before = max((places.get(key, -1) for key in keys), default=-1)
+        if before >= 0:
+            begin = max(range(before + 1, len(export)),
+                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
+            export = export[begin:]
+            places = {}
+        for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
+            places[file.rest, file.slice] = place
+            places[file.rest, -2] = place  # of any slice
+    return sorted(export, key=lambda file: ([*map(natural_order, file.rest)], file.slice, natural_order(file.name)))
+
+
+def missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
+    """Numbers of the slices that an export lacks, as far as the others tell."""
+    slices = {file.slice for file in files}
+    return tuple(number for number in range(min(max(slices), 1000)) if number not in slices) if -1 not in slices else ()
+
+
 # -- files of a folder
 
 
@@ -267,7 +365,6 @@ def _newest_form(parts: dict[str, _Files]) -> dict[str, _Files]:
 
 
 def _together(parts: Mapping[str, _Files]) -> _Files:
-    """The files of all parts as those of one worker."""
     by_role: dict[str, tuple[Path, ...]] = {}
     lacking: dict[str, tuple[int, ...]] = {}
     for each in parts.values():
@@ -281,8 +378,7 @@ def _together(parts: Mapping[str, _Files]) -> _Files:
 
 
 def _in_output(path: Path) -> bool:
-    """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
-    inside = path.parent.name in (OUTPUT, MSPROF) and FILE.fullmatch(path.name) is not None
+    inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
     return inside or (_is_info_file(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
@@ -295,7 +391,6 @@ def _old_format_root(folder: Path) -> Path | None:
 
 
 def _is_info_file(name: str) -> bool:
-    """Whether a file states how the files next to it were recorded."""
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
 
@@ -304,15 +399,14 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
-    if (old := _old_format_root(path.parent)) is not None and FILE.fullmatch(path.name) is not None:
+    if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
         return _Search().of_folder(old, 0)
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
         return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
     # few commands need these
-    from .archives import archived
-    from .content import CLUSTER, role_of_content
+    from .content import CLUSTER, archived, role_of_content
 
     if archived(path):
         return Found(archives=(path,))
@@ -323,7 +417,6 @@ def _of_file(path: Path) -> Found:
 
 
 def _of_content(path: Path, known: str) -> WorkerFiles:
-    """The worker of a file that is named otherwise than its exporter names it."""
     return WorkerFiles(path, path.name, {known: (path,)}, renamed=frozenset((known,)))
 
 
@@ -389,7 +482,6 @@ class _Search:
 
 
 def _holds_others(folder: Path) -> bool:
-    """Whether files in a folder are named like those of profiles of another kind."""
     return any(name.endswith(_OTHERS) for name in _listed(folder)[0])
 
 
@@ -414,7 +506,6 @@ def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Seque
 
 
 def _exported_part(path: Path) -> Sequence[WorkerFiles]:
-    """Workers of a PROF_* folder: of its output, else of its database."""
     names, folders = _listed(path)
     return _exported(path, names, folders) or (_loose_workers(path, names) if any(map(is_own, names)) else [])
 
@@ -424,14 +515,12 @@ def _is_rank_folder(path: Path, names: Sequence[str], folders: Sequence[str]) ->
 
 
 def _info_files(folder: Path, part: str = "") -> tuple[Path, ...]:
-    """The files of a folder that state how it was recorded; of several ranks, those of a part."""
     found = sorted(name for name in _listed(folder)[0] if _is_info_file(name))
     own = [name for name in found if (match := _INFO.fullmatch(name)) and match[1] == part]
     return tuple(folder / name for name in own or found)
 
 
 def _output_workers(output: Path, root: Path) -> list[WorkerFiles]:
-    """The worker of ``ASCEND_PROFILER_OUTPUT``, which is of one rank; none if there are no files."""
     names = _listed(output)[0]
     parts = _files_by_part(output, names)
     if _are_several(parts):
@@ -500,7 +589,7 @@ def _with_content(
 def _archives(path: Path, names: Sequence[str]) -> list[Path]:
     if all(name.endswith((".json", ".csv", ".log", ".py", ".txt")) for name in names):
         return []
-    from .archives import archived
+    from .content import archived
 
     return [path / name for name in names if archived(path / name)]
 
@@ -534,7 +623,6 @@ def _devices(folders: Sequence[str]) -> list[int]:
 
 
 def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[WorkerFiles]:
-    """The workers of msprof's output: one for each device; several share the files."""
     parts = _files_by_part(path / MSPROF, _listed(path / MSPROF)[0])
     above = _together(_files_by_part(path, [name for name in names if name.endswith(".db")])).by_role
     analysed = _listed(path / ANALYSED)[0] if ANALYSED in folders else []
@@ -558,7 +646,6 @@ def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) ->
 
 
 def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]:
-    """Workers of CANN 5 to 6.3: each device's ``summary`` and ``timeline``, and files shared by all devices."""
     devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
     common: dict[str, dict[str, tuple[Path, ...]]] = {}
     for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline") if devices else ():
@@ -588,7 +675,6 @@ def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]
 
 
 def _unexported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Unexported | None:
-    """A recording in this folder that is not exported yet; else None."""
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
     ):  # fmt: skip
@@ -627,7 +713,6 @@ def _enclosing_profile(path: Path) -> Path | None:
 
 
 def _listed(path: Path) -> tuple[list[str], list[str]]:
-    """Names of the files and of the folders in a folder, in natural order; empty if it cannot be listed."""
     names, folders = [], []
     try:
         with os.scandir(path) as entries:

@@ -49,9 +49,8 @@ from ...runs import Place, Recorded, places_of, problems_of
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, late_rank, records, waits_of
 from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
-from .archives import unpack_command
-from .categories import Layer, SliceClass
 from .clocks import align
+from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
 from .kernels import Details, Kernels, rows_of_work
@@ -61,7 +60,7 @@ from .rank import Rank
 from .records import Records, cluster_records
 from .steps import Step, device_steps, host_steps, step_numbers
 from .tables import Clock, codes_in, codes_of, table_of, tables_of
-from .timeline import Aside, Timeline
+from .timeline import Aside, Layer, SliceClass, Timeline
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -135,7 +134,6 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
 
 
 def _repeating(workers: Sequence[WorkerFiles]) -> str:
-    """How to repeat the analysis of the first rank, if it is one's folder; else empty."""
     folder = next((worker.root for worker in workers if worker.root.is_dir() and worker.is_rank_folder), None)
     return f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
 
@@ -231,7 +229,6 @@ class _ProfileBuilder:
         )  # fmt: skip
 
     def _guess_ranks(self) -> None:
-        """Ranks from names, where the profiler's files do not state them."""
         unknown = [rank for rank in self._ranks if rank.stated_rank is None and not rank.paths.several]
         for names in ([rank.paths.name for rank in unknown], [rank.paths.root.parent.name for rank in unknown]):
             for rank, named in zip(unknown, ranks_in_names(names), strict=True):
@@ -260,7 +257,6 @@ class _ProfileBuilder:
         return "ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
 
     def _keys(self) -> list[str]:
-        """Unique name of each worker."""
         keys: list[str] = []
         for rank in self._ranks:
             key = rank.paths.name
@@ -272,7 +268,6 @@ class _ProfileBuilder:
         return keys
 
     def _recorded(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> RecordedRank:
-        """Adds the groups, lanes, counters and tables of a rank."""
         self._zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
         label += " ~" if rank.rank_guessed else ""
@@ -335,7 +330,6 @@ class _ProfileBuilder:
         return columns.slice_of_kernel()
 
     def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
-        """Adds a lane for the set aside slices of each track."""
         if aside is None:
             return
         names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
@@ -350,7 +344,6 @@ class _ProfileBuilder:
             self._problems.append(aside_problem(title, *times, file=timeline.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
-        """Adds a lane of set aside events, which keeps their times as arguments; its label."""
         label = f"{title}: set aside"
 
         def arguments(row: int) -> dict[str, Any]:
@@ -361,7 +354,6 @@ class _ProfileBuilder:
         return label
 
     def _add_iterations(self, rank: Rank, top: int) -> None:
-        """Adds the iterations of a graph as steps."""
         if (found := rank.iterations) is not None:
             self._add_steps([f"Iteration {label}" for label in found.labels], found.labels, found.start, found.end, top)
 
@@ -467,7 +459,6 @@ def _on_one_line(text: str) -> str:
 
 
 def _numbers_of(details: Details, key: str, rows: I64) -> I64:
-    """A text column as integers; missing for other texts."""
     column: Texts = details.take(key, rows)
     values = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
               for text in column.texts]  # fmt: skip
@@ -475,8 +466,6 @@ def _numbers_of(details: Details, key: str, rows: I64) -> I64:
 
 
 class _Columns:
-    """Builds the lanes of one timeline."""
-
     def __init__(
         self, texts: Mapping[str, StringsBuilder], read_texts: Mapping[str, StringsOnDemand], rank: Rank,
         timeline: Timeline, zero: int,
@@ -577,12 +566,10 @@ class _Columns:
 
 
 def _steps_of_rows(numbers: Callable[[Sequence[Step], I64], I64], rank: Rank, starts: I64, rows: Rows) -> I64:
-    """Lazy column: number of the step of some events of a rank, by their starts."""
     return numbers(rank.steps, starts[rows])
 
 
 def _earliest(rank: Rank) -> int | None:
-    """Earliest time of a worker's slices, else of its kernels, ns; None if it has neither."""
     return None if rank.extent is None else rank.extent[0]
 
 

@@ -16,7 +16,6 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
 from .believable import believable, believable_kernels
-from .categories import Layer
 from .csv_table import DEVICES, CsvTable, device_number
 from .database import kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
@@ -24,7 +23,7 @@ from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
 from .places import WorkerFiles, export_command
 from .records import DATABASES, Records, number, of_csv, records_of
 from .steps import Iterations, Step, steps_of, work_starts
-from .timeline import Timeline
+from .timeline import Layer, Timeline
 from .trace_view import read_trace_view
 
 I64 = npt.NDArray[np.int64]
@@ -230,7 +229,6 @@ class Rank:
         self.files.report()
 
     def _check_files(self) -> None:
-        """Reports files that are missing, are named otherwise, or contain more devices than they tell apart."""
         for role, slices in self.paths.lacking.items():
             numbers = ", ".join(map(str, slices[:8])) + (", ..." if len(slices) > 8 else "")
             what = f"Of the slices of {role} number {numbers} is missing." if len(slices) == 1 else (
@@ -283,7 +281,6 @@ class Rank:
                             kernels.file)  # fmt: skip
 
     def _check_clocks(self) -> None:
-        """Reports tables of memory whose times are on another clock than the work of the device."""
         for name, key in (("memory", "time"), ("allocations", "allocated")):
             if name in self.records and self.extent is not None:
                 times = self.records[name].columns[key]
@@ -361,7 +358,6 @@ class Rank:
 
     @cached_property
     def _timeline_devices(self) -> tuple[int, ...]:
-        """The devices that the timeline states for work."""
         timeline = self.timeline
         working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist() if timeline is not None else ()
         found = {timeline.tracks[track].device for track in working} if timeline is not None else set()
@@ -369,7 +365,6 @@ class Rank:
 
     @cached_property
     def _kernel_devices(self) -> tuple[int, ...]:
-        """The devices that the kernels state."""
         if self.kernels is None:
             return ()
         column = self.kernels.details.whole("device")
@@ -394,5 +389,4 @@ class Rank:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is the number of a rank or of a device."""
     return type(value) is int and 0 <= value < 1 << 31

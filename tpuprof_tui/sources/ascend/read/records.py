@@ -196,7 +196,6 @@ def cluster_records(files: Files) -> dict[str, Records]:
 
 
 def _filled(column: Texts, text: str) -> Texts:
-    """A text column, missing values of which are a text."""
     return Texts(np.where(column.codes < 0, len(column.texts), column.codes).astype(np.int32), (*column.texts, text))
 
 
@@ -237,7 +236,6 @@ def holds_all(spec: CsvFile, titles: Iterable[str]) -> bool:
 
 
 def _converted(kind: str, title: str, values: Any, count: int) -> Any:
-    """A column as it was read; ``values``: None if it is absent."""
     if values is None:
         if kind == "text":
             return no_texts(count)
@@ -299,7 +297,6 @@ def _memory(database: Database) -> Records:
 
 
 def _memory_counters(timeline: Timeline | None) -> Records | None:
-    """The memory counters of a timeline as memory over time; None if there are none."""
     counters = [counter for counter in (timeline.counters if timeline is not None else ())
                 if counter.process == "NPU MEM"]  # fmt: skip
     if not counters or timeline is None:
@@ -318,7 +315,6 @@ def _memory_counters(timeline: Timeline | None) -> Records | None:
 
 
 def _communication(files: Files, analysis: Database | None) -> dict[str, Records]:
-    """Tables of communication, from the JSON files, else from ``analysis.db``; empty if there are neither."""
     found = _communication_of_json(files, "communication.json", "communication_matrix.json", of_cluster=False)
     return found or (_communication_of_database(analysis) if analysis is not None else {})
 
@@ -428,7 +424,6 @@ def _ratio(part: float | None, transit: float | None) -> float | None:
 
 
 def _objects(value: Any) -> Iterator[tuple[str, Any]]:
-    """The members of an object; empty for any other value."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield utf8_text(str(key)), each
@@ -455,13 +450,11 @@ def _ns(value: Any) -> float | None:
 
 
 def _ns_of(values: Sequence[Any]) -> list[float | None]:
-    """Converts us to ns, exactly."""
     found = map(number, values)
     return [None if us is None else float(us * 1000) for us in found]
 
 
 def _start(value: Any) -> int | None:
-    """Converts us since 1970 to ns."""
     found = number(value)
     return None if found is None else int(found * 1000)
 

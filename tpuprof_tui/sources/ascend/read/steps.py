@@ -18,9 +18,8 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 
 from ..recorded import COMMUNICATION, COMPUTING, STEP
-from .categories import Layer, SliceClass
 from .kernels import Kernels
-from .timeline import Timeline
+from .timeline import Layer, SliceClass, Timeline
 
 I64 = npt.NDArray[np.int64]
 _NEVER: Final = np.iinfo(np.int64).max

@@ -109,7 +109,6 @@ def _launches(timeline: Timeline, clock: Clock, first: int) -> TableColumns:
 
 
 def _kernels(kernels: Kernels, group: int, clock: Clock, events: I64) -> Table:
-    """Kernels; what is not in memory is read again on demand."""
     details = kernels.details
     # a key of its own for columns of the file, whose names could be those of ours
     unknown = {OTHER + key: key for key in details.texts if key not in ("step", "blocks", *KNOWN)}
@@ -157,8 +156,6 @@ def codes_in(strings: StringsOnDemand, column: Texts, change: Callable[[str], st
 
 
 def _file(role: str, file: CsvTable, group: int) -> Table:
-    """A table of the exporter as it is."""
-
     def read() -> TableColumns:
         columns = file.read(dict.fromkeys(file.columns, "text"))
         return ({OTHER + name: column.codes for name, column in columns.items()},

@@ -25,8 +25,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
-from .categories import LAYERS, Layer, SliceClass, class_of_task
-from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
+from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
@@ -213,7 +212,6 @@ class TimelineEvents(Collector):
         self._problems.append(Problem(severity, what, done, self._file, count=count))
 
     def _check_devices(self) -> None:
-        """Reports several devices that the timeline does not tell apart by number."""
         used = {pid for pid, _ in self._tracks}
         pids: defaultdict[int, list[str]] = defaultdict(list)
         for pid, process in self.names["process_name"].items():
@@ -290,7 +288,6 @@ class TimelineEvents(Collector):
                                     _utf8(unit), times, values, self._device(pid))  # fmt: skip
 
     def _is_repeated(self, pid: str) -> bool:
-        """Whether an earlier file has a process of the same name."""
         part, _, _ = pid.rpartition(_PART)
         return bool(part) and self._first_part.get(self.names["process_name"].get(pid, ""), part) != part
 
@@ -305,14 +302,11 @@ class TimelineEvents(Collector):
         return first
 
     def _device(self, pid: str) -> int:
-        """Device number in a process's label; -1 if there is none."""
         match = _DEVICE.search(self.names["process_labels"].get(pid, ""))
         return int(match[1][:6]) if match else -1
 
 
 class _Slices:
-    """Sorted slices, for finding those at the ends of flows."""
-
     def __init__(self, first: I64, columns: dict[str, Any]) -> None:
         self.start, self.end, self.slice_class = columns["start"], columns["end"], columns["slice_class"]
         self._file_order, self._first = columns["file_order"], first
@@ -360,7 +354,6 @@ _LAYER_OF_KIND: Final = {
 def _slice_classes(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    """Class of each slice (``SliceClass``)."""
     layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
     operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
     step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
@@ -378,7 +371,6 @@ def _slice_classes(
 
 
 def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
-    """What a file holds, with a prefix to its process ids."""
     codes = {table: [(part + str(pid), *more) for pid, *more in values] if table in ("keys", "threads", "counters")
              else values for table, values in found.codes.items()}  # fmt: skip
     names = {kind: {(part + owner[0], owner[1]) if isinstance(owner, tuple) else part + owner: value
@@ -387,7 +379,6 @@ def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
 
 
 def _utf8(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     return utf8_text(text[:most])
 
 

@@ -112,7 +112,6 @@ def _selected_launches(query: Query, launches: Records) -> I64:
 
 
 def _names(query: Query, events: I64) -> list[str | None]:
-    """Names of events, by number; None for -1."""
     session, codes = query.session, np.full(len(events), -1, np.int64)
     lanes = np.searchsorted(session.offsets, events, side="right") - 1
     for number in uniques(lanes[events >= 0]).tolist():
@@ -123,7 +122,6 @@ def _names(query: Query, events: I64) -> list[str | None]:
 
 
 def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table | None]:
-    """Calls by name, with the file name: as the exporter counted them, else (and for a selection) from events."""
     statistic = query.profile.table("apis", rank.group)
     if called and (statistic is None or not is_everything(query)):
         frame = query.events(("type", "name", "measured"), lanes_of(query, "cann"))
@@ -144,7 +142,6 @@ def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table |
 
 
 def _leading_to_calls(query: Query, table: Table) -> Table:
-    """The table, Enter on whose rows selects the events of a call."""
     return replace(table, target=partial(_target, table, query.profile.strings["name"]))
 
 

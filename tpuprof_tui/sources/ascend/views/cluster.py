@@ -75,7 +75,6 @@ def cluster(query: Query) -> Answer:
 
 
 def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
-    """Selects a rank, or the slices of an operator of it."""
     values = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
     group = groups.get(str(values.get("rank", values.get("index"))), -1)
     op = values.get("op")
@@ -95,7 +94,6 @@ def _operations(rows: Sequence[_Row]) -> Table:
 
 
 def _links(rows: Sequence[_Row]) -> Table:
-    """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
     for step, _, _, rank, link, size, transit in rows:
         sums_of_link = sums.setdefault((step, rank, link), [0.0, 0.0])
@@ -115,7 +113,6 @@ def _matrix(rows: Sequence[_Row]) -> Table:
 
 
 def _slow(steps: Sequence[_Row]) -> Table:
-    """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(row[2] for row in steps):
         of_step = [row for row in steps if row[2] == step and row[0] == "rank"]

@@ -143,12 +143,10 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
 
 
 def _listed(key: str, title: str, heads: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Table:
-    """A table of rows about operators."""
     return Table.of_rows(key, title, (*_OF, *heads), rows, target=lambda row: of_operator(rows[row][2]))
 
 
 def _of_events(query: Query, rank: RecordedRank, missing: Sequence[Missing]) -> Answer:
-    """The view from the timeline alone: operators with their durations."""
     lanes = lanes_of(query, "communication")
     if not rank.timeline or not any(len(query.profile.lanes[number]) for number in lanes):
         return Answer(missing=tuple(missing))

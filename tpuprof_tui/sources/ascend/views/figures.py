@@ -97,7 +97,7 @@ class RankFigures:
         return [number for number in self._session.lanes_in(Scope(self.rank.group)) if lanes[number].kind in kinds]
 
     def events(self, kinds: tuple[str, ...], *keys: str, filtered: bool = True) -> Frame:
-        """Columns of its events on lanes of some kinds, whenever they ran; ``filtered``: only what passes the filter."""
+        """Columns of its events on lanes of some kinds, whenever they ran; ``filtered``: of those that pass."""
         return events(self._session, self.lanes(*kinds), keys, condition=self._query.filter if filtered else "")
 
     # -- use of the device

@@ -101,7 +101,6 @@ def _title(query: Query, rank: RecordedRank) -> str:
 
 
 def _figures(query: Query) -> RankFigures:
-    """Figures of the rank that a query is about."""
     return figures_of(query, ranks_of(query)[0])
 
 
@@ -194,7 +193,6 @@ def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
 def _of_kernels(
     key: str, test: Callable[[str], Any], text: str, query: Query, rule: Rule, least: float
 ) -> Found:  # fmt: skip
-    """A rule about the time of the kernels of which a text passes a test, as a share of Stage."""
     kernels = _kernels(query, key)
     chosen = kernels.has(key, test) if kernels is not None else np.zeros(0, np.bool_)
     total = int(kernels["length"][chosen].sum()) if kernels is not None else 0
@@ -311,7 +309,6 @@ def _differs(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _grows(query: Query, rule: Rule, least: float) -> Found:
-    """Reports memory that is held at the end of each step and grows with every step."""
     figures = _figures(query)
     allocations, ends = figures.table("allocations"), [step.end for step in figures.steps if step.end is not None]
     if allocations is None or len(ends) < 3:
@@ -359,7 +356,6 @@ def _no_metrics(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _vendor_findings(query: Query, rank: RecordedRank) -> Iterator[tuple[Finding, str]]:
-    """Findings from ``prof_rule_*.json``, texts unchanged, with the file."""
     for file, content in rank.advice:
         for rule in _objects(content):
             kind = _first(rule, "rule_type", "type")
@@ -410,7 +406,6 @@ def _about_rank(
 
 
 def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
-    """Ranks that wait for the slowest rank (``late``)."""
     found: dict[RecordedRank | str, list[tuple[Any, ...]]] = {}
     for rank, row in of_ranks(query, ranks_of(query), "operations", "start", "wait", "synchronization"):
         found.setdefault(rank, []).append(row)

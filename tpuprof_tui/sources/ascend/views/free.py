@@ -57,7 +57,6 @@ def free(query: Query, rank: RecordedRank) -> Answer:
 
 
 def _between_steps(query: Query, figures: RankFigures) -> Table:
-    """Gaps from the last work of a selected step to the first of the next."""
     rows = []
     low, high = query.range or (None, None)
     for one, other in pairwise(figures.every_step):

@@ -97,7 +97,6 @@ def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:
 
 
 def _sum(lengths: I64) -> int | None:
-    """Sum of the known lengths, ns; None if none of them is known."""
     known = lengths != INT_MISSING
     return int(lengths.sum(where=known)) if known.any() or not len(known) else None
 
@@ -147,7 +146,6 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
 
 
 def _plain_of_page(texts: list[str | None]) -> list[Any]:
-    """Values of some texts, as numbers if all are."""
     distinct = list(dict.fromkeys(text for text in texts if text is not None))
     values = dict(zip(distinct, plain(distinct), strict=True))
     return [None if text is None else values[text] for text in texts]

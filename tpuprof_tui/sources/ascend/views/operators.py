@@ -33,8 +33,6 @@ _SIDES: Final = ("host_self", "host_total", "device_self", "device_total", "devi
 
 
 def _known_total(name: str) -> Figure:
-    """Sum of a column; missing if it has no value at all."""
-
     def values(groups: Groups) -> np.ndarray:
         none = not bool((groups.frame[name] != INT_MISSING).any())
         return np.full(groups.count, INT_MISSING) if none else np.asarray(total(name)(groups))
@@ -85,7 +83,6 @@ def operators(query: Query, rank: RecordedRank) -> Answer:
 
 
 def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
-    """Time by type as the exporter counted it, of a selection from the kernels."""
     heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
     statistic = query.profile.table("statistic", rank.group)
     if is_everything(query) and statistic is not None and statistic.texts["type"]:
@@ -126,7 +123,6 @@ def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
 
 
 def _recorded_operators(query: Query) -> Frame:
-    """Operators of the framework, whatever is selected."""
     whole = replace(query, range=None, filter="", step=None)
     frame = whole.events(("shapes", "host_total"), lanes_of(query, "python", "other"))
     return frame.take(frame["host_total"] != INT_MISSING)

@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
@@ -232,3 +233,22 @@ def other_tables(query: Query, rank: RecordedRank) -> Answer:
     heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
     names = Table.of_rows("files", "Files", heads, [(file.file, len(file.schema), len(file)) for file in files])
     return Answer(tables=(names, *tables), source=files[0].file if files else "")
+
+
+# -- the workers
+
+
+def workers(profile: Profile) -> tuple[Worker, ...]:
+    """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
+    # events that are set aside have no times
+    windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
+    return tuple(
+        Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),),
+               window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
+        for rank in recorded_ranks(profile)
+    )  # fmt: skip
+
+
+def _device(rank: RecordedRank) -> dict[str, Any]:
+    device = rank.device if rank.device >= 0 else None
+    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
@@ -36,6 +38,16 @@ STEP_COLUMNS: Final = (
     ("Preparing", "preparing", "preparing_us"),
 )  # fmt: skip
 STEP_KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
+#: Further text columns of ``kernels``, in display order: titles in files, the first of which is shown.
+KERNEL_TEXTS: Final[dict[str, tuple[str, ...]]] = {
+    "model": ("Model ID",), "model_name": ("Model Name",), "task": ("Task ID",), "stream": ("Stream ID",),
+    "infer": ("Infer ID",), "device": ("Device_id",), "op_state": ("OP State",),
+    "mix_blocks": ("Mix Block Dim", "Mix Block Num"), "hf32": ("HF32 Eligible",), "input_shapes": ("Input Shapes",),
+    "input_types": ("Input Data Types",), "input_formats": ("Input Formats",), "output_shapes": ("Output Shapes",),
+    "output_types": ("Output Data Types",), "output_formats": ("Output Formats",), "context": ("Context ID",),
+}  # fmt: skip
+#: Those of them that hold numbers.
+KERNEL_NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 #: Prefix of the names of steps that the framework marks.
 STEP: Final = "ProfilerStep#"
 #: Names of the four tracks of the exporter's overlap analysis, and of the kinds of ``coverage``.
@@ -97,6 +109,35 @@ class RecordedRank(Struct, frozen=True, eq=False):
     metrics: str
     clock: float | None
     advice: tuple[tuple[str, Any], ...]
+
+
+class Step(Struct, frozen=True):
+    """One step.
+
+    Attributes:
+        label: Its name; None if no step was marked and the recorded table has no name.
+        number: Its number; -1 if it has none.
+        low, high: Device work that starts in [low, high) belongs to it, ns; None: no bound.
+        start, end: Its extent on the host, ns; None if it was not marked.
+        known: Whether it is known which work belongs to it.
+        times: Its times in the order of ``STEP_COLUMNS``, ns; None if unknown.
+    """
+
+    label: str | None
+    number: int
+    low: int | None = None
+    high: int | None = None
+    start: int | None = None
+    end: int | None = None
+    known: bool = True
+    times: tuple[float | None, ...] = ()
+
+    def contains(self, start: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
+        found = np.full(len(start), self.known)
+        if self.low is not None:
+            found &= start >= self.low
+        return found if self.high is None else found & (start < self.high)
 
 
 def is_total(op: str) -> bool:

@@ -26,7 +26,7 @@ from tpuprof_tui.sources.chrome.impossible_times import (
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE
 from .kernels import Kernels
-from .timeline import Aside, Layer, Timeline
+from .timeline import Layer, Timeline
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -56,9 +56,9 @@ def believable(timeline: Timeline) -> Timeline:
         of_device = (target >= 0) & np.append(on_device, False)[target] & (ends[target] == device)
         to_time[of_device] = shifted(to_time[of_device], shift)
     far = found.far
-    aside = None if not len(far) else Aside(
-        timeline.tracks, timeline.track[far], timeline.name[far], timeline.kind[far], timeline.file_order[far],
-        timeline.start[far], timeline.end[far], found.away(start, end))  # fmt: skip
+    kept = np.ones(len(timeline), np.bool_)
+    kept[far] = False
+    aside = replace(timeline.part(~kept), away=found.away(start, end)[np.argsort(far)]) if len(far) else None
     counters = []
     lost = 0
     for each in timeline.counters:
@@ -69,8 +69,6 @@ def believable(timeline: Timeline) -> Timeline:
     if lost:
         problems.append(Problem(Severity.ERROR, "Counter samples whose times cannot be of this recording.",
                                 "They were left out.", timeline.file, count=lost, lost=lost))  # fmt: skip
-    kept = np.ones(len(timeline), np.bool_)
-    kept[far] = False
     whole = replace(timeline, start=start, end=end, flows=replace(timeline.flows, to_time=to_time), aside=aside,
                     counters=tuple(counters), moved=found.moved, problems=tuple(problems))  # fmt: skip
     return whole.part(kept)

@@ -37,8 +37,6 @@ LONGEST_ROW: Final = 256 << 20
 #: Most unclosed quotes that are skipped.
 _MOST_REPAIRS: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
-#: Texts shorter than this are exact as numbers.
-_EXACT: Final = 16
 #: Least number of cells for vectorized comparison, and most distinct cells that it knows.
 _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
@@ -76,21 +74,6 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
     def values(self, rows: Any = slice(None)) -> list[str | None]:
         """The texts of some rows; None if missing."""
         values = (*self.texts, None)
-        return [values[code] for code in self.codes[rows].tolist()]
-
-    @cached_property
-    def plain(self) -> tuple[Any, ...]:
-        """The distinct texts as integers if all are, else as floats if all are, else as texts; exact numbers only."""
-        for kind in (int, float) if all(len(text) < _EXACT for text in self.texts) else ():
-            try:
-                return tuple(map(kind, self.texts))
-            except ValueError:
-                continue
-        return self.texts
-
-    def plain_values(self, rows: Any = slice(None)) -> list[Any]:
-        """The values of some rows, as numbers if all texts of the column are numbers."""
-        values = (*self.plain, None)
         return [values[code] for code in self.codes[rows].tolist()]
 
     def where(self, test: Any) -> npt.NDArray[np.bool_]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -12,34 +13,27 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import one_real
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.lane import LazyColumn, Rows
 
+from ..recorded import ASYNC_NPU, KERNEL_TEXTS
 from ..schema import METRICS
 from .csv_table import CsvTable, Kind, Texts
-from .timeline import COMMUNICATION_CORES, SliceClass, Timeline
+from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 #: Keys of the known columns of the files; all other columns are metrics.
-KEYS: Final = {
-    "Step Id": "step", "Device_id": "device", "Model ID": "model", "Model Name": "model_name", "Task ID": "task",
-    "Stream ID": "stream", "Infer ID": "infer", "Name": "name", "Op Name": "name", "Type": "type", "OP Type": "type",
-    "OP State": "op_state", "Accelerator Core": "core", "Task Type": "core", "Start Time(us)": "start",
-    "Task Start Time(us)": "start", "Task Start Time": "start", "Duration(us)": "duration",
-    "Task Duration(us)": "duration", "Wait Time(us)": "wait", "Task Wait Time(us)": "wait", "Block Dim": "blocks",
-    "Block Num": "blocks", "Mix Block Dim": "mix_blocks", "Mix Block Num": "mix_blocks", "HF32 Eligible": "hf32",
-    "Input Shapes": "input_shapes", "Input Data Types": "input_types", "Input Formats": "input_formats",
-    "Output Shapes": "output_shapes", "Output Data Types": "output_types", "Output Formats": "output_formats",
-    "Context ID": "context",
-}  # fmt: skip
-START_NAMES: Final = tuple(name for name, key in KEYS.items() if key == "start")
-#: Further text columns, in display order.
-OTHERS: Final = (
-    "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
-    "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
-)  # fmt: skip
+KEYS: Final = {title: key for key, titles in {
+    "step": ("Step Id",), "name": ("Name", "Op Name"), "type": ("Type", "OP Type"),
+    "core": ("Accelerator Core", "Task Type"), "blocks": ("Block Dim", "Block Num"),
+    "start": ("Start Time(us)", "Task Start Time(us)", "Task Start Time"),
+    "duration": ("Duration(us)", "Task Duration(us)"), "wait": ("Wait Time(us)", "Task Wait Time(us)"), **KERNEL_TEXTS,
+}.items() for title in titles}  # fmt: skip
+START_NAMES: Final = tuple(title for title, key in KEYS.items() if key == "start")
 _TIMES: Final = ("start", "duration", "wait")
 #: Columns read when a table is opened, and columns that are each read on their own on demand.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
@@ -56,6 +50,11 @@ PIPES: Final = (
     "aic_mac", "aic_scalar", "aic_mte1", "aic_mte2", "aic_mte3", "aic_fixpipe",
     "aiv_vec", "aiv_scalar", "aiv_mte2", "aiv_mte3",
     "mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe",
+)  # fmt: skip
+#: Columns of operators, ns. Of the device: tasks and communication operators that the operator called; total: also
+#: those called by operators nested in it; aicore: kernels of AI Cores only.
+_OPERATOR_TIMES: Final = (
+    "host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore",
 )  # fmt: skip
 #: Metrics that are read before others: columns of events, and what tells the pipe that binds.
 _FIRST: Final = frozenset((*METRICS, *(f"{pipe}_ratio" for pipe in PIPES)))
@@ -146,7 +145,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         file: Name of the file that they come from.
         name, type, core: Name, OP type and accelerator core.
         start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
-        details: Further columns: texts ``OTHERS``, ``step`` and ``blocks``, others by their name, and metrics.
+        details: Further columns: texts ``KERNEL_TEXTS``, ``step`` and ``blocks``, others by their name, and metrics.
         unplaced: Mask of the kernels whose start is not believed; None if there are none.
         aside: Rows of those of them whose start cannot be of the recording.
     """
@@ -206,7 +205,7 @@ def kernels_of_table(table: CsvTable) -> Kernels:
     found = {key: read[title] for key, title in titles.items() if title in read}
     name, kind, core = (found.get(key) or no_texts(table.rows) for key in ("name", "type", "core"))
     start, duration = (found.get(key, np.full(table.rows, INT_MISSING)) for key in ("start", "duration"))
-    others = [key for key in ("step", "blocks", *OTHERS) if key in titles]
+    others = [key for key in ("step", "blocks", *KERNEL_TEXTS) if key in titles]
     details = Details(
         table.rows, {key: found[key] for key in others if key in found},
         [*(key for key in others if key not in found), *texts], metrics, lambda keys: columns(None, keys),
@@ -220,8 +219,8 @@ def _texts_among(table: CsvTable, columns: Sequence[str]) -> list[str]:
     """Columns of a table that hold text rather than numbers in its first rows."""
     rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
     read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
-    kinds = {name: [type(each) for each in column.plain_values() if each is not None] for name, column in read.items()}
-    return [name for name, found in kinds.items() if 2 * found.count(str) > len(found)]
+    known = {name: [text for text in column.values() if text is not None] for name, column in read.items()}
+    return [name for name, texts in known.items() if 2 * sum(map(isnan, map(one_real, texts))) > len(texts)]
 
 
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
@@ -276,3 +275,72 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
         hit = hit[(start[index[hit]] == time[hit]) & (name[index[hit]] == wanted[left[hit]])]
         found[left[hit]] = order[index[hit]]
     return found
+
+
+# -- times of operators
+
+
+
+
+class OperatorTimes:
+    """Times of the operators of a timeline, computed on first use."""
+
+    def __init__(self, timeline: Timeline, kernels: Kernels | None) -> None:
+        self._timeline, self._kernels = timeline, kernels
+
+    def columns(self, rows: slice) -> dict[str, LazyColumn]:
+        """The columns of some slices; missing for those that are no operators."""
+        return {key: partial(self._take, key, np.arange(rows.start, rows.stop)) for key in _OPERATOR_TIMES}
+
+    def _take(self, key: str, rows: I64, some: Rows) -> I64:
+        operators, values = self._timeline.operators, self._values.get(key)
+        wanted = rows[some]
+        found = np.full(len(wanted), INT_MISSING)
+        if values is not None:
+            index = np.minimum(np.searchsorted(operators, wanted), len(operators) - 1)
+            hit = operators[index] == wanted if len(operators) else np.zeros(len(wanted), np.bool_)
+            found[hit] = values[index[hit]]
+        return found
+
+    @cached_property
+    def _values(self) -> dict[str, I64]:
+        """Values of the columns in the order of ``Timeline.operators``; those of AI Cores only if cores are known."""
+        timeline, kernels = self._timeline, self._kernels
+        rows, above = timeline.operators, timeline.operator_parents
+        total = timeline.end[rows] - timeline.start[rows]
+        own = total.copy()
+        np.subtract.at(own, above[above >= 0], total[above >= 0])
+        flows = timeline.flows
+        links = flows.of(ASYNC_NPU)
+        links = links[(flows.from_row[links] >= 0) & (flows.to_row[links] >= 0)]
+        # a task with several flows counts once
+        _, first = np.unique(flows.to_row[links], return_index=True)
+        links = links[np.sort(first)]
+        task = flows.to_row[links]
+        index_of_row = np.full(len(timeline), -1, np.int64)
+        index_of_row[rows] = np.arange(len(rows))
+        owner = index_of_row[flows.from_row[links]]
+        known = owner >= 0
+        values = {"host_self": own, "host_total": total}
+        values["device_self"], values["device_total"] = _sums(owner[known], task[known], timeline, above)
+        if kernels is not None and (kernels.file != timeline.file or kernels.type.texts):
+            cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
+            on_cores = np.append(kernels.core.where(cores.match), False)[rows_of_work(kernels, timeline, task)] & known
+            values["device_self_aicore"], values["device_total_aicore"] = _sums(
+                owner[on_cores], task[on_cores], timeline, above
+            )
+        return values
+
+
+def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
+    own = np.zeros(len(above), np.int64)
+    np.add.at(own, owner, timeline.end[task] - timeline.start[task])
+    finer = np.zeros(len(above))
+    np.add.at(finer, owner, timeline.finer[task])
+    total, more = own.copy(), finer.copy()
+    # children follow their parents
+    for index in np.flatnonzero(above >= 0)[::-1].tolist():
+        if total[index]:
+            total[above[index]] += total[index]
+            more[above[index]] += more[index]
+    return own + np.rint(finer).astype(np.int64), total + np.rint(more).astype(np.int64)

@@ -46,21 +46,20 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, late_rank, records, waits_of
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .clocks import align
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
-from .kernels import Details, Kernels, rows_of_work
-from .operator_times import OperatorTimes
+from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .places import WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
-from .steps import Step, device_steps, host_steps, step_numbers
+from .steps import device_steps, host_steps, step_numbers
 from .tables import Clock, codes_in, codes_of, table_of, tables_of
-from .timeline import Aside, Layer, SliceClass, Timeline
+from .timeline import Layer, SliceClass, Timeline
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -293,7 +292,8 @@ class _ProfileBuilder:
         if timeline is not None and len(timeline):
             events = self._add_timeline(rank, timeline, ids, unit, top)
             self._timelines.append((timeline, first))
-            self._add_aside(timeline, timeline.aside, top)
+            if timeline.aside is not None:
+                self._add_aside(timeline.aside, top)
         elif rank.kernels is not None:
             events = self._add_kernels(rank, rank.kernels, unit, top)
         clock = Clock(self._zero, lambda: rank.steps)
@@ -329,19 +329,18 @@ class _ProfileBuilder:
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
         return columns.slice_of_kernel()
 
-    def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
-        if aside is None:
-            return
+    def _add_aside(self, aside: Timeline, top: int) -> None:
+        """Adds a lane for the set aside slices of each track."""
         names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
-                        for key, texts in (("name", timeline.names), ("type", timeline.kinds)))  # fmt: skip
-        for number in np.flatnonzero(np.bincount(aside.track)).tolist():
-            rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
+                        for key, texts in (("name", aside.names), ("type", aside.kinds)))  # fmt: skip
+        for number, track in enumerate(aside.tracks):
+            rows = slice(int(aside.first[number]), int(aside.first[number + 1]))
             title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
             columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
                                        "type": kinds[aside.kind[rows]]}  # fmt: skip
             label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
             times = aside.start[rows], aside.end[rows], aside.away[rows]
-            self._problems.append(aside_problem(title, *times, file=timeline.file, group=top, lane=label))
+            self._problems.append(aside_problem(title, *times, file=aside.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
         label = f"{title}: set aside"

@@ -15,6 +15,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
+from ..recorded import Step
 from .believable import believable, believable_kernels
 from .csv_table import DEVICES, CsvTable, device_number
 from .database import kernels_of_database, timeline_of_database
@@ -22,7 +23,7 @@ from .files import ROUNDED_NS, Files, read_json, rounded_times
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
 from .places import WorkerFiles, export_command
 from .records import DATABASES, Records, number, of_csv, records_of
-from .steps import Iterations, Step, steps_of, work_starts
+from .steps import Iterations, steps_of, work_starts
 from .timeline import Layer, Timeline
 from .trace_view import read_trace_view
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 
-from ..recorded import COMMUNICATION, COMPUTING, STEP
+from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels
 from .timeline import Layer, SliceClass, Timeline
 
@@ -31,26 +31,6 @@ class Iterations(Struct, frozen=True, eq=False):
     labels: list[str]
     start: I64
     end: I64
-
-
-class Step(Struct, frozen=True):
-    """One step; times in ns since 1970.
-
-    Attributes:
-        label: Its name; None if no step was marked and the recorded table has no name.
-        number: Its number; -1 if it has none.
-        low, high: Device work that starts in [low, high) belongs to it; None: no bound.
-        start, end: Its extent on the host; None if it was not marked.
-        known: Whether it is known which work belongs to it.
-    """
-
-    label: str | None
-    number: int
-    low: int | None = None
-    high: int | None = None
-    start: int | None = None
-    end: int | None = None
-    known: bool = True
 
 
 def work_starts(timeline: Timeline | None, kernels: Kernels | None) -> I64:

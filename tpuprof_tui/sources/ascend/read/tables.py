@@ -16,13 +16,12 @@ from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, METRICS, OTHER, OTHERS
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_TEXTS, METRICS, OTHER, OTHERS, Step
 from .csv_table import CsvTable, Texts
-from .kernels import OTHERS as KNOWN
 from .kernels import Details, Kernels
 from .rank import KERNEL_TABLES, Rank
 from .records import CSV, Records, holds_all, of_rows
-from .steps import Step, device_steps, host_steps
+from .steps import device_steps, host_steps
 from .timeline import Timeline
 
 I64 = npt.NDArray[np.int64]
@@ -91,7 +90,7 @@ def table_of(name: str, group: int, records: Records, clock: Clock | None = None
 
 def _steps(rank: Rank, clock: Clock) -> TableColumns:
     types = {"label": str, "number": int, "low": int, "high": int, "start": int, "end": int, "known": int}
-    columns = of_rows(types, list(map(astuple, rank.steps)))
+    columns = of_rows(types, [astuple(step)[: len(types)] for step in rank.steps])
     times = {key: clock.on_line(columns[key]) for key in ("low", "high", "start", "end")}
     label, computed = columns["label"], np.full(len(rank.steps), rank.steps_are_computed)
     return {**columns, **times, "label": label.codes, "computed": computed}, {"label": label.texts}
@@ -111,7 +110,7 @@ def _launches(timeline: Timeline, clock: Clock, first: int) -> TableColumns:
 def _kernels(kernels: Kernels, group: int, clock: Clock, events: I64) -> Table:
     details = kernels.details
     # a key of its own for columns of the file, whose names could be those of ours
-    unknown = {OTHER + key: key for key in details.texts if key not in ("step", "blocks", *KNOWN)}
+    unknown = {OTHER + key: key for key in details.texts if key not in ("step", "blocks", *KERNEL_TEXTS)}
 
     def of_rows(take: Callable[[I64], Any]) -> Callable[[Rows], Any]:
         return lambda rows: take(np.arange(len(kernels))[rows])
@@ -128,7 +127,7 @@ def _kernels(kernels: Kernels, group: int, clock: Clock, events: I64) -> Table:
             "bound": of_rows(lambda rows: details.bound(rows)[0]),
             "bound_ratio": of_rows(lambda rows: details.bound(rows)[1]),
         }  # fmt: skip
-        for key, name in ({key: key for key in details.texts if key in KNOWN} | unknown).items():
+        for key, name in ({key: key for key in details.texts if key in KERNEL_TEXTS} | unknown).items():
             texts[key] = StringsOnDemand()
             columns[key] = of_rows(partial(codes_of, texts[key], details, name, str))
         for name in details.metrics:

@@ -150,34 +150,6 @@ class CounterSeries(Struct, frozen=True, eq=False):
     device: int = -1
 
 
-class Aside(Struct, frozen=True, eq=False):
-    """Slices that are set aside, in columns of one length: their times cannot be those of the recording.
-
-    Attributes:
-        tracks: The tracks of the timeline.
-        track: int64, index of each slice's track, ascending.
-        name, kind, file_order: As in the timeline.
-        start, end: int64 ns as in the file.
-        away: int64 ns, from the recording back to its start, below 0, or on to its start or end, above; 0: it is far
-            from its launch only.
-    """
-
-    tracks: tuple[Track, ...]
-    track: I64
-    name: I32
-    kind: I32
-    file_order: I64
-    start: I64
-    end: I64
-    away: I64
-
-    def of_device(self, device: int) -> Aside | None:
-        """Those of a device or of no device; None if there are none."""
-        own = np.array([track.device in (-1, device) for track in self.tracks], np.bool_)[self.track]
-        columns = ("track", "name", "kind", "file_order", "start", "end", "away")
-        return replace(self, **{key: getattr(self, key)[own] for key in columns}) if own.any() else None
-
-
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
 
 
@@ -200,7 +172,9 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         counters: Counters.
         unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
-        aside: Slices that are set aside; None: none.
+        aside: Slices that are set aside, with their times as in the file; None: none.
+        away: Of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to their
+            start or end, above; 0: they are far from their launch only.
         moved: By device: ns that were added to its times.
         problems: Defects of the file.
     """
@@ -226,7 +200,8 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     counters: tuple[CounterSeries, ...] = ()
     unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     derived: bool = False
-    aside: Aside | None = None
+    aside: Timeline | None = None
+    away: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     moved: dict[int, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = field(default=())
 
@@ -295,7 +270,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         new_row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
+        columns = {key: getattr(self, key)[kept] for key in (*_COLUMNS, *(("away",) if len(self.away) else ()))}
         return replace(
             self, tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
             first=np.append(0, np.cumsum(count[count > 0])), **columns,

@@ -33,7 +33,7 @@ def cluster(query: Query) -> Answer:
     for rank in ranked if len(ranked) > 1 and table is None else []:
         figures, recorded = figures_of(query, rank), profile.table("recorded_steps", rank.group)
         narrowed = figures.steps_are_computed and (query.range is not None or bool(query.filter))
-        rows = [(step.label, step.values) for step in figures.steps] if recorded is None or narrowed else (
+        rows = [(step.label, step.times) for step in figures.steps] if recorded is None or narrowed else (
             figures.recorded_steps)  # fmt: skip
         steps += [("rank", str(rank.rank), label, *values) for label, values in rows]
         sources.append(figures.steps_file if recorded is None or narrowed else recorded.file)

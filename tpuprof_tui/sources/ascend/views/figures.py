@@ -33,6 +33,7 @@ from ..recorded import (
     HOST_TO_DEVICE,
     STEP_KEYS,
     RecordedRank,
+    Step,
     records,
     step_records,
 )
@@ -43,37 +44,6 @@ CAUSES: Final = ("host", "dispatch", "device", "unknown")
 _RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
 COARSE: Final = ("stage_us", "preparing_us")
-
-
-class Step(Struct, frozen=True):
-    """One step, with times in the order of ``STEP_COLUMNS``, ns; None if unknown.
-
-    Attributes:
-        label: Its name; None if no step was marked and the recorded table has no name.
-        number: Its number; -1 if it has none.
-        low, high: Device work that starts in [low, high) belongs to it, ns on the time line; None: no bound.
-        start, end: Its extent on the host; None if it was not marked.
-        known: Whether it is known which work belongs to it.
-        values: Its times.
-    """
-
-    label: str | None
-    number: int
-    low: int | None
-    high: int | None
-    start: int | None
-    end: int | None
-    known: bool
-    values: tuple[float | None, ...] = ()
-
-    def contains(self, start: I64) -> Mask:
-        """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
-        found = np.full(len(start), self.known)
-        if self.low is not None:
-            found &= start >= self.low
-        if self.high is not None:
-            found &= start < self.high
-        return found
 
 
 class RankFigures:
@@ -148,8 +118,8 @@ class RankFigures:
             apart = (low is not None and step.high is not None and step.high <= low) or (
                 high is not None and step.low is not None and step.low >= high)  # fmt: skip
             if not apart and self._query.step in (None, step.number):
-                values = self.times(step) if self.steps_are_computed else self._recorded[index][1]
-                found.append(replace(step, values=values))
+                times = self.times(step) if self.steps_are_computed else self._recorded[index][1]
+                found.append(replace(step, times=times))
         return tuple(found)
 
     @property
@@ -182,12 +152,12 @@ class RankFigures:
             return None
         recorded = dict(self._recorded)
         return max((abs(one - other) for step in self.steps
-                    for key, one, other in zip(STEP_KEYS, step.values, recorded.get(step.label, ()), strict=False)
+                    for key, one, other in zip(STEP_KEYS, step.times, recorded.get(step.label, ()), strict=False)
                     if key not in COARSE and one is not None and other is not None), default=None)  # fmt: skip
 
     def sum(self, key: str) -> float | None:
         """Sum of a time (``STEP_KEYS``) over the selected steps, ns; None if it is unknown of all."""
-        known = [value for step in self.steps if (value := step.values[STEP_KEYS.index(key)]) is not None]
+        known = [value for step in self.steps if (value := step.times[STEP_KEYS.index(key)]) is not None]
         return sum(known) if known else None
 
     def used(self, kind: str, step: Step) -> Intervals:

@@ -292,7 +292,7 @@ def _synchronises(query: Query, rule: Rule, least: float) -> Found:
 def _uneven_steps(query: Query, rule: Rule, least: float) -> Found:
     # steps that a range cuts are shorter
     whole = _figures(query).steps if query.range is None else ()
-    steps = [(step.label, value) for step in whole if (value := step.values[0])]
+    steps = [(step.label, value) for step in whole if (value := step.times[0])]
     values = [value for _, value in steps]
     mean = sum(values) / max(len(values), 1)
     if len(values) > 1 and (spread := (max(values) - min(values)) / mean) > rule.threshold:

@@ -7,15 +7,15 @@ from typing import Final
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..recorded import COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank
-from .figures import Step, figures_of
+from ..recorded import COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
+from .figures import figures_of
 from .ranks import STEP_HEADS, STEP_NOTE, STEP_TIMES, lacks, not_narrowed, per_rank
 
 _FACTS: Final = tuple(key for *_, key in STEP_COLUMNS if key != "preparing_us")
 #: Columns shown only if there are receive operators (pipeline parallelism).
 _RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
 _COLUMNS: Final = (Column("step", "Step"), *STEP_TIMES)
-_WHOLE: Final = Step("", -1, None, None, None, None, True)
+_WHOLE: Final = Step("", -1)
 
 
 _SELECTED: Final = "Steps as recorded: of all events, so they are left out beside a range or filter."
@@ -27,7 +27,7 @@ def overview(query: Query, rank: RecordedRank) -> Answer:
     figures = figures_of(query, rank)
     steps, narrowed = figures.steps, query.range is not None or bool(query.filter)
     recorded = query.profile.table("recorded_steps", rank.group)
-    rows = [(step.label, *step.values) for step in steps]
+    rows = [(step.label, *step.times) for step in steps]
     sums = {key: figures.sum(key) for key in STEP_KEYS}
     stage = sums["stage_us"]
     facts = [

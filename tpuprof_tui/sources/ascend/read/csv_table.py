@@ -82,6 +82,13 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         return passing[self.codes]
 
 
+def texts_of(values: Iterable[Any]) -> Texts:
+    """A text column of texts; None: missing."""
+    codes: dict[Any, int] = {}
+    found = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
+    return Texts(np.array(found, np.int32), tuple(codes))
+
+
 class CsvTable(Struct, eq=False):
     """A table in one or more files that continue each other.
 

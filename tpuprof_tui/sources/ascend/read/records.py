@@ -20,7 +20,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING
 
 from ..recorded import OTHER, STEP_COLUMNS, STEP_KEYS
-from .csv_table import DEVICES, Kind, Texts
+from .csv_table import DEVICES, Kind, Texts, texts_of
 from .database import Database, memory_columns
 from .files import Files, rounded_times
 from .kernels import no_texts
@@ -135,15 +135,8 @@ class Records(Struct, frozen=True, eq=False):
 def of_rows(types: Mapping[str, type], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Columns of rows of plain values, by key and type; None: missing."""
     columns = zip(*rows, strict=True) if rows else [()] * len(types)
-    return {key: _column(kind, values) for (key, kind), values in zip(types.items(), columns, strict=True)}
-
-
-def _column(kind: type, values: Sequence[Any]) -> Any:
-    if kind is str:
-        codes: dict[str, int] = {}
-        found = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
-        return Texts(np.array(found, np.int32), tuple(codes))
-    return wholes(values) if kind is int else reals(values)
+    convert: dict[type, Any] = {str: texts_of, int: wholes, float: reals}
+    return {key: convert[kind](values) for (key, kind), values in zip(types.items(), columns, strict=True)}
 
 
 def records_of(files: Files, timeline: Timeline | None) -> dict[str, Records]:
@@ -164,7 +157,7 @@ def records_of(files: Files, timeline: Timeline | None) -> dict[str, Records]:
         component, reserved, time = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved", "timestampNs")
         names = dict(database.rows("ENUM_MODULE", "id", "name"))
         found["modules"] = Records(database.name, {
-            "component": _column(str, [str(names.get(each, each)) for each in component]),
+            "component": texts_of([str(names.get(each, each)) for each in component]),
             "reserved": reals(reserved) / _MEGA, "time": wholes(time)})  # fmt: skip
     if analysis is not None and found["recorded_steps"] is None and "StepTraceTime" in analysis.tables:
         found["recorded_steps"] = Records(analysis.name, _steps_of_database(analysis, "StepTraceTime", label="step"))
@@ -252,8 +245,8 @@ def _old_apis(files: Files) -> Records | None:
     found = [(level, records) for level in ("acl", "runtime") if (records := of_csv(files, level)) is not None]
     if not found:
         return None
-    columns: dict[str, Any] = {"level": _column(str, [level for level, records in found for _ in range(len(records))])}
-    columns["name"] = _column(str, [text for _, records in found for text in records.columns["name"].values()])
+    columns: dict[str, Any] = {"level": texts_of([level for level, records in found for _ in range(len(records))])}
+    columns["name"] = texts_of([text for _, records in found for text in records.columns["name"].values()])
     for key in ("count", "total", "mean", "least", "most"):
         columns[key] = np.concatenate([records.columns[key] for _, records in found])
     return Records(found[0][1].file, columns | {"variance": np.full(len(columns["level"]), np.nan)})
@@ -289,10 +282,10 @@ def _memory(database: Database) -> Records:
     used = sum((reals([row[3 + index] for row in rows]) for index in range(len(parts))), np.zeros(len(rows)))
     more = [np.nan] * len(rows)
     return Records(database.name, {
-        "component": _column(str, [database.strings.get(each, "") for each in component] + ["APP"] * len(rows)),
+        "component": texts_of([database.strings.get(each, "") for each in component] + ["APP"] * len(rows)),
         "time": wholes([*time, *(row[1] for row in rows)]), "allocated": reals([*allocated, *more]) / _MEGA,
         "reserved": np.append(reals(reserved), used) / _MEGA, "active": reals([*active, *more]) / _MEGA,
-        "device": _column(str, [f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]),
+        "device": texts_of([f"NPU:{each}" for each in [*device, *(row[2] for row in rows)]]),
     })  # fmt: skip
 
 

@@ -520,7 +520,8 @@ class _Blocks:
             for number, name in enumerate(names):
                 self._column_numbers.setdefault(name, number)
             self._width = len(names)
-            self._note_beginnings(names)
+            texts = (f"{name},".encode()[:4] for name in (*names, *_FIRST_COLUMNS) if not name[:1].isdecimal())
+            self._beginnings = np.array(sorted({int.from_bytes(each, "little") for each in texts}), np.uint64)
         self._drop_headers(block_text, offset, begin, ends, keep)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
@@ -531,30 +532,11 @@ class _Blocks:
             self._report_row_lengths(block)
         return block, used
 
-    def _note_beginnings(self, names: Sequence[str]) -> None:
-        """Notes how rows begin that may be headers: up to eight bytes of a name, as one word, by their number."""
-        beginnings = {
-            _BOM,
-            *(name.encode()[:8] for name in (*names, *_FIRST_COLUMNS) if name and not "0" <= name[0] <= "9"),
-        }
-        self._first_bytes = np.zeros(256, np.bool_)
-        self._first_bytes[[beginning[0] for beginning in beginnings]] = True
-        self._beginnings = {
-            length: np.array(
-                sorted(int.from_bytes(each, "little") for each in beginnings if len(each) == length), np.uint64
-            )
-            for length in set(map(len, beginnings))
-        }
-
     def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
-        rows = np.flatnonzero(self._first_bytes[text.array[begin]] & keep)
-        if not len(rows):
-            return rows
-        words, likely = text.words(begin[rows]), np.zeros(len(rows), np.bool_)
-        for length, beginnings in self._beginnings.items():
-            found = words & MASKS[length]
-            likely |= beginnings[np.minimum(np.searchsorted(beginnings, found), len(beginnings) - 1)] == found
-        return rows[likely]
+        """Rows that begin with four bytes as a header does."""
+        words, beginnings = text.words(begin) & MASKS[4], self._beginnings
+        likely = beginnings[np.minimum(np.searchsorted(beginnings, words), len(beginnings) - 1)] == words
+        return np.flatnonzero((likely | (words & MASKS[3] == int.from_bytes(_BOM, "little"))) & keep)
 
     def _drop_headers(self, text: Bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
         """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""

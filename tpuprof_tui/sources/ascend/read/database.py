@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
@@ -205,8 +206,9 @@ def timeline_of_database(database: Database) -> Timeline | None:
     if not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"} & set(database.tables):
         return None
     found = [*_task_slices(database), *_other_slices(database)]
-    *times, tracks, names, kinds, classes, texts = zip(*found, strict=True) if found else [()] * 8
-    start, end, connection = map(wholes, times)
+    starts, ends, ids, tracks, names, kinds, classes, texts = zip(*found, strict=True) if found else [()] * 8
+    # columns of integers alone are converted at once
+    start, end, connection = map(wholes, (starts, ends, [INT_MISSING if id_ is None else id_ for id_ in ids]))
     sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
     negative = np.flatnonzero(sound & (end < start))
     for count, severity, what, done in (
@@ -224,12 +226,13 @@ def timeline_of_database(database: Database) -> Timeline | None:
         "stacks": np.full(len(found), -1, np.int32),
     }  # fmt: skip
     every: Sequence[Any] = track.texts
-    return timeline_of(
+    timeline, _ = timeline_of(
         database.name, every, [(each.process, each.number, each.label) for each in every],
         track.codes[sound].astype(np.int64), {key: values[sound] for key, values in columns.items()},
-        lambda first, ordered, _: _flows(database, first, ordered), names=name.texts, kinds=kind.texts,
-        texts=shapes.texts, counters=tuple(_counter_series(database)), unmeasured=negative,
+        names=name.texts, kinds=kind.texts, texts=shapes.texts, counters=tuple(_counter_series(database)),
+        unmeasured=negative,
     )  # fmt: skip
+    return replace(timeline, flows=_flows(database, timeline))
 
 
 def _task_slices(database: Database) -> Iterator[_Slice]:
@@ -285,18 +288,19 @@ def _thread(layer: Layer, process: str, thread: Any) -> Track:
     return Track(layer, process, f"Thread {number}", min(number, 1 << 31))
 
 
-def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
+def _flows(database: Database, timeline: Timeline) -> Flows:
     """Links by connection id: from the innermost operator and the earliest call with it, to kernels and collectives."""
-    classes, start, end, connection = (columns[key] for key in ("slice_class", "start", "end", "connection"))
-    work = np.flatnonzero(np.isin(classes, (SliceClass.KERNEL, SliceClass.COLLECTIVE)) & (connection != INT_MISSING))
-    work = work[np.argsort(columns["file_order"][work], kind="stable")]
-    calls = np.flatnonzero((classes == SliceClass.CALL) & (connection != INT_MISSING))
-    calls = calls[np.lexsort((columns["file_order"][calls], start[calls], connection[calls]))]
+    start, end, connection = timeline.start, timeline.end, timeline.connection
+    work, calls, operators = (
+        rows[connection[rows] != INT_MISSING] for rows in (
+            timeline.rows(SliceClass.KERNEL, SliceClass.COLLECTIVE), timeline.rows(SliceClass.CALL),
+            timeline.operators))  # fmt: skip
+    work = work[np.argsort(timeline.file_order[work], kind="stable")]
+    calls = calls[np.lexsort((timeline.file_order[calls], start[calls], connection[calls]))]
     launch = _first_of(connection[calls], calls, connection[work])
     lists: dict[Any, list[Any]] = {}
     for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
         lists.setdefault(id_, []).append(real_id)
-    operators = np.flatnonzero((classes == SliceClass.OPERATOR) & (connection != INT_MISSING))
     ids: list[Any] = []
     owners: list[int] = []
     for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):

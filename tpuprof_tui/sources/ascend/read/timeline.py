@@ -314,10 +314,9 @@ _COLUMNS: Final = ("start", "end", "name", "kind", "slice_class", "file_order", 
 
 
 def timeline_of(
-    file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
-    flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,
-) -> Timeline:  # fmt: skip
-    """Sorts slices into a timeline.
+    file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any], **more: Any
+) -> tuple[Timeline, I64]:  # fmt: skip
+    """Sorts slices into a timeline without flows.
 
     Args:
         file: Name of the file.
@@ -325,8 +324,10 @@ def timeline_of(
         order_of_track: Sort key of each track within its layer.
         track: Track index of each slice; slices are in file order.
         columns: The other columns of the slices, by name.
-        flows: Makes the flows; arguments: first slice of each track, sorted columns, new index of each track.
         more: Further fields of the timeline.
+
+    Returns:
+        The timeline, and the new index of each track.
     """
     ranks = sorted(range(len(tracks)), key=lambda number: (tracks[number].layer, order_of_track[number]))
     new_index = np.empty(len(tracks), np.int64)
@@ -337,5 +338,4 @@ def timeline_of(
     for key in columns:
         columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
-    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns,
-                    flows=flows(first, columns, new_index), **more)  # fmt: skip
+    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns, **more), new_index

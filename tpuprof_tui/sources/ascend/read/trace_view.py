@@ -199,14 +199,14 @@ class TimelineEvents(Collector):
         # drop tracks that only hold ends of flows
         kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
         renumbered = np.array([kept.get(number, -1) for number in range(len(tracks))], np.int64)
-        return timeline_of(
+        found, place = timeline_of(
             name, [tracks[number] for number in kept], [order[number] for number in kept],
             renumbered[track] if len(track) else track, columns,
-            lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered][thread_track]),
             names=names, kinds=kind_texts, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             counters=_hit_rates_in_percent(self._series()), unmeasured=np.sort(lengthless),
             derived=derived and bool(len(track)), problems=tuple(problems),
         )  # fmt: skip
+        return replace(found, flows=self._links(found, np.append(place, -1)[renumbered][thread_track]))
 
     def _note(self, severity: Severity, what: str, done: str, count: int) -> None:
         self._problems.append(Problem(severity, what, done, self._file, count=count))
@@ -246,7 +246,7 @@ class TimelineEvents(Collector):
                 found[number] = layer
         return found
 
-    def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
+    def _links(self, timeline: Timeline, track_of: I64) -> Flows:
         """Flows; ``track_of``: index of the track of each thread of flows."""
         begins, ends = self.tables["begins"], self.tables["ends"]
         category, ids, begin_ids = ends.column("category", np.int8), ends.column("id"), begins.column("id")
@@ -268,15 +268,14 @@ class TimelineEvents(Collector):
         from_track, to_track = (
             track_of[each.column("thread", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
         )
-        timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
         # class of the slices that flows of a category start in; other categories start in any slice
         wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
         for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
             here = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
             if len(here):
-                from_row[here] = timeline.enclosing(from_track[here], from_time[here], wanted.get(kinds[0]))
-        return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting_at(to_track, to_time))
+                from_row[here] = _enclosing(timeline, from_track[here], from_time[here], wanted.get(kinds[0]))
+        return Flows(_FLOWS, category, from_time, to_time, from_row, _starting_at(timeline, to_track, to_time))
 
     def _series(self) -> Iterator[CounterSeries]:
         for (pid, name, key), times, values in self.counters(lambda *counter: counter):
@@ -306,38 +305,33 @@ class TimelineEvents(Collector):
         return int(match[1][:6]) if match else -1
 
 
-class _Slices:
-    def __init__(self, first: I64, columns: dict[str, Any]) -> None:
-        self.start, self.end, self.slice_class = columns["start"], columns["end"], columns["slice_class"]
-        self._file_order, self._first = columns["file_order"], first
-        self.track = np.repeat(np.arange(len(first) - 1), np.diff(first))
+def _enclosing(timeline: Timeline, tracks: I64, times: I64, classes: tuple[SliceClass, ...] | None) -> I64:
+    """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
+    wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(timeline.first)) > 0
+    track_rows = np.flatnonzero(wanted_tracks[timeline.track])
+    rows = track_rows if classes is None else track_rows[np.isin(timeline.slice_class[track_rows], classes)]
+    start, end, track = timeline.start[rows], timeline.end[rows], timeline.track[rows]
+    above, points = parents(start, end, track), (times, times, tracks)
+    # a slice covers its end too
+    index = innermost((start, end + 1, track), points, above)
+    before = innermost((start, np.full(len(rows), np.iinfo(np.int64).max), track), points, above)
+    return np.append(rows, -1)[np.where(index >= 0, index, before)]
 
-    def enclosing(self, tracks: I64, times: I64, classes: tuple[SliceClass, ...] | None) -> I64:
-        """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
-        wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
-        track_rows = np.flatnonzero(wanted_tracks[self.track])
-        rows = track_rows if classes is None else track_rows[np.isin(self.slice_class[track_rows], classes)]
-        start, end, track = self.start[rows], self.end[rows], self.track[rows]
-        above, points = parents(start, end, track), (times, times, tracks)
-        # a slice covers its end too
-        index = innermost((start, end + 1, track), points, above)
-        before = innermost((start, np.full(len(rows), np.iinfo(np.int64).max), track), points, above)
-        return np.append(rows, -1)[np.where(index >= 0, index, before)]
 
-    def starting_at(self, tracks: I64, times: I64) -> I64:
-        """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
-        found = np.full(len(tracks), -1, np.int64)
-        for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
-            low, high = int(self._first[number]), int(self._first[number + 1])
-            if low == high:
-                continue
-            file_order, start = self._file_order[low:high], self.start[low:high]
-            # of slices with equal start the first in the file
-            begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
-            earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
-            points = np.flatnonzero(tracks == number)
-            found[points] = lookup(start[begins], times[points], low + np.flatnonzero(file_order == earliest))
-        return found
+def _starting_at(timeline: Timeline, tracks: I64, times: I64) -> I64:
+    """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
+    found = np.full(len(tracks), -1, np.int64)
+    for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
+        low, high = int(timeline.first[number]), int(timeline.first[number + 1])
+        if low == high:
+            continue
+        file_order, start = timeline.file_order[low:high], timeline.start[low:high]
+        # of slices with equal start the first in the file
+        begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
+        earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
+        points = np.flatnonzero(tracks == number)
+        found[points] = lookup(start[begins], times[points], low + np.flatnonzero(file_order == earliest))
+    return found
 
 
 #: Columns of slices as they are read, with their types.

@@ -16,7 +16,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
 from tpuprof_tui.views.query import Query
 
 from ..recorded import KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
-from .ranks import by_texts, frame_of, lacks, moment, moment_fact, numbers, per_rank, plain, selected_rows
+from .ranks import by_texts, frame_of, lacks, moment, moment_fact, per_rank, plain, selected_rows
 
 I64 = npt.NDArray[np.int64]
 #: Further columns that are shown by default.
@@ -122,11 +122,11 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
     for key, (title, *_) in KERNEL_TEXTS.items():
         if key in table:
             head = Column(key, title, spare=20, shown=key in _SEEN)
-            columns.append((head, texts(key, numbers if key in KERNEL_NUMBERS else list)))
+            columns.append((head, texts(key, plain if key in KERNEL_NUMBERS else list)))
     for column in table.schema:
         # unknown columns have the names of the file
         kind = "number" if column.group == METRICS else "text"
         head = Column(column.title, column.title, kind, spare=30, shown=False)  # type: ignore[arg-type]
-        columns.append((head, texts(column.key, list if column.group == METRICS else numbers)))
+        columns.append((head, texts(column.key, list if column.group == METRICS else plain)))
     return Table("kernels", "Kernels", tuple(head for head, _ in columns), tuple(values for _, values in columns),
                  word="kernel")  # fmt: skip

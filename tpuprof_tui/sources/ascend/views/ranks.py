@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -163,26 +164,11 @@ def by_texts(name: str, title: str, heads: Sequence[Column], frame: Frame) -> Ta
     return Table.of_pivot(name, title, frame, keys, figures, ("-total_us",), word=keys[0] if len(keys) == 1 else "row")
 
 
-def numbers(texts: Sequence[str | None]) -> list[Any]:
-    """Values of texts, each that is a number as a number."""
-    return [None if text is None else _number(text, int, float) for text in texts]
-
-
-def _number(text: str, *kinds: type) -> Any:
-    for kind in kinds if len(text) <= _EXACT else ():
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def plain(texts: Sequence[str]) -> list[Any]:
-    """Values of texts: as integers if all are, else as floats if all are, else as texts."""
-    for kind in (int, float):
-        found = [_number(text, kind) for text in texts]
-        if not any(isinstance(value, str) for value in found):
-            return found
+def plain(texts: Sequence[str | None]) -> list[Any]:
+    """Values of texts: as integers if all are, else as floats if all are, else as texts; exact numbers only."""
+    for kind in (int, float) if all(text is None or len(text) <= _EXACT for text in texts) else ():
+        with suppress(ValueError):
+            return [None if text is None else kind(text) for text in texts]
     return list(texts)
 
 

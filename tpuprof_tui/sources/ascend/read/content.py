@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
+from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.source import first_bytes, last_bytes
 
 TIMELINE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "op_summary.csv"
@@ -127,15 +128,12 @@ def role_of_database(path: Path) -> str:
     """Role of a database by its tables; empty if the file is none of Ascend's."""
     if first_bytes(path, len(_SQLITE)) != _SQLITE:
         return ""
-    import sqlite3
-    from contextlib import closing
-    from urllib.parse import quote
+    # few commands need it
+    from .database import Database
 
     try:
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
-    except sqlite3.Error:
+        tables = set(Database(path, path.name).tables)
+    except UnreadableError:
         return ""
     return next((role for role, known in _OF_DATABASES if known & tables), "")
 

@@ -278,9 +278,6 @@ class _Codes:
 
     Cells seen before are found vectorized, by a hash and then a comparison of their bytes; new, long or few cells are
     looked up one by one.
-
-    Attributes:
-        cells: Code of each distinct cell.
     """
 
     def __init__(self) -> None:
@@ -367,19 +364,7 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
 
 
 class _Block(Struct, frozen=True, eq=False, dict=True):
-    """A block of whole rows of a file.
-
-    Attributes:
-        table: Its table.
-        offset: Offset of the block in the file.
-        text: Its bytes.
-        column_numbers: Index of each column, by name.
-        begin: int64, offset of each row in ``text``.
-        stops: int64, end offset of each cell in the block.
-        first: int64, index in ``stops`` of the first cell of each row.
-        cells: int64, number of cells of each row.
-        again: Whether the file was read before; its problems are not reported again.
-    """
+    """A block of whole rows of a file: offsets of rows in its text, ends of all cells, and which are whose."""
 
     table: CsvTable
     offset: int
@@ -533,10 +518,15 @@ class _Blocks:
         return block, used
 
     def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
-        """Rows that begin with four bytes as a header does."""
-        words, beginnings = text.words(begin) & MASKS[4], self._beginnings
-        likely = beginnings[np.minimum(np.searchsorted(beginnings, words), len(beginnings) - 1)] == words
-        return np.flatnonzero((likely | (words & MASKS[3] == int.from_bytes(_BOM, "little"))) & keep)
+        """Rows that begin with four bytes as a header does; few others begin with the same byte."""
+        beginnings, bom = self._beginnings, int.from_bytes(_BOM, "little")
+        first_bytes = np.zeros(256, np.bool_)
+        first_bytes[[_BOM[0], *(beginnings & np.uint64(0xFF)).tolist()]] = True
+        rows = np.flatnonzero(first_bytes[text.array[begin]] & keep)
+        words = text.words(begin[rows])
+        likely = beginnings[np.minimum(np.searchsorted(beginnings, words & MASKS[4]), len(beginnings) - 1)]
+        found: I64 = rows[(likely == words & MASKS[4]) | (words & MASKS[3] == bom)]
+        return found
 
     def _drop_headers(self, text: Bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
         """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""

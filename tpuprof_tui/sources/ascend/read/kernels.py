@@ -280,8 +280,6 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
 # -- times of operators
 
 
-
-
 class OperatorTimes:
     """Times of the operators of a timeline, computed on first use."""
 

@@ -335,7 +335,7 @@ class Rank:
     @cached_property
     def device(self) -> int:
         """Device number; -1 if unknown."""
-        devices = self._kernel_devices or self._timeline_devices
+        devices = self._stated_devices[0] or self._stated_devices[1]
         stated, named = (*self._mapped("deviceId"), *(devices if len(devices) == 1 else ())), (self.paths.device,)
         found = (*named, *stated) if self.paths.several else (*stated, *named)
         return next(filter(_is_number, found), -1)
@@ -350,27 +350,24 @@ class Rank:
     @cached_property
     def devices(self) -> tuple[int, ...]:
         """The devices that its files hold the work of, ascending, if there are several in one of them; else empty."""
-        found = next((found for found in (self._kernel_devices, self._timeline_devices) if len(found) > 1), ())
+        found = next((found for found in self._stated_devices if len(found) > 1), [])
         if len(found) > _MOST_DEVICES:
             self.files.warn(f"{len(found):,} numbers of devices in one folder.", "They are shown as one NPU.",
                             count=len(found))  # fmt: skip
             return ()
-        return found
+        return tuple(found)
 
     @cached_property
-    def _timeline_devices(self) -> tuple[int, ...]:
-        timeline = self.timeline
-        working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist() if timeline is not None else ()
-        found = {timeline.tracks[track].device for track in working} if timeline is not None else set()
-        return tuple(sorted(filter(_is_number, found)))
-
-    @cached_property
-    def _kernel_devices(self) -> tuple[int, ...]:
-        if self.kernels is None:
-            return ()
-        column = self.kernels.details.whole("device")
-        present = np.flatnonzero(np.bincount(column.codes[column.codes >= 0])).tolist()
-        return tuple(sorted({device_number(column.texts[code]) for code in present} - {-1}))
+    def _stated_devices(self) -> tuple[list[int], list[int]]:
+        """The devices that the kernels state, and that the timeline states for work."""
+        kernels, timeline = self.kernels, self.slices
+        of_kernels = kernels.details.whole("device") if kernels is not None else None
+        texts = of_kernels.texts if of_kernels is not None else ()
+        used = set(of_kernels.codes.tolist()) if of_kernels is not None else set()
+        working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist() if timeline is not None else []
+        tracks = timeline.tracks if timeline is not None else ()
+        return (sorted({device_number(text) for code, text in enumerate(texts) if code in used} - {-1}),
+                sorted(filter(_is_number, {tracks[track].device for track in working})))  # fmt: skip
 
     @cached_property
     def chip(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from tpuprof_tui.views.query import Query
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
 from .ranks import (
-    falling,
+    as_counted,
     is_everything,
     lacks,
     lanes_of,
@@ -29,7 +29,6 @@ from .ranks import (
     per_rank,
     selected_rows,
     text_or_none,
-    with_other_columns,
 )
 
 I64 = npt.NDArray[np.int64]
@@ -53,7 +52,6 @@ _FIGURES: Final = (
     (Column("max_us", "Max", "duration", spare=1), most("duration")),
     (Column("variance", "Variance", "number", spare=3), _variance),
 )  # fmt: skip
-_COLUMNS: Final = tuple(head for head, _ in _FIGURES)
 
 
 @per_rank
@@ -131,14 +129,9 @@ def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table |
         return rank.timeline, _leading_to_calls(query, table)
     if statistic is None:
         return "", None
-    order = falling(statistic["total"])
-    values: tuple[Any, ...] = (
-        statistic.values("level", order), statistic.values("name", order),
-        [None if count != count else int(count) for count in statistic["count"][order].tolist()],
-        *(statistic[key][order] for key in ("total", "mean", "least", "most", "variance")),
-    )  # fmt: skip
-    table = with_other_columns(Table("apis", "Calls", _COLUMNS, values), statistic, order)
-    return statistic.file, _leading_to_calls(query, table)
+    keys = ("level", "name", "count", "total", "mean", "least", "most", "variance")
+    heads = dict(zip(keys, (head for head, _ in _FIGURES), strict=True))
+    return statistic.file, _leading_to_calls(query, as_counted("apis", "Calls", heads, statistic))
 
 
 def _leading_to_calls(query: Query, table: Table) -> Table:

@@ -15,8 +15,8 @@ from tpuprof_tui.views.query import Query
 from ..recorded import RecordedRank
 from .ranks import (
     TIMES,
+    as_counted,
     by_texts,
-    falling,
     frame_of,
     is_everything,
     lacks,
@@ -25,7 +25,6 @@ from .ranks import (
     per_rank,
     selected_rows,
     text_or_none,
-    with_other_columns,
 )
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
@@ -86,17 +85,9 @@ def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
     heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
     statistic = query.profile.table("statistic", rank.group)
     if is_everything(query) and statistic is not None and statistic.texts["type"]:
-        order = falling(statistic["total"])
-        times = statistic["total"][order]
-        whole = int(times[times != INT_MISSING].sum())
-        values = (
-            statistic.values("type", order), statistic.values("core", order),
-            [None if count != count else int(count) for count in statistic["count"][order].tolist()], times,
-            *(statistic[key][order] for key in ("least", "mean", "most")),
-            np.where(times != INT_MISSING, times / whole, np.nan) if whole else np.full(len(order), np.nan),
-        )  # fmt: skip
-        table = Table("by_type", "By type", (*heads, *(head for head, _ in TIMES)), values)
-        return with_other_columns(table, statistic, order), statistic.file
+        keys = ("type", "core", "count", "total", "least", "mean", "most", "share")
+        named = dict(zip(keys, (*heads, *(head for head, _ in TIMES)), strict=True))
+        return as_counted("by_type", "By type", named, statistic), statistic.file
     kernels = query.profile.table("kernels", rank.group)
     if kernels is None or not kernels.texts["type"]:
         return None, ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, mo
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.worker import Worker
@@ -188,6 +188,17 @@ def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tupl
             head = Column(column.title, column.title, "text" if is_text else "number", spare=spare)
             found.append((head, plain_values(table, column.key, rows)))
     return found
+
+
+def as_counted(key: str, title: str, heads: Mapping[str, Column], statistic: Records) -> Table:
+    """A table that the exporter counted, longest total first, with the file's further columns; heads by column."""
+    order = falling(statistic["total"])
+    values: dict[str, Any] = {name: statistic.values(name, order) for name in heads if name in statistic}
+    values["count"] = [None if count != count else int(count) for count in statistic["count"][order].tolist()]
+    times = np.where(values["total"] == INT_MISSING, np.nan, values["total"])
+    values["share"] = times / (np.nansum(times) or np.nan)
+    table = Table(key, title, tuple(heads.values()), tuple(values[name] for name in heads))
+    return with_other_columns(table, statistic, order)
 
 
 def with_other_columns(table: Table, records: Records, rows: Rows = ALL) -> Table:

@@ -209,14 +209,8 @@ def _dynamic(query: Query, rule: Rule, least: float) -> Found:
     known = int((kernels["op_state"] >= 0).sum())
     dynamic = int(kernels.has("op_state", lambda text: text.lower() == "dynamic").sum())
     if dynamic > rule.threshold * known:
-        yield _finding(
-            query,
-            rule,
-            None,
-            f"{dynamic:,} of {known:,} kernels ran with dynamic shapes.",
-            "dynamic / kernels",
-            dynamic / known,
-        )
+        text = f"{dynamic:,} of {known:,} kernels ran with dynamic shapes."
+        yield _finding(query, rule, None, text, "dynamic / kernels", dynamic / known)
 
 
 def _cube(query: Query, rule: Rule, least: float) -> Found:
@@ -320,15 +314,8 @@ def _grows(query: Query, rule: Rule, least: float) -> Found:
     held = [float(size[(begun <= end) & (until > end)].sum()) for end in ends]
     if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
         text = f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all."
-        yield _finding(
-            query,
-            rule,
-            None,
-            text,
-            "held at the last step / at the first",
-            held[-1] / max(held[0], 1),
-            threshold=1 + rule.threshold,
-        )
+        grown, figure = held[-1] / max(held[0], 1), "held at the last step / at the first"
+        yield _finding(query, rule, None, text, figure, grown, threshold=1 + rule.threshold)
 
 
 def _small_packets(query: Query, rule: Rule, least: float) -> Found:

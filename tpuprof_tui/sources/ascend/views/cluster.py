@@ -42,7 +42,8 @@ def cluster(query: Query) -> Answer:
     communicating = [] if shared or len(ranked) < 2 else ranked
     communicates = shared or any(profile.table("operations", rank.group) is not None for rank in communicating)
     sources += [table.file for rank in communicating if (table := profile.table("operations", rank.group)) is not None]
-    if not steps and not communicates and query.step is None:
+    compared = table is not None or any(figures_of(query, rank).every_step for rank in ranked if len(ranked) > 1)
+    if not compared and not communicates:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
                                      "Name the folder that holds the folders of all ranks"),))  # fmt: skip
 

@@ -62,7 +62,8 @@ class Selection:
     @classmethod
     def of_rank(cls, query: Query, rank: RecordedRank) -> Selection:
         """The selection of a query from a rank's tables."""
-        steps = {step.label or str(step.number) for step in figures_of(query, rank).steps}
+        every = figures_of(query, rank).every_step
+        steps = {step.label or str(step.number) for step in every if step.number == query.step}
         return cls(query, rank.group, None if query.step is None else steps)
 
     def rows(self, name: str, *keys: str) -> list[tuple[Any, ...]]:

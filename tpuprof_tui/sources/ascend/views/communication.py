@@ -37,7 +37,7 @@ LINK: Final = (
     Column("transit_us", "Transit", "duration"), Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", head="GB/s"),
 )  # fmt: skip
 TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
-_EVERY: Final = "Each link's bytes count for itself: SDMA repeats what HCCS moved, so links do not add up."
+_EVERY: Final = "Links do not add up: what HCCS moved is in the row of the copying link too."
 #: A row of the table of operators: the columns ``_OF``, start, the times, and the ratios of wait and synchronization.
 _Operation = tuple[Any, ...]
 _RATIOS: Final = ("wait_ratio", "synchronization_ratio")

@@ -67,6 +67,12 @@ _KINDS: Final = {
     Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
     Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
 }  # fmt: skip
+#: Columns that lanes of a kind alone have.
+_OWN_COLUMNS: Final = {
+    "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),
+    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",), "overlap": (), "other": (),
+    "communication": ("connection", "accelerator", "waited"),
+}  # fmt: skip
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
 _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
                  "MsTx": "mark"}  # fmt: skip
@@ -198,7 +204,7 @@ class _ProfileBuilder:
         for group in (communicating[last].group, communicating[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
-        steps, lanes = self._steps, (*self._lanes, *self._aside)
+        step_labels, groups, starts, ends, counts = zip(*self._steps, strict=True) if self._steps else [()] * 5
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
@@ -212,17 +218,13 @@ class _ProfileBuilder:
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
             source_data={}, view_data={RANKS: tuple(ranks), SOURCES: sources},
-            groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
+            groups=Groups(self._groups), lanes=(*self._lanes, *self._aside), scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
             wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
-            steps=Steps(
-                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
-                group=np.array([group for _, group, *_ in steps], np.int32),
-                start=np.array([start for _, _, start, *_ in steps], np.int64),
-                end=np.array([end for *_, end, _ in steps], np.int64),
-                number=np.array([number for *_, number in steps], np.int64),
-            ),
+            steps=Steps(label=np.array([*map(labels.code, step_labels)], np.int32), labels=labels.build(),
+                        group=np.array(groups, np.int32), start=np.array(starts, np.int64),
+                        end=np.array(ends, np.int64), number=np.array(counts, np.int64)),
             links=lambda: _links(self._timelines),
             tables=(*self._tables, *(table_of(name, -1, records) for name, records in self._cluster.items())),
         )  # fmt: skip
@@ -235,12 +237,11 @@ class _ProfileBuilder:
 
     def _spans(self) -> list[int]:
         """Number of each recording among those of its worker, in order of time from 1."""
-        of_worker: dict[str, list[tuple[int, int]]] = {}
-        who = [self._who(rank, str(index)) for index, rank in enumerate(self._ranks)]
-        for index, rank in enumerate(self._ranks):
-            of_worker.setdefault(who[index], []).append((_earliest(rank) or 0, index))
-        return [1 + sorted(of_worker[who[index]]).index((_earliest(rank) or 0, index))
-                for index, rank in enumerate(self._ranks)]  # fmt: skip
+        spans, counts = [1] * len(self._ranks), dict[str, int]()
+        for index in sorted(range(len(spans)), key=lambda index: ((self._ranks[index].extent or (0, 0))[0], index)):
+            who = self._who(self._ranks[index], str(index))
+            counts[who] = spans[index] = counts.get(who, 0) + 1
+        return spans
 
     @staticmethod
     def _who(rank: Rank, key: str) -> str:
@@ -401,9 +402,7 @@ class _ProfileBuilder:
                 },
             ))  # fmt: skip
         if len(rows := kernels.aside):
-            columns: dict[str, Any] = {
-                "order": rows, "name": name[rows], "type": kind[rows],
-            }  # fmt: skip
+            columns: dict[str, Any] = {"order": rows, "name": name[rows], "type": kind[rows]}
             start = kernels.start[rows]
             self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
         return events
@@ -529,25 +528,16 @@ class _Columns:
             "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
             "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
-        if kind == "cann":
-            columns["measured"] = lambda some: timeline.lengths(row_numbers(rows)[some])
-        if kind in ("python", "other"):
-            columns |= self._operators.columns(rows)
-        if kind in ("cann", "stream", "communication"):
-            columns["connection"] = timeline.connection[rows]
-        if kind in ("python", "cann"):
-            columns["thread"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
-        if kind == "python":
-            columns["shapes"] = lambda some: self._shapes()[rows][some]
-        if kind in ("stream", "communication"):
-            columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
-        if kind == "python":
-            columns["stack"] = self._stacks[rows]
-        if kind == "stream":
-            columns["stream"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
-            columns |= self._details.of(self._kernel[rows]) if self._details is not None else {}
-        if kind == "plane":
-            columns["bytes"] = timeline.size[rows]
+        numbered = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        own: dict[str, Any] = {
+            "measured": lambda some: timeline.lengths(row_numbers(rows)[some]), "connection": timeline.connection[rows],
+            "thread": numbered, "stream": numbered, "shapes": lambda some: self._shapes()[rows][some],
+            "stack": self._stacks[rows], "accelerator": self._accelerator[rows], "waited": self._waited[rows],
+            "bytes": timeline.size[rows],
+        }  # fmt: skip
+        columns |= {key: own[key] for key in _OWN_COLUMNS[kind]}
+        columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
+        columns |= self._details.of(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
@@ -568,24 +558,15 @@ def _steps_of_rows(numbers: Callable[[Sequence[Step], I64], I64], rank: Rank, st
     return numbers(rank.steps, starts[rows])
 
 
-def _earliest(rank: Rank) -> int | None:
-    return None if rank.extent is None else rank.extent[0]
-
-
 def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
     """First and last time of each worker, ns; devices of one folder have one clock, and so one extent."""
-    of_folder: dict[Path, list[tuple[int, int]]] = {}
-    for rank in ranks:
-        if rank.extent is not None:
-            of_folder.setdefault(rank.paths.root, []).append(rank.extent)
-    every = [extent for extents in of_folder.values() for extent in extents]
-    nowhere = (min((low for low, _ in every), default=0),) * 2
+    known = [(rank.paths.root, rank.extent) for rank in ranks if rank.extent is not None]
+    nowhere = (min((low for _, (low, _) in known), default=0),) * 2
     found = []
     for rank in ranks:
-        extents = of_folder.get(rank.paths.root, [])
-        own = rank.extent or nowhere
-        found.append((min(low for low, _ in extents), max(high for _, high in extents))
-                     if rank.paths.several and extents else own)  # fmt: skip
+        same = [extent for root, extent in known if root == rank.paths.root] if rank.paths.several else []
+        lows, highs = zip(*(same or [rank.extent or nowhere]), strict=True)
+        found.append((min(lows), max(highs)))
     return found
 
 

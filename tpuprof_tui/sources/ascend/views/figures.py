@@ -42,6 +42,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 CAUSES: Final = ("host", "dispatch", "device", "unknown")
 _RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
+_ALWAYS: Final = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
 COARSE: Final = ("stage_us", "preparing_us")
 
@@ -162,10 +163,7 @@ class RankFigures:
 
     def used(self, kind: str, step: Step) -> Intervals:
         """Intervals of a kind of use that start in a step."""
-        found = (self.coverage or {}).get(kind, Intervals.empty())
-        first = 0 if step.low is None else int(np.searchsorted(found.starts, step.low))
-        last = len(found) if step.high is None else int(np.searchsorted(found.starts, step.high))
-        return Intervals.union(found.starts[first:last], found.ends[first:last])
+        return _starting_in(self.coverage, kind, step)
 
     def times(self, step: Step) -> tuple[float | None, ...]:
         """Times of a step by the use of the device, in the order of ``STEP_COLUMNS``, ns."""
@@ -174,21 +172,19 @@ class RankFigures:
         start, end = self._receives
         bubble = int((end - start)[step.contains(start)].sum())
         # in an empty step no device work began
-        begun = min((int(part.starts[0]) for part in parts[:2] if len(part)), default=None)
-        preparing = None if begun is None or step.start is None else begun - max(step.start, self._low)
+        work = (_starting_in(self._coverage, kind, step) for kind in (COMPUTING, COMMUNICATION))
+        begun = min((int(part.starts[0]) for part in work if len(part)), default=None)
+        low, high = self._query.range or _ALWAYS
+        preparing = None if begun is None or step.start is None else max(min(begun, high) - max(step.start, low), 0)
         return (computing, communication, communication - exposed, exposed, free,
                 computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
-
-    @property
-    def _low(self) -> int:
-        return self._session.profile.start_ns if self._query.range is None else self._query.range[0]
 
     @cached_property
     def _receives(self) -> tuple[I64, I64]:
         """Start and end of receive operators, which wait for the preceding pipeline stage, cut to the range."""
         frame = self.events(("communication",), "name", "start", "end")
         frame = frame.take(frame.has("name", _RECEIVE.search))
-        low, high = self._query.range or (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+        low, high = self._query.range or _ALWAYS
         start, end = np.maximum(frame["start"], low), np.minimum(frame["end"], high)
         return start[end > start], end[end > start]
 
@@ -198,7 +194,7 @@ class RankFigures:
     def gaps(self) -> Gaps:
         """Intervals in which the device is free that reach into the range and start in the step."""
         free = (self._coverage or {}).get(FREE, Intervals.empty())
-        low, high = self._query.range or (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+        low, high = self._query.range or _ALWAYS
         chosen = (free.ends > low) & (free.starts < high)
         starts = np.maximum(free.starts, low)
         if self._query.step is not None:
@@ -327,6 +323,13 @@ class RankFigures:
             if covered[best] > 0:
                 found[gap] = names[int(tasks["name"][first + best])]
         return found
+
+
+def _starting_in(coverage: dict[str, Intervals] | None, kind: str, step: Step) -> Intervals:
+    found = (coverage or {}).get(kind, Intervals.empty())
+    first = 0 if step.low is None else int(np.searchsorted(found.starts, step.low))
+    last = len(found) if step.high is None else int(np.searchsorted(found.starts, step.high))
+    return Intervals.union(found.starts[first:last], found.ends[first:last])
 
 
 class Gaps(Struct, frozen=True, eq=False):

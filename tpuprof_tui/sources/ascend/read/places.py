@@ -627,8 +627,11 @@ def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) ->
     if len(devices) < 2:
         return [_worker(path, path.name, {**more, **_together(parts.values())}, info, *devices)]
     common = _together(exports for part, exports in parts.items() if _number(part) not in devices)
-    return [_one_of_several(path, f"{path.name}/device_{device}", parts.get(str(device), {}), {**more, **common}, info,
-                            device) for device in devices]  # fmt: skip
+    own = {
+        device: _together(exports for part, exports in parts.items() if _number(part) == device) for device in devices
+    }
+    return [_one_of_several(path, f"{path.name}/device_{device}", own[device], {**more, **common}, info, device)
+            for device in devices]  # fmt: skip
 
 
 def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]:

@@ -128,11 +128,11 @@ class Details:
         """The pipes with a known ratio."""
         return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
 
-    def bound(self, rows: I64) -> tuple[npt.NDArray[np.int32], F64]:
+    def bound(self, rows: I64, *, together: bool = False) -> tuple[npt.NDArray[np.int32], F64]:
         """The pipe with the largest ratio of some kernels (-1: all are 0 or unknown), and that ratio."""
         best, best_pipe = np.zeros(len(rows)), np.full(len(rows), -1, np.int32)
         for number, pipe in enumerate(self.pipes):
-            values = np.nan_to_num(self.take(f"{pipe}_ratio", rows), nan=0.0)
+            values = np.nan_to_num(self.take(f"{pipe}_ratio", rows, together=together), nan=0.0)
             higher = values > best
             best[higher], best_pipe[higher] = values[higher], number
         return best_pipe, np.where(best_pipe >= 0, best, np.nan)

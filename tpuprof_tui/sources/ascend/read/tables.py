@@ -124,8 +124,8 @@ def _kernels(kernels: Kernels, group: int, clock: Clock, events: I64) -> Table:
             "end": clock.on_line(kernels.end), "duration": kernels.duration, "wait": kernels.wait,
             "timed": kernels.timed, "communicates": kernels.communicates, "event": events,
             "step_number": lambda rows: device_steps(clock.steps(), kernels.start[rows]),
-            "bound": of_rows(lambda rows: details.bound(rows)[0]),
-            "bound_ratio": of_rows(lambda rows: details.bound(rows)[1]),
+            "bound": of_rows(lambda rows: details.bound(rows, together=True)[0]),
+            "bound_ratio": of_rows(lambda rows: details.bound(rows, together=True)[1]),
         }  # fmt: skip
         for key, name in ({key: key for key in details.texts if key in KERNEL_TEXTS} | unknown).items():
             texts[key] = StringsOnDemand()

@@ -23,6 +23,7 @@ from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.lane import ALL
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, most_to_win
 from tpuprof_tui.views.findings import WARNS_FROM
@@ -31,7 +32,7 @@ from tpuprof_tui.views.query import Query
 from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
 from .communication import Selection, of_ranks
 from .figures import CAUSES, RankFigures, figures_of
-from .ranks import frame_of, not_narrowed, ranks_of, selected_rows
+from .ranks import frame_of, is_everything, not_narrowed, ranks_of, selected_rows
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -139,10 +140,16 @@ def _kernels(query: Query, *keys: str) -> Frame | None:
     table = _figures(query).table("kernels")
     if table is None or any(key not in table for key in keys):
         return None
-    known = ("name", "start", "end", "duration", "timed", "communicates")
-    frame = frame_of(table, (*known, *keys), selected_rows(query, table))
-    duration = frame["duration"]
-    return frame.with_columns(length=np.where(duration == INT_MISSING, 0, duration))
+
+    def known() -> tuple[I64 | slice, Frame]:
+        rows = ALL if is_everything(query) else selected_rows(query, table)
+        frame = frame_of(table, ("name", "start", "end", "duration", "timed", "communicates"), rows)
+        lengths = np.where(frame["duration"] == INT_MISSING, 0, frame["duration"])
+        return rows, frame.with_columns(length=lengths)
+
+    rows, frame = query.local_cache.get("kernels of rules", known)
+    more = frame_of(table, keys, rows)
+    return frame.with_columns(more.texts, **more.columns)
 
 
 # -- rules of one rank

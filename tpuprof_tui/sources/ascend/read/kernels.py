@@ -91,12 +91,13 @@ class Details:
         self._last: tuple[bytes, Mapping[str, Any]] = b"", {}
 
     def whole(self, key: str, *, together: bool = False) -> Any:
-        """A whole column; all missing if there is none. ``together``: reads all metrics in one pass over the file."""
+        """A whole column; all missing if there is none. ``together``: reads all that is unread in one pass."""
         if key not in self._columns and key in (*self.texts, *self.metrics) and self._read is not None:
             kin = [name for name in self.texts if name not in _ALONE] if key in self.texts else [
-                name for name in self.metrics if together or (name in _FIRST) == (key in _FIRST)]  # fmt: skip
-            if key in _ALONE or (key in self.metrics and key not in _FIRST and not together and self._is_large):
+                name for name in self.metrics if (name in _FIRST) == (key in _FIRST)]  # fmt: skip
+            if key in _ALONE or (key in self.metrics and key not in _FIRST and self._is_large):
                 kin = [key]
+            kin = [*self.texts, *self.metrics] if together else kin
             with suppress(OSError, UnreadableError):
                 self._columns |= self._read([name for name in kin if name not in self._columns])
         found = self._columns.get(key)

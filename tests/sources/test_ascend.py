@@ -1316,6 +1316,13 @@ def test_allocations_of_less_than_nothing_are_kept_and_told(tmp_path, capsys):
     assert [(each["name"], each["size_kb"]) for each in told] == [("b", 4), ("c", 2), ("a", -8)]
 
 
+def test_a_database_whose_schema_is_no_text_is_a_problem(made, tmp_path, capsys):
+    shutil.copytree(made / "db" / RANK, tmp_path / RANK)
+    (file,) = (tmp_path / RANK / OUTPUT).glob("ascend_pytorch_profiler_*.db")
+    file.write_bytes(re.sub(rb"(?i)create table", b"create tabl\x87", file.read_bytes(), count=1))
+    assert "is not a readable database" in report(tmp_path, capsys)["problems"][0]["what"]
+
+
 def test_a_database_that_was_changed_or_cut(made, tmp_path):
     import sqlite3
 

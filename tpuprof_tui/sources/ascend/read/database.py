@@ -64,7 +64,8 @@ class Database:
         # slow to import, and most folders hold no database
         import sqlite3
 
-        self._error = sqlite3.Error
+        # Python decodes messages that quote the file as UTF-8
+        self._error = (sqlite3.Error, UnicodeDecodeError)
         self.name = name
         self._device = device
         self.problems: list[Problem] = []
@@ -76,7 +77,7 @@ class Database:
                 table: tuple(row[1] for row in self._connection.execute(f"pragma table_info({_quoted(table)})"))
                 for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'")
             }
-        except sqlite3.Error as error:
+        except self._error as error:
             raise UnreadableError(f"{name} is not a readable database ({error}).") from None
 
     def has(self, table: str, *columns: str) -> bool:

@@ -27,6 +27,8 @@ NOTHING = ["--filter", "dur<0ns"]
 WHOLE = (
     "problems* *", "recordings* *", "tables* *",  # of the recording
     "memory.curve filter", "memory.devices filter", "counters.* filter",  # no events
+    "memory filter", *(f"memory.{table} filter" for table in ("peaks", "operators", "by_name", "modules")),
+    *(f"{view}.matrix {selection}" for view in ("communication", "cluster") for selection in ("range", "filter")),
     "critical_path* filter", "steps filter",  # of all events
 )  # fmt: skip
 #: Where the answer about a part may be that about all: steps are alike, a process without a device launches nothing.
@@ -391,8 +393,7 @@ def steps_are_parts(case: Case) -> Iterator[Break]:
     """The events of a step are those that its row counts, and the steps have no more than the whole."""
     if "step" not in case.singles:
         return
-    numbers = re.findall(r"\d+", case.ask("summary", *case.words, "--step", "987654321")[1].rpartition("There are:")[2])
-    parts = {number: case.report("--step", number) for number in numbers[:6]}
+    parts = {number: case.report("--step", number) for number in _step_numbers(case)[:6]}
     for place, keys in SUMS.items():
         for key in keys:
             whole = case.whole.sum(place, key)
@@ -406,6 +407,11 @@ def steps_are_parts(case: Case) -> Iterator[Break]:
                     lanes = sum(lane["count"] for lane in part.table("lanes", "lanes", worker))
                     if lanes != row["events"]:
                         yield "steps.steps.events", f"{worker}: step {number}: {row['events']}, in lanes {lanes}"
+
+
+def _step_numbers(case: Case) -> list[str]:
+    told = case.ask("summary", *case.words, "--step", "987654321")[1]
+    return re.findall(r"\d+", told.rpartition("There are:")[2])
 
 
 def full_range(case: Case) -> Iterator[Break]:
@@ -437,7 +443,9 @@ def views_follow(case: Case) -> Iterator[Break]:
     if "range" in case.singles:
         narrow["range"] = [["--range", "99%..100%"]]
     if "step" in case.singles and case.steps > 1:
-        narrow["step"] = [case.singles["step"]]
+        numbers = _step_numbers(case)
+        # the largest of one of them may well be that of all
+        narrow["step"] = [["--step", number] for number in (numbers[0], numbers[-1])]
     units = [case.profile.groups[unit].number for unit in case.profile.units]
     if "group" in case.singles and len(case.whole.workers) == 1 and len(units) > 1:
         # the answer about one of them may well be that about all
@@ -462,14 +470,14 @@ def _is_whole(place: str) -> bool:
 
 
 def exceptions_say_so(case: Case) -> Iterator[Break]:
-    """A view that a filter does not narrow says so."""
-    if "filter" not in case.singles:
-        return
+    """A view that a filter, or a range, does not narrow says so."""
     views = {view: record for view, _, record in case.whole.records()}
     for pattern in WHOLE:
-        view = re.split(r"[.* ]", pattern)[0]
-        if any(table["rows"] for table in views.get(view, {"tables": {}})["tables"].values()):
-            text = case.ask("report", *case.words, view, *case.singles["filter"])[2].decode()
+        view, selection = re.split(r"[.* ]", pattern)[0], pattern.rpartition(" ")[2].replace("*", "filter")
+        has = any(table["rows"] for key, table in views.get(view, {"tables": {}})["tables"].items()
+                  if fnmatchcase(f"{view}.{key} {selection}", pattern))  # fmt: skip
+        if has and selection in case.singles:
+            text = case.ask("report", *case.words, view, *case.singles[selection])[2].decode()
             if not re.search(r"(?i)whole|not narrowed|not follow|all events", text):
                 yield view, text[:200]
 
@@ -746,13 +754,15 @@ def gate_is_report(case: Case) -> Iterator[Break]:
 
 
 def data_set_is_report(case: Case) -> Iterator[Break]:
-    """Figures of a data set are those of the report; of several workers the largest."""
+    """Figures of a data set are those of the report; of several workers the largest, of a mean the mean."""
     if len(case.words) > 1:
         return
     for figure, value in case.data_set().items():
         view, _, key = figure.partition(".")
         values = [record["figures"][key] for record in case.whole.views.get(view, {}).values()
                   if record["figures"].get(key) is not None]  # fmt: skip
+        if key.startswith("mean_") and values:
+            values = [math.fsum(values) / len(values)]
         if values and not any(near(value, float(each)) for each in values):
             yield f"dataset.{figure}", f"{value}, in the report {values}"
 

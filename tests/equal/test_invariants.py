@@ -63,30 +63,16 @@ _SEVERAL = ("aks_bmodel", "aks_decode_mode1", "aksv_cdma")
 
 _IGNORED = "a selection that is ignored without a word"
 _CORES = "`export --cores` of the only unit of a rank selects the rank with its host, `report --core` the unit"
-_ORIGIN = "times in `report --json` have another origin than text and screen"
 
 KNOWN = (
-    Known("gains_exist", "findings.*", _ASCEND, f"{_IGNORED}: gains of the whole beside a range"),
     Known("views_follow", "steps* group",
           ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
           f"{_IGNORED}: steps of a core"),
     Known("views_follow", "waits.barriers group", ("aks_[dh]*", "aksv*"), f"{_IGNORED}: barriers of a core"),
-    Known("views_follow", "memory* filter", _ASCEND, f"{_IGNORED}: allocations of operators"),
     Known("views_follow", "counters.* step", ("torch*", "ascend_synthetic"), f"{_IGNORED}: counters with a step"),
-    Known("views_follow", "overview* *", _ASCEND, f"{_IGNORED}: step trace times"),
-    Known("views_follow", "free* filter", _ASCEND, f"{_IGNORED}: free time with a filter"),
-    Known("views_follow", "free.step_gaps *", ("ascend_synthetic",), f"{_IGNORED}: gaps between steps"),
-    Known("views_follow", "communication.matrix *", _ASCEND, f"{_IGNORED}: the communication matrix"),
-    Known("views_follow", "cluster.* *", ("ascend_synthetic",), f"{_IGNORED}: the cluster"),
-    Known("views_follow", "findings.findings *", _ASCEND, f"{_IGNORED}: findings of Ascend"),
-    Known("views_follow", "memory.peaks step", ("ascend_synthetic",), f"{_IGNORED}: peaks of memory with a step"),
-    Known("views_follow", "memory.modules range", (_DB,), f"{_IGNORED}: memory of modules"),
     Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),
-    Known("data_set_is_report", "dataset.units.mean_utilisation", ("ascend_synthetic", "torch_cuda*"),
-          "`mean_utilisation` in the data set is no rank's, nor the largest"),
-    Known("data_set_is_report", "dataset.kernels.*_us", _ASCEND, f"{_ORIGIN}: absolute times in the data set"),
 )  # fmt: skip
 
 

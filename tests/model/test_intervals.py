@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.sources.ascend.read import coverage
 
 SPAN = 60
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, 15)).map(lambda p: (p[0], p[0] + p[1])), max_size=25)
@@ -39,12 +38,6 @@ def test_union_covers_the_same_moments(spans):
     assert is_sound(union)
     assert moments_of(union) == moments(spans)
     assert union.total == len(moments(spans))
-
-
-@given(pairs)
-def test_the_union_of_ascend_is_the_same(spans):
-    start, end = np.array(spans, np.int64).reshape(-1, 2).T
-    assert coverage.union(start, end).total == built(spans).total == len(moments(spans))
 
 
 @given(pairs, st.lists(st.integers(-5, SPAN + 30), min_size=1, max_size=10))

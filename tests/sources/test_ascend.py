@@ -330,7 +330,44 @@ def test_steps_ranges_and_filters_choose_what_every_view_counts(made, tmp_path, 
     assert [each["name"] for each in rows(found, "memory", "operators")] == times[1:2]
     assert [each["allocated_mb"] for each in rows(found, "memory", "peaks")] == [1]
     main(["report", str(made / "text" / RANK), "overview", "free", "memory", "--filter", "type=Cast"])
-    assert capsys.readouterr().out.count("do not follow the filter") == 3
+    assert re.findall("(.*): not narrowed by filter", capsys.readouterr().out) == ["Memory, which has no events"]
+
+
+@pytest.mark.parametrize("form", ["text", "db", "timeline", "tables"])
+def test_use_of_the_device_is_cut_at_the_edges_of_a_range_and_is_of_what_passes_a_filter(made, capsys, form):
+    def asked(*more: str) -> dict[str, Any]:
+        assert main(["report", str(made / form / RANK), *more, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    def used(found: dict[str, Any]) -> dict[str, float]:
+        return {key: value or 0 for key, value in figures(found, "overview").items() if key != "difference_us"}
+
+    whole, *parts = (asked(*more) for more in ((), ("--range", "0%..35%"), ("--range", "35%..100%")))
+    if form != "tables":
+        added = {key: sum(used(part)[key] for part in parts) for key in used(whole)}
+        assert added == {key: pytest.approx(value) for key, value in used(whole).items()}
+    for found in (whole, *parts):
+        assert figures(found, "free")["free_us"] == pytest.approx(sum(
+            each["duration_us"] for each in rows(found, "free", "gaps")))  # fmt: skip
+        if form != "tables":
+            assert figures(found, "free")["free_us"] == pytest.approx(used(found)["free_us"])
+    matmul = asked("--filter", "name~MatMul")
+    total = figures(matmul, "kernels")["total_us"]
+    assert used(matmul)["computing_us"] == (total if form != "tables" else used(whole)["computing_us"])
+    assert used(matmul)["communication_us"] == (0 if form != "tables" else used(whole)["communication_us"])
+    assert {row["rule"] for row in rows(matmul, "findings", "findings")} <= {"level0", "no_metrics"}
+
+
+def test_memory_of_components_is_of_the_range(made, tmp_path, capsys):
+    output = _rank(made, tmp_path, "trace_view.json")
+    times = [ascend_profile.us(start + 5) for _, start, _ in ascend_profile.run_of(0).steps]
+    lines = [f"NPU:0,HCCL,{at},{8 * (1 + place)}" for place, at in enumerate(times)]
+    (output / "npu_module_mem.csv").write_text("\n".join(
+        ["Device_id,Component,Timestamp(us),Total Reserved(MB)", *lines]))  # fmt: skip
+    for more, peak in (((), 8 * len(times)), (("--step", "0"), 8), (("--range", "0%..10%"), 8)):
+        assert main(["report", str(output), "memory", *more, "--json"]) == 0
+        (row,) = rows(json.loads(capsys.readouterr().out), "memory", "modules")
+        assert row["peak_mb"] == peak
 
 
 def test_streams_that_cover_each_other(tmp_path, capsys):
@@ -1157,6 +1194,7 @@ def test_kernels_that_are_read_by_offset_are_those_of_the_whole_file(made, tmp_p
 
 
 def test_rows_that_are_asked_for_one_by_one_are_read_together(made, tmp_path, monkeypatch):
+    monkeypatch.setattr("tpuprof_tui.sources.ascend.read.kernels._MOST_AT_ONCE", 0)
     table = ask(open_profile(_rank(made, tmp_path, "kernel_details.csv")), "kernels").table("kernels")
     asked = []
     read = CsvTable.read_rows
@@ -1276,6 +1314,13 @@ def test_allocations_of_less_than_nothing_are_kept_and_told(tmp_path, capsys):
     assert (problem["what"], problem["count"]) == ("Allocations of negative size, or released too early.", 2)
     told = rows(found, "memory", "operators", tmp_path.name)
     assert [(each["name"], each["size_kb"]) for each in told] == [("b", 4), ("c", 2), ("a", -8)]
+
+
+def test_a_database_whose_schema_is_no_text_is_a_problem(made, tmp_path, capsys):
+    shutil.copytree(made / "db" / RANK, tmp_path / RANK)
+    (file,) = (tmp_path / RANK / OUTPUT).glob("ascend_pytorch_profiler_*.db")
+    file.write_bytes(re.sub(rb"(?i)create table", b"create tabl\x87", file.read_bytes(), count=1))
+    assert "is not a readable database" in report(tmp_path, capsys)["problems"][0]["what"]
 
 
 def test_a_database_that_was_changed_or_cut(made, tmp_path):

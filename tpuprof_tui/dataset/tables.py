@@ -396,7 +396,9 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
             continue
         try:
             found = answer(view, query) if view.id in _TABLES else None
-            known = [(fact.key, fact.value) for fact in (facts_of(view, query) if found is None else found.facts)]
+            # moments since 1970 are no amounts
+            known = [(fact.key, fact.value) for fact in (facts_of(view, query) if found is None else found.facts)
+                     if fact.epoch_ns is None]  # fmt: skip
             # cells are named by row label and column key
             known += [(f"{row[0]}.{column.key}", value) for table in (found.tables if found is not None else ())
                       if table.key == _TABLES[view.id] for row in table.rows()

@@ -4,7 +4,7 @@ Tables of a rank are of its group, those of msprof-analyze of none. Times are ns
 
 - ``kernels``: kernel_details, op_summary or their like, in file order. ``timed``: whether start and duration are known.
 - ``statistic``, ``operators``, ``apis``, ``memory``, ``allocations``, ``modules``: the exporter's tables.
-- ``recorded_steps``: step_trace_time.csv. ``steps``: the steps, see `read.steps`. ``coverage``: use of the device.
+- ``recorded_steps``: step_trace_time.csv. ``steps``: the steps, see `read.steps`.
 - ``launches``: flows from a call to the device; ``start`` is when the device began.
 - ``operations``, ``transfers``, ``packets``, ``pairs``: communication. ``cluster_steps``: steps of all ranks.
 - names of files: tables that are shown as they are.
@@ -17,12 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.table import Table
-
-I64 = npt.NDArray[np.int64]
 
 #: Keys of ``Profile.view_data``: what is known of each rank, and names of the files about all of them.
 RANKS, SOURCES = "ranks", "sources"
@@ -40,6 +38,16 @@ STEP_COLUMNS: Final = (
     ("Preparing", "preparing", "preparing_us"),
 )  # fmt: skip
 STEP_KEYS: Final = tuple(key for *_, key in STEP_COLUMNS)
+#: Further text columns of ``kernels``, in display order: titles in files, the first of which is shown.
+KERNEL_TEXTS: Final[dict[str, tuple[str, ...]]] = {
+    "model": ("Model ID",), "model_name": ("Model Name",), "task": ("Task ID",), "stream": ("Stream ID",),
+    "infer": ("Infer ID",), "device": ("Device_id",), "op_state": ("OP State",),
+    "mix_blocks": ("Mix Block Dim", "Mix Block Num"), "hf32": ("HF32 Eligible",), "input_shapes": ("Input Shapes",),
+    "input_types": ("Input Data Types",), "input_formats": ("Input Formats",), "output_shapes": ("Output Shapes",),
+    "output_types": ("Output Data Types",), "output_formats": ("Output Formats",), "context": ("Context ID",),
+}  # fmt: skip
+#: Those of them that hold numbers.
+KERNEL_NUMBERS: Final = ("model", "task", "stream", "infer", "device", "mix_blocks", "context")
 #: Prefix of the names of steps that the framework marks.
 STEP: Final = "ProfilerStep#"
 #: Names of the four tracks of the exporter's overlap analysis, and of the kinds of ``coverage``.
@@ -59,32 +67,6 @@ TOTAL: Final = "Total Op Info"
 _ONE_CLOCK_NS: Final = 100_000
 
 
-class SortedIntervals(Struct, frozen=True, eq=False):
-    """Half-open intervals by start: int64 ns, in columns of one length."""
-
-    start: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    end: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    @property
-    def length(self) -> I64:
-        """Length of each interval, ns."""
-        return self.end - self.start
-
-    @property
-    def total(self) -> int:
-        """Sum of the lengths, ns."""
-        return int(self.length.sum())
-
-    def within(self, low: int | None, high: int | None) -> SortedIntervals:
-        """The intervals that start in [low, high); None: no bound."""
-        first = 0 if low is None else int(np.searchsorted(self.start, low))
-        last = len(self) if high is None else int(np.searchsorted(self.start, high))
-        return SortedIntervals(self.start[first:last], self.end[first:last])
-
-
 class RecordedRank(Struct, frozen=True, eq=False):
     """What is known of a rank beside its events and tables.
 
@@ -101,6 +83,7 @@ class RecordedRank(Struct, frozen=True, eq=False):
         window: First start and last end of its slices, else of its kernels, ns; None if it has neither.
         group, unit: Ids of its group and of its NPU's group.
         timeline: Name of the file of its slices; empty if there are none.
+        work_file: Name of the file that tells the use of the device; empty if none does.
         level: Profiler level; empty if unknown.
         metrics: Setting of the metrics of AI Cores; empty if unknown.
         clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
@@ -121,10 +104,40 @@ class RecordedRank(Struct, frozen=True, eq=False):
     group: int
     unit: int
     timeline: str
+    work_file: str
     level: str
     metrics: str
     clock: float | None
     advice: tuple[tuple[str, Any], ...]
+
+
+class Step(Struct, frozen=True):
+    """One step.
+
+    Attributes:
+        label: Its name; None if no step was marked and the recorded table has no name.
+        number: Its number; -1 if it has none.
+        low, high: Device work that starts in [low, high) belongs to it, ns; None: no bound.
+        start, end: Its extent on the host, ns; None if it was not marked.
+        known: Whether it is known which work belongs to it.
+        times: Its times in the order of ``STEP_COLUMNS``, ns; None if unknown.
+    """
+
+    label: str | None
+    number: int
+    low: int | None = None
+    high: int | None = None
+    start: int | None = None
+    end: int | None = None
+    known: bool = True
+    times: tuple[float | None, ...] = ()
+
+    def contains(self, start: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
+        found = np.full(len(start), self.known)
+        if self.low is not None:
+            found &= start >= self.low
+        return found if self.high is None else found & (start < self.high)
 
 
 def is_total(op: str) -> bool:
@@ -171,18 +184,15 @@ def late_rank(ranks: Sequence[tuple[Any, float | None, Sequence[tuple[Any, ...]]
     return last if waited else -1
 
 
-def waits_of(table: Table, zero: int = 0, rank: str | None = None) -> list[tuple[Any, ...]]:
+def waits_of(rows: Sequence[tuple[Any, ...]], zero: int = 0) -> list[tuple[Any, ...]]:
     """Step, kind, name, start, wait and synchronization of communication operators, without sums.
 
     Args:
-        table: The operators.
-        zero: Reading of their clock at the zero of the time line, ns: starts are by that clock.
-        rank: Only its operators, where a file has several ranks.
+        rows: The same by the clock of their table.
+        zero: Reading of that clock at its zero, ns: starts are since 1970.
     """
-    rows = records(table, "rank", "step", "kind", "op", "start", "wait", "synchronization")
-    return [(step, kind, op, None if start is None else start + zero, wait, synchronization)
-            for own, step, kind, op, start, wait, synchronization in rows
-            if rank in (None, own) and not is_total(op)]  # fmt: skip
+    return [(*of, None if start is None else start + zero, wait, synchronization)
+            for *of, start, wait, synchronization in rows if not is_total(of[2])]  # fmt: skip
 
 
 def records(table: Table, *keys: str) -> list[tuple[Any, ...]]:

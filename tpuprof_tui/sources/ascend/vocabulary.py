@@ -51,7 +51,7 @@ VOCABULARY: Final = Vocabulary(
     # hcom_allReduce__586_0_1: behind the operator follow the hash of its group, which differs per run, and a number
     operation_class=r"(hcom_[^_]+)__\d",
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
-    texts_entry="tpuprof_tui.sources.ascend.command_texts:TEXTS",
+    texts_entry="tpuprof_tui.sources.ascend.source:EXAMPLES",
     views=(
         View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
              "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),
@@ -78,5 +78,5 @@ VOCABULARY: Final = Vocabulary(
         View("findings", "Findings", "What is worth a look, by the time that could be saved; the vendor's own advice.",
              f"{_VIEWS}.findings:findings", all_workers=True, place="first"),
     ),
-    entries={"workers": f"{_VIEWS}.workers:workers"},
+    entries={"workers": f"{_VIEWS}.ranks:workers"},
 )  # fmt: skip

@@ -25,9 +25,8 @@ from tpuprof_tui.sources.chrome.impossible_times import (
 )
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE
-from .categories import Layer
 from .kernels import Kernels
-from .timeline import Aside, Timeline
+from .timeline import Layer, Timeline
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -57,9 +56,9 @@ def believable(timeline: Timeline) -> Timeline:
         of_device = (target >= 0) & np.append(on_device, False)[target] & (ends[target] == device)
         to_time[of_device] = shifted(to_time[of_device], shift)
     far = found.far
-    aside = None if not len(far) else Aside(
-        timeline.tracks, timeline.track[far], timeline.name[far], timeline.kind[far], timeline.file_order[far],
-        timeline.start[far], timeline.end[far], found.away(start, end))  # fmt: skip
+    kept = np.ones(len(timeline), np.bool_)
+    kept[far] = False
+    aside = replace(timeline.part(~kept), away=found.away(start, end)[np.argsort(far)]) if len(far) else None
     counters = []
     lost = 0
     for each in timeline.counters:
@@ -70,15 +69,12 @@ def believable(timeline: Timeline) -> Timeline:
     if lost:
         problems.append(Problem(Severity.ERROR, "Counter samples whose times cannot be of this recording.",
                                 "They were left out.", timeline.file, count=lost, lost=lost))  # fmt: skip
-    kept = np.ones(len(timeline), np.bool_)
-    kept[far] = False
     whole = replace(timeline, start=start, end=end, flows=replace(timeline.flows, to_time=to_time), aside=aside,
                     counters=tuple(counters), moved=found.moved, problems=tuple(problems))  # fmt: skip
     return whole.part(kept)
 
 
 def _launched(timeline: Timeline) -> I64:
-    """When each slice was launched, ns; missing where no flow tells."""
     flows = timeline.flows
     found = np.full(len(timeline), INT_MISSING)
     for category in (ASYNC_NPU, HOST_TO_DEVICE):
@@ -137,12 +133,10 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
 
 
 def _moved(kernels: Kernels, shift: int) -> Kernels:
-    """The kernels, those whose start is believed ``shift`` ns later."""
     return replace(kernels, start=np.where(kernels.timed, shifted(kernels.start, shift), kernels.start))
 
 
 def _same_work(kernels: Kernels, timeline: Timeline) -> bool:
-    """Whether kernels and slices have the same names in the order of their starts."""
     rows = np.flatnonzero(kernels.timed)
     rows = rows[np.argsort(kernels.start[rows], kind="stable")]
     work = timeline.work

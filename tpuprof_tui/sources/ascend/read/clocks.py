@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .categories import SliceClass
 from .rank import Rank
+from .timeline import SliceClass
 
 I64 = npt.NDArray[np.int64]
 #: Start and end of each operator of a rank, ns, by its name and its number among those of the name.
@@ -45,7 +45,6 @@ def align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
 
 
 def _steps(rank: Rank) -> set[str]:
-    """Labels of the steps of a rank; empty if none was marked."""
     timeline = rank.timeline
     return set() if timeline is None else {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
 

@@ -1,12 +1,15 @@
-"""Recognises files of Ascend's profilers by their content: timelines, kernel tables and databases of any name."""
+"""Recognises files of Ascend's profilers of any name by their content: timelines, tables, databases and archives."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from pathlib import Path
 from typing import Final
 
-from tpuprof_tui.sources.source import first_bytes
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.source import first_bytes, last_bytes
 
 TIMELINE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "op_summary.csv"
 DATABASE, ANALYSIS, CLUSTER = "ascend_pytorch_profiler.db", "analysis.db", "cluster_analysis.db"
@@ -42,6 +45,17 @@ _HEADS: Final = (
     {"Duration(us)", "Task Duration(us)"},
     {"Accelerator Core", "Task Type", "Wait Time(us)", "Task Wait Time(us)", "Block Dim", "Block Num", "Stream ID"},
 )  # fmt: skip
+_ARCHIVES: Final = (
+    ".zip", ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar",
+)  # fmt: skip
+_PACKED_FILES: Final = tuple(f"{kind}.{how}" for kind in (".csv", ".json", ".db") for how in
+                       ("zip", "bz2", "xz", "zst", "7z", "rar", *(("gz",) if kind == ".db" else ())))  # fmt: skip
+#: Names that only profiles of Ascend have, of folders and of files.
+_NAMES: Final = (
+    r"_ascend_(?:pt|ms)\b|PROF_\d{6}_\d{17}|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output|cluster_analysis_output"
+    r"|trace_view|kernel_details|op_summary|ascend_(?:pytorch|mindspore)_profiler"
+)
+_COMMANDS: Final = {".zip": "unzip", ".7z": "7z x", ".rar": "unrar x"}
 
 
 def may_be_own(name: str) -> bool:
@@ -114,14 +128,33 @@ def role_of_database(path: Path) -> str:
     """Role of a database by its tables; empty if the file is none of Ascend's."""
     if first_bytes(path, len(_SQLITE)) != _SQLITE:
         return ""
-    import sqlite3
-    from contextlib import closing
-    from urllib.parse import quote
+    # few commands need it
+    from .database import Database
 
     try:
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
-    except sqlite3.Error:
+        tables = set(Database(path, path.name).tables)
+    except UnreadableError:
         return ""
     return next((role for role, known in _OF_DATABASES if known & tables), "")
+
+
+def archived(path: Path) -> bool:
+    """Whether a file is an archive of an Ascend profile: by its name, else by the names of its members."""
+    name = path.name.lower()
+    if not name.endswith((*_ARCHIVES, *_PACKED_FILES)):
+        return False
+    if re.search(_NAMES, path.name):
+        return True
+    # names of members stand in zip and tar files as they are
+    members = re.compile(_NAMES.encode())
+    # a zip file lists its members at its end
+    ends = first_bytes(path), last_bytes(path) if name.endswith(".zip") else b""
+    return not name.endswith(_PACKED_FILES) and any(map(members.search, ends))
+
+
+def unpack_command(path: Path) -> str:
+    """A command that unpacks an archive."""
+    name = shlex.quote(str(path))
+    if path.name.lower().endswith(_PACKED_FILES) and path.suffix in (".gz", ".bz2", ".xz", ".zst"):
+        return {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd"}[path.suffix] + f" -k {name}"
+    return f"{_COMMANDS.get(path.suffix.lower(), 'tar -xf')} {name}"

@@ -37,8 +37,6 @@ LONGEST_ROW: Final = 256 << 20
 #: Most unclosed quotes that are skipped.
 _MOST_REPAIRS: Final = 20
 _LONGEST_TEXT: Final = 1 << 20
-#: Texts shorter than this are exact as numbers.
-_EXACT: Final = 16
 #: Least number of cells for vectorized comparison, and most distinct cells that it knows.
 _FEW, _MOST_KNOWN = 64, 1 << 15
 _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
@@ -78,25 +76,17 @@ class Texts(Struct, frozen=True, eq=False, dict=True):
         values = (*self.texts, None)
         return [values[code] for code in self.codes[rows].tolist()]
 
-    @cached_property
-    def plain(self) -> tuple[Any, ...]:
-        """The distinct texts as integers if all are, else as floats if all are, else as texts; exact numbers only."""
-        for kind in (int, float) if all(len(text) < _EXACT for text in self.texts) else ():
-            try:
-                return tuple(map(kind, self.texts))
-            except ValueError:
-                continue
-        return self.texts
-
-    def plain_values(self, rows: Any = slice(None)) -> list[Any]:
-        """The values of some rows, as numbers if all texts of the column are numbers."""
-        values = (*self.plain, None)
-        return [values[code] for code in self.codes[rows].tolist()]
-
     def where(self, test: Any) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose text passes a test, called once per distinct text; False if missing."""
         passing = np.array([*map(bool, map(test, self.texts)), False], np.bool_)
         return passing[self.codes]
+
+
+def texts_of(values: Iterable[Any]) -> Texts:
+    """A text column of texts; None: missing."""
+    codes: dict[Any, int] = {}
+    found = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
+    return Texts(np.array(found, np.int32), tuple(codes))
 
 
 class CsvTable(Struct, eq=False):
@@ -226,7 +216,6 @@ class CsvTable(Struct, eq=False):
         return {name: self._joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
 
     def _joined(self, kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
-        """One column of its parts, in an order of rows."""
         if codes is None:
             nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
             return (np.concatenate(parts) if parts else nothing)[order]
@@ -237,7 +226,6 @@ class CsvTable(Struct, eq=False):
         return Texts(found[order], tuple(index))
 
     def _cell(self, raw: bytes) -> str:
-        """Text of a cell; one that is not UTF-8 but GB18030, as Chinese spreadsheets write, is read as that."""
         if not raw.isascii() and len(raw) <= _LONGEST_TEXT:
             with contextlib.suppress(UnicodeDecodeError):
                 raw.decode()
@@ -254,7 +242,6 @@ class CsvTable(Struct, eq=False):
 
 
 def _is_not_plain(line: bytes) -> bool:
-    """Whether a table that begins with this line is packed, in UTF-16, or not separated by commas."""
     head = line[:4096]
     return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or (
         separator_of(head.decode("latin-1")) != ","
@@ -270,7 +257,6 @@ def separator_of(line: str) -> str:
 
 
 def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
-    """The header (offset 0) or the bytes of a row, with a line end."""
     file.seek(offset)
     text = file.readline(length) if not offset else file.read(length)
     return text.rstrip(b"\r\n") + b"\n"
@@ -292,9 +278,6 @@ class _Codes:
 
     Cells seen before are found vectorized, by a hash and then a comparison of their bytes; new, long or few cells are
     looked up one by one.
-
-    Attributes:
-        cells: Code of each distinct cell.
     """
 
     def __init__(self) -> None:
@@ -381,19 +364,7 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
 
 
 class _Block(Struct, frozen=True, eq=False, dict=True):
-    """A block of whole rows of a file.
-
-    Attributes:
-        table: Its table.
-        offset: Offset of the block in the file.
-        text: Its bytes.
-        column_numbers: Index of each column, by name.
-        begin: int64, offset of each row in ``text``.
-        stops: int64, end offset of each cell in the block.
-        first: int64, index in ``stops`` of the first cell of each row.
-        cells: int64, number of cells of each row.
-        again: Whether the file was read before; its problems are not reported again.
-    """
+    """A block of whole rows of a file: offsets of rows in its text, ends of all cells, and which are whose."""
 
     table: CsvTable
     offset: int
@@ -465,8 +436,6 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
 
 
 class _Blocks:
-    """Reads the rows of a file, block by block."""
-
     def __init__(self, path: Path, table: CsvTable, again: bool) -> None:
         self._path, self._table, self._again = path, table, again
         self._column_numbers: dict[str, int] = {}
@@ -536,7 +505,8 @@ class _Blocks:
             for number, name in enumerate(names):
                 self._column_numbers.setdefault(name, number)
             self._width = len(names)
-            self._note_beginnings(names)
+            texts = (f"{name},".encode()[:4] for name in (*names, *_FIRST_COLUMNS) if not name[:1].isdecimal())
+            self._beginnings = np.array(sorted({int.from_bytes(each, "little") for each in texts}), np.uint64)
         self._drop_headers(block_text, offset, begin, ends, keep)
         if not keep.all():
             first, begin, cells = first[keep], begin[keep], cells[keep]
@@ -547,31 +517,16 @@ class _Blocks:
             self._report_row_lengths(block)
         return block, used
 
-    def _note_beginnings(self, names: Sequence[str]) -> None:
-        """Notes how rows begin that may be headers: up to eight bytes of a name, as one word, by their number."""
-        beginnings = {
-            _BOM,
-            *(name.encode()[:8] for name in (*names, *_FIRST_COLUMNS) if name and not "0" <= name[0] <= "9"),
-        }
-        self._first_bytes = np.zeros(256, np.bool_)
-        self._first_bytes[[beginning[0] for beginning in beginnings]] = True
-        self._beginnings = {
-            length: np.array(
-                sorted(int.from_bytes(each, "little") for each in beginnings if len(each) == length), np.uint64
-            )
-            for length in set(map(len, beginnings))
-        }
-
     def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
-        """Rows that begin as a header does; few others do."""
-        rows = np.flatnonzero(self._first_bytes[text.array[begin]] & keep)
-        if not len(rows):
-            return rows
-        words, likely = text.words(begin[rows]), np.zeros(len(rows), np.bool_)
-        for length, beginnings in self._beginnings.items():
-            found = words & MASKS[length]
-            likely |= beginnings[np.minimum(np.searchsorted(beginnings, found), len(beginnings) - 1)] == found
-        return rows[likely]
+        """Rows that begin with four bytes as a header does; few others begin with the same byte."""
+        beginnings, bom = self._beginnings, int.from_bytes(_BOM, "little")
+        first_bytes = np.zeros(256, np.bool_)
+        first_bytes[[_BOM[0], *(beginnings & np.uint64(0xFF)).tolist()]] = True
+        rows = np.flatnonzero(first_bytes[text.array[begin]] & keep)
+        words = text.words(begin[rows])
+        likely = beginnings[np.minimum(np.searchsorted(beginnings, words & MASKS[4]), len(beginnings) - 1)]
+        found: I64 = rows[(likely == words & MASKS[4]) | (words & MASKS[3] == bom)]
+        return found
 
     def _drop_headers(self, text: Bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
         """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""
@@ -632,7 +587,6 @@ def _bits(mask: npt.NDArray[np.bool_]) -> Words:
 
 
 def _set_bits(bits: Words) -> I64:
-    """Indices of the set bits of a packed mask."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
 
 
@@ -660,7 +614,6 @@ def _note(
 
 
 def _line(path: Path, offset: int) -> int:
-    """Number of the line at an offset, from 1."""
     line = 1
     with path.open("rb") as file:
         while offset > 0:
@@ -699,7 +652,6 @@ def _header(line: bytes) -> list[str]:
 
 
 def _cell(raw: bytes) -> str:
-    """Text of a cell without csv quotes and surrounding blanks."""
     text = raw[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('""', '"').strip()

@@ -6,14 +6,15 @@ connectionCats, ``waitNs``, ``depth``) is ignored, as a fresh export does not ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
@@ -21,10 +22,19 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
-from .categories import COMMUNICATION_CORES, Layer, SliceClass, class_of_task
-from .csv_table import NOTHING, Texts
-from .kernels import Kernels, waits
-from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
+from .csv_table import NOTHING, Texts, texts_of
+from .kernels import Details, Kernels, waits
+from .timeline import (
+    COMMUNICATION_CORES,
+    CounterSeries,
+    Flows,
+    Layer,
+    SliceClass,
+    Timeline,
+    Track,
+    class_of_task,
+    timeline_of,
+)
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -36,6 +46,8 @@ _CATEGORIES: Final = {_OPERATOR: "cpu_op", _QUEUE: "queue", _FRAME: "python_func
 #: ``contextId`` of a task that is no subtask of another.
 _NO_CONTEXT: Final = (1 << 32) - 1
 _MEGA: Final = 1 << 20
+#: Metrics that have another name in csv files.
+_RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
 _NO: Final = np.zeros(0, np.int64)
 
 
@@ -52,7 +64,8 @@ class Database:
         # slow to import, and most folders hold no database
         import sqlite3
 
-        self._error = sqlite3.Error
+        # Python decodes messages that quote the file as UTF-8
+        self._error = (sqlite3.Error, UnicodeDecodeError)
         self.name = name
         self._device = device
         self.problems: list[Problem] = []
@@ -64,7 +77,7 @@ class Database:
                 table: tuple(row[1] for row in self._connection.execute(f"pragma table_info({_quoted(table)})"))
                 for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'")
             }
-        except sqlite3.Error as error:
+        except self._error as error:
             raise UnreadableError(f"{name} is not a readable database ({error}).") from None
 
     def has(self, table: str, *columns: str) -> bool:
@@ -110,27 +123,13 @@ class Database:
         """STRING_IDS: the texts that other tables refer to by id."""
         return {id_: utf8_text(str(value)[:_LONGEST_NAME]) for id_, value in self.rows("STRING_IDS", "id", "value")}
 
-    def texts(self, ids: Sequence[Any]) -> Texts:
-        """A text column from ids into STRING_IDS."""
-        known: dict[Any, int] = {}
-        texts: dict[str, int] = {}
-        codes = []
-        for id_ in ids:
-            code = known.get(id_)
-            if code is None:
-                text = self.strings.get(id_, "")
-                code = known[id_] = -1 if text in NOTHING else texts.setdefault(text, len(texts))
-            codes.append(code)
-        return Texts(np.array(codes, np.int32), tuple(texts))
-
     @cached_property
-    def api_levels(self) -> dict[Any, str]:
-        """ENUM_API_TYPE: names of call types, by id."""
-        return dict(self.rows("ENUM_API_TYPE", "id", "name"))
+    def _texts(self) -> dict[Any, str | None]:
+        return {id_: None if text in NOTHING else text for id_, text in self.strings.items()}
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
+    def texts(self, ids: Iterable[Any]) -> Texts:
+        """A text column from ids into STRING_IDS."""
+        return texts_of(map(self._texts.get, ids))
 
 
 def _quoted(name: str) -> str:
@@ -156,157 +155,127 @@ def kernels_of_database(database: Database) -> Kernels:
     order = np.argsort(start, kind="stable")
     columns = list(zip(*(rows[row] for row in order.tolist()), strict=True)) or [()] * (12 + len(shapes))
 
-    def numbers(column: Sequence[Any]) -> Texts:
-        code_of: dict[str, int] = {}
-        codes = [-1 if value is None else code_of.setdefault(str(value), len(code_of)) for value in column]
-        return Texts(np.array(codes, np.int32), tuple(code_of))
-
     name, kind, core = map(database.texts, columns[7:10])
     others = {key: database.texts(column) for key, column in zip(shapes, columns[12:], strict=True)}
-    others |= {key: numbers(columns[index]) for key, index in (
+    others |= {key: texts_of(None if value is None else str(value) for value in columns[index]) for key, index in (
         ("blocks", 10), ("mix_blocks", 11), ("device", 2), ("stream", 3), ("task", 4), ("model", 5))}  # fmt: skip
     start = start[order]
     end = wholes(columns[1])
     duration = np.where((start == INT_MISSING) | (end == INT_MISSING), INT_MISSING, end - start)
     comm = np.array([id_ is None for id_ in columns[6]], np.bool_)
     core = Texts(np.where(comm, len(core.texts), core.codes).astype(np.int32), (*core.texts, COMMUNICATION_CORES[0]))
-    metrics = _Metrics(database, columns[6])
-    return Kernels(
-        database.name, name, kind, core, start, duration, waits(start, duration),
-        {key: column for key, column in others.items() if (column.codes >= 0).any()}, metrics.names, metrics.load,
-    )  # fmt: skip
+    known = {key: column for key, column in others.items() if (column.codes >= 0).any()}
+    metrics = _metrics(database)
+    read = partial(_read_metrics, database, metrics, columns[6])
+    details = Details(len(rows), known, metrics=tuple(metrics), read=read)
+    return Kernels(database.name, name, kind, core, start, duration, waits(start, duration), details)
 
 
-class _Metrics:
-    """Metrics of TASK_PMU_INFO under the names of the csv files: times in us, aic_total_time as aicore_time(us)."""
+def _metrics(database: Database) -> dict[str, Any]:
+    """Ids of the metrics of TASK_PMU_INFO by their names in csv files, where times are us."""
+    found = {}
+    for id_ in dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name")):
+        name = database.strings.get(id_, "")
+        name = _RENAMED.get(name, name)
+        found[f"{name}(us)" if name.endswith("_time") else name] = id_
+    found.pop("", None)
+    return found
 
-    _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
 
-    def __init__(self, database: Database, ids: Sequence[Any]) -> None:
-        self._database, self._count = database, len(ids)
-        self._row = {id_: row for row, id_ in enumerate(ids)}
-        name_ids = dict.fromkeys(row[0] for row in database.rows("TASK_PMU_INFO", "name"))
-        self._ids = {self._csv_name(database.strings.get(id_, "")): id_ for id_ in name_ids}
-        self.names = tuple(name for name in self._ids if name)
-
-    def _csv_name(self, name: str) -> str:
-        name = self._RENAMED.get(name, name)
-        return f"{name}(us)" if name.endswith("_time") else name
-
-    def load(self, wanted: Sequence[str]) -> Mapping[str, F64]:
-        """Metrics by name, a value for each kernel."""
-        found = {name: np.full(self._count, np.nan) for name in wanted}
-        into = {self._ids[name]: (found[name], 1000 if name.endswith("(us)") else 1)
-                for name in wanted if name in self._ids}  # fmt: skip
-        for task, name, value in self._database.rows("TASK_PMU_INFO", "globalTaskId", "name", "value"):
-            if name in into and task in self._row and isinstance(value, (int, float)):
-                column, divisor = into[name]
-                column[self._row[task]] = value / divisor
-        return found
+def _read_metrics(
+    database: Database, ids: Mapping[str, Any], tasks: Sequence[Any], wanted: Sequence[str]
+) -> Mapping[str, F64]:  # fmt: skip
+    found = {name: np.full(len(tasks), np.nan) for name in wanted}
+    into = {ids[name]: (found[name], 1000 if name.endswith("(us)") else 1) for name in wanted}
+    rows = {task: row for row, task in enumerate(tasks)}
+    for task, name, value in database.rows("TASK_PMU_INFO", "globalTaskId", "name", "value"):
+        if name in into and task in rows and isinstance(value, (int, float)):
+            column, divisor = into[name]
+            column[rows[task]] = value / divisor
+    return found
 
 
 # -- timeline
 
 
-class _Builder:
-    """Collects the slices of a database, table by table."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._names: dict[str, int] = {}
-        self._kinds: dict[str, int] = {}
-        self._texts: dict[str, int] = {}
-        self._tracks: dict[Track, int] = {}
-        self._parts: list[dict[str, Any]] = []
-        self._count = self._broken = 0
-        self._negative: list[I64] = []
-
-    def add(
-        self, rows: Sequence[tuple[Any, ...]], tracks: Sequence[Track], names: Sequence[str], kinds: Sequence[str],
-        classes: Sequence[SliceClass], shapes: Sequence[str | None] = (),
-    ) -> None:  # fmt: skip
-        """Adds the slices of one table; its rows begin with start, end and connection id."""
-        count = len(rows)
-        start, end, connection = (wholes([row[index] for row in rows]) for index in range(3))
-        sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
-        self._broken += int((~sound).sum())
-        self._negative.append(self._count + np.flatnonzero(sound & (end < start)))
-        coded = [np.array([codes.setdefault(each, len(codes)) for each in texts_of], np.int32)
-                 for codes, texts_of in ((self._names, names), (self._kinds, kinds))]  # fmt: skip
-        texts = [self._texts.setdefault(each, len(self._texts)) if each else -1 for each in shapes or [None] * count]
-        columns: dict[str, Any] = {
-            "track": np.array([self._tracks.setdefault(each, len(self._tracks)) for each in tracks], np.int64),
-            "start": start, "end": np.maximum(start, end), "name": coded[0], "kind": coded[1],
-            "slice_class": np.array(classes, np.int8), "file_order": self._count + np.arange(count),
-            "connection": connection, "size": np.full(count, INT_MISSING), "finer": np.zeros(count, np.float32),
-            "shapes": np.array(texts, np.int32), "stacks": np.full(count, -1, np.int32),
-        }  # fmt: skip
-        self._count += count
-        self._parts.append({key: values[sound] for key, values in columns.items()})
-
-    def timeline(self, counters: Sequence[CounterSeries]) -> Timeline:
-        database = self._database
-        columns = {key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]}
-        tracks = list(self._tracks)
-        if self._broken:
-            database.problems.append(Problem(Severity.ERROR, "Rows without a time.", "They were left out.",
-                                             database.name, count=self._broken))  # fmt: skip
-        negative = np.concatenate(self._negative)
-        if len(negative):
-            database.problems.append(Problem(
-                Severity.WARNING, "Rows of negative duration.", "They are shown with length 0 and count in no average.",
-                database.name, count=len(negative),
-            ))  # fmt: skip
-        return timeline_of(
-            database.name, tracks, [(track.process, track.number, track.label) for track in tracks],
-            columns.pop("track"), columns, lambda first, ordered, _: _flows(database, first, ordered),
-            names=tuple(self._names), kinds=tuple(self._kinds), texts=tuple(self._texts), counters=tuple(counters),
-            unmeasured=negative,
-        )  # fmt: skip
+#: Start, end, connection id, track, name, kind, class, and shapes of a slice.
+_Slice = tuple[Any, Any, Any, Track, str, str, SliceClass, "str | None"]
 
 
 def timeline_of_database(database: Database) -> Timeline | None:
     """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None if the database has none of these tables."""
-    builder = _Builder(database)
-    strings = database.strings
     if not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"} & set(database.tables):
         return None
-    times = ("startNs", "endNs", "connectionId")
+    found = [*_task_slices(database), *_other_slices(database)]
+    starts, ends, ids, tracks, names, kinds, classes, texts = zip(*found, strict=True) if found else [()] * 8
+    # columns of integers alone are converted at once
+    start, end, connection = map(wholes, (starts, ends, [INT_MISSING if id_ is None else id_ for id_ in ids]))
+    sound = (start != INT_MISSING) & (end != INT_MISSING) & (np.abs(start) < 1 << 61) & (np.abs(end) < 1 << 61)
+    negative = np.flatnonzero(sound & (end < start))
+    for count, severity, what, done in (
+        (int((~sound).sum()), Severity.ERROR, "Rows without a time.", "They were left out."),
+        (len(negative), Severity.WARNING, "Rows of negative duration.",
+         "They are shown with length 0 and count in no average."),
+    ):  # fmt: skip
+        if count:
+            database.problems.append(Problem(severity, what, done, database.name, count=count))
+    track, name, kind, shapes = map(texts_of, (tracks, names, kinds, texts))
+    columns: dict[str, Any] = {
+        "start": start, "end": np.maximum(start, end), "name": name.codes, "kind": kind.codes,
+        "slice_class": np.array(classes, np.int8), "file_order": np.arange(len(found)), "connection": connection,
+        "size": np.full(len(found), INT_MISSING), "finer": np.zeros(len(found), np.float32), "shapes": shapes.codes,
+        "stacks": np.full(len(found), -1, np.int32),
+    }  # fmt: skip
+    every: Sequence[Any] = track.texts
+    timeline, _ = timeline_of(
+        database.name, every, [(each.process, each.number, each.label) for each in every],
+        track.codes[sound].astype(np.int64), {key: values[sound] for key, values in columns.items()},
+        names=name.texts, kinds=kind.texts, texts=shapes.texts, counters=tuple(_counter_series(database)),
+        unmeasured=negative,
+    )  # fmt: skip
+    return replace(timeline, flows=_flows(database, timeline))
+
+
+def _task_slices(database: Database) -> Iterator[_Slice]:
+    strings, stream_of = database.strings, cache(_stream)
     compute = {row[0]: row[1:] for row in database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name", "taskType")}
-    task = ("streamId", "deviceId", "taskType", "globalTaskId", "taskId", "contextId")
-    rows = database.rows("TASK", *times, *task)
+    rows = database.rows("TASK", "startNs", "endNs", "connectionId", "streamId", "deviceId", "taskType", "globalTaskId",
+                         "taskId", "contextId")  # fmt: skip
     # the parent of FFTS+ subtasks has a kernel's task type, but is no kernel
     parents = {(row[2], *row[3:5], row[7]) for row in rows if row[8] not in (None, _NO_CONTEXT)}
-    names, kinds, classes = [], [], []
-    for _, _, connection, stream, device, kind, id_, number, context in rows:
+    for start, end, connection, stream, device, kind, id_, number, context in rows:
         info = compute.get(id_)
         text = strings.get(kind if info is None else info[1], "")
-        names.append(text if info is None else strings.get(info[0], ""))
-        kinds.append(text)
-        found = class_of_task(text)
-        if info is not None:
-            found = SliceClass.KERNEL
-        elif found == SliceClass.KERNEL:
+        found = class_of_task(text) if info is None else SliceClass.KERNEL
+        if info is None and found == SliceClass.KERNEL:
             is_parent = context == _NO_CONTEXT and (connection, stream, device, number) in parents
             found = SliceClass.PARENT if is_parent else SliceClass.SYNC
-        classes.append(found)
-    builder.add(rows, [_stream(row[3], row[4]) for row in rows], names, kinds, classes)
-    rows = database.rows("COMMUNICATION_OP", *times, "groupName", "opName", "opType")
-    groups = {group: number for number, group in enumerate(dict.fromkeys(row[3] for row in rows))}
-    builder.add(rows, [Track(Layer.COMMUNICATION, "Communication", f"Group {groups[row[3]]} Communication",
-                             groups[row[3]]) for row in rows],
-                [strings.get(row[4], "") for row in rows], [strings.get(row[5], "") for row in rows],
-                [SliceClass.COLLECTIVE] * len(rows))  # fmt: skip
-    rows = database.rows("CANN_API", *times, "globalTid", "name", "type")
-    builder.add(rows, [_thread(Layer.CANN, "CANN", row[3]) for row in rows], [strings.get(row[4], "") for row in rows],
-                [database.api_levels.get(row[5], "") for row in rows], [SliceClass.CALL] * len(rows))  # fmt: skip
-    rows = database.rows("PYTORCH_API", *times, "globalTid", "name", "type", "inputShapes")
-    names = [strings.get(row[4], "") for row in rows]
-    classes = [SliceClass.STEP if name.startswith(STEP) else SliceClass.OPERATOR if row[5] == _OPERATOR else
-               SliceClass.HOST for name, row in zip(names, rows, strict=True)]  # fmt: skip
-    builder.add(rows, [_thread(Layer.PYTHON, "Python", row[3]) for row in rows], names, [_CATEGORIES.get(row[5], "")
-                for row in rows], classes, [strings.get(row[6]) for row in rows])  # fmt: skip
-    return builder.timeline(list(_counter_series(database)))
+        name = text if info is None else strings.get(info[0], "")
+        yield start, end, connection, stream_of(stream, device), name, text, found, None
+
+
+def _other_slices(database: Database) -> Iterator[_Slice]:
+    times, text_of, thread_of = ("startNs", "endNs", "connectionId"), database.strings.get, cache(_thread)
+    groups: dict[Any, Track] = {}
+    for start, end, id_, group, name, kind in database.rows(
+        "COMMUNICATION_OP", *times, "groupName", "opName", "opType"
+    ):  # fmt: skip
+        number = len(groups)
+        own = Track(Layer.COMMUNICATION, "Communication", f"Group {number} Communication", number)
+        track = groups.setdefault(group, own)
+        yield start, end, id_, track, text_of(name, ""), text_of(kind, ""), SliceClass.COLLECTIVE, None
+    levels = dict(database.rows("ENUM_API_TYPE", "id", "name"))
+    for start, end, id_, thread, name, kind in database.rows("CANN_API", *times, "globalTid", "name", "type"):
+        track = thread_of(Layer.CANN, "CANN", thread)
+        yield start, end, id_, track, text_of(name, ""), levels.get(kind, ""), SliceClass.CALL, None
+    for start, end, id_, thread, name, kind, shapes in database.rows(
+        "PYTORCH_API", *times, "globalTid", "name", "type", "inputShapes"
+    ):  # fmt: skip
+        text = text_of(name, "")
+        found = SliceClass.OPERATOR if kind == _OPERATOR else SliceClass.HOST
+        found = SliceClass.STEP if text.startswith(STEP) else found
+        track = thread_of(Layer.PYTHON, "Python", thread)
+        yield start, end, id_, track, text, _CATEGORIES.get(kind, ""), found, text_of(shapes) or None
 
 
 def _stream(stream: Any, device: Any) -> Track:
@@ -320,18 +289,19 @@ def _thread(layer: Layer, process: str, thread: Any) -> Track:
     return Track(layer, process, f"Thread {number}", min(number, 1 << 31))
 
 
-def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
+def _flows(database: Database, timeline: Timeline) -> Flows:
     """Links by connection id: from the innermost operator and the earliest call with it, to kernels and collectives."""
-    classes, start, end, connection = (columns[key] for key in ("slice_class", "start", "end", "connection"))
-    work = np.flatnonzero(np.isin(classes, (SliceClass.KERNEL, SliceClass.COLLECTIVE)) & (connection != INT_MISSING))
-    work = work[np.argsort(columns["file_order"][work], kind="stable")]
-    calls = np.flatnonzero((classes == SliceClass.CALL) & (connection != INT_MISSING))
-    calls = calls[np.lexsort((columns["file_order"][calls], start[calls], connection[calls]))]
+    start, end, connection = timeline.start, timeline.end, timeline.connection
+    work, calls, operators = (
+        rows[connection[rows] != INT_MISSING] for rows in (
+            timeline.rows(SliceClass.KERNEL, SliceClass.COLLECTIVE), timeline.rows(SliceClass.CALL),
+            timeline.operators))  # fmt: skip
+    work = work[np.argsort(timeline.file_order[work], kind="stable")]
+    calls = calls[np.lexsort((timeline.file_order[calls], start[calls], connection[calls]))]
     launch = _first_of(connection[calls], calls, connection[work])
     lists: dict[Any, list[Any]] = {}
     for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
         lists.setdefault(id_, []).append(real_id)
-    operators = np.flatnonzero((classes == SliceClass.OPERATOR) & (connection != INT_MISSING))
     ids: list[Any] = []
     owners: list[int] = []
     for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):
@@ -349,7 +319,6 @@ def _flows(database: Database, first: I64, columns: Mapping[str, Any]) -> Flows:
 
 
 def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
-    """First row of each wanted key, of rows sorted by ``keys``; -1 if there is none."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

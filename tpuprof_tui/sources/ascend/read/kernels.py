@@ -1,9 +1,11 @@
-"""Kernel tables: from ``kernel_details.csv``, ``op_summary_*.csv``, a database, else the timeline."""
+"""Kernels: from ``kernel_details.csv``, ``op_summary_*.csv``, a database, else the timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -11,42 +13,34 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import one_real
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.lane import LazyColumn, Rows
 
+from ..recorded import ASYNC_NPU, KERNEL_TEXTS
 from ..schema import METRICS
-from .categories import COMMUNICATION_CORES, SliceClass
 from .csv_table import CsvTable, Kind, Texts
-from .timeline import Timeline
+from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 #: Keys of the known columns of the files; all other columns are metrics.
-KEYS: Final = {
-    "Step Id": "step", "Device_id": "device", "Model ID": "model", "Model Name": "model_name", "Task ID": "task",
-    "Stream ID": "stream", "Infer ID": "infer", "Name": "name", "Op Name": "name", "Type": "type", "OP Type": "type",
-    "OP State": "op_state", "Accelerator Core": "core", "Task Type": "core", "Start Time(us)": "start",
-    "Task Start Time(us)": "start", "Task Start Time": "start", "Duration(us)": "duration",
-    "Task Duration(us)": "duration", "Wait Time(us)": "wait", "Task Wait Time(us)": "wait", "Block Dim": "blocks",
-    "Block Num": "blocks", "Mix Block Dim": "mix_blocks", "Mix Block Num": "mix_blocks", "HF32 Eligible": "hf32",
-    "Input Shapes": "input_shapes", "Input Data Types": "input_types", "Input Formats": "input_formats",
-    "Output Shapes": "output_shapes", "Output Data Types": "output_types", "Output Formats": "output_formats",
-    "Context ID": "context",
-}  # fmt: skip
-START_NAMES: Final = tuple(name for name, key in KEYS.items() if key == "start")
-#: Further text columns, in display order.
-OTHERS: Final = (
-    "model", "model_name", "task", "stream", "infer", "device", "op_state", "mix_blocks", "hf32", "input_shapes",
-    "input_types", "input_formats", "output_shapes", "output_types", "output_formats", "context",
-)  # fmt: skip
+KEYS: Final = {title: key for key, titles in {
+    "step": ("Step Id",), "name": ("Name", "Op Name"), "type": ("Type", "OP Type"),
+    "core": ("Accelerator Core", "Task Type"), "blocks": ("Block Dim", "Block Num"),
+    "start": ("Start Time(us)", "Task Start Time(us)", "Task Start Time"),
+    "duration": ("Duration(us)", "Task Duration(us)"), "wait": ("Wait Time(us)", "Task Wait Time(us)"), **KERNEL_TEXTS,
+}.items() for title in titles}  # fmt: skip
+START_NAMES: Final = tuple(title for title, key in KEYS.items() if key == "start")
 _TIMES: Final = ("start", "duration", "wait")
 #: Columns read when a table is opened, and columns that are each read on their own on demand.
 _AT_ONCE: Final = (*_TIMES, "name", "type", "core", "step", "blocks", "device", "stream")
 _ALONE: Final = ("input_shapes", "op_state")
-#: Up to this many rows are read by offset; for more the whole file is read.
+#: Up to this many rows of a large table are read by offset; for more whole columns are read.
 _MOST_BY_OFFSET: Final = 1000
-#: Up to this many kernels metrics that are not in ``METRICS`` are all read on the first access to one of them.
+#: Tables of more kernels are large: metrics that are not in ``METRICS`` are read one by one.
 _MOST_AT_ONCE: Final = 20_000
 #: Names of metrics; unknown columns of other names can hold text, which the first rows tell.
 _METRIC: Final = lazy_pattern(r"[a-z0-9_]+(\(.*\))?")
@@ -57,11 +51,92 @@ PIPES: Final = (
     "aiv_vec", "aiv_scalar", "aiv_mte2", "aiv_mte3",
     "mac", "vec", "scalar", "mte1", "mte2", "mte3", "fixpipe",
 )  # fmt: skip
+#: Columns of operators, ns. Of the device: tasks and communication operators that the operator called; total: also
+#: those called by operators nested in it; aicore: kernels of AI Cores only.
+_OPERATOR_TIMES: Final = (
+    "host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore",
+)  # fmt: skip
+#: Metrics that are read before others: columns of events, and what tells the pipe that binds.
+_FIRST: Final = frozenset((*METRICS, *(f"{pipe}_ratio" for pipe in PIPES)))
 
 
 def no_texts(count: int) -> Texts:
     """A text column of missing values."""
     return Texts(np.full(count, -1, np.int32), ())
+
+
+class Details:
+    """Further columns of kernels: texts by key, metrics by name. What is not in memory is read when asked for.
+
+    Few rows of a large file are read by offset, the last ones kept; else whole columns are read, and kept. What can no
+    longer be read is missing.
+
+    Args:
+        count: Number of kernels.
+        texts: The texts in memory.
+        unread: Keys of the texts that are not.
+        metrics: Names of the metrics, as in the file.
+        read: Reads whole columns by key.
+        read_rows: Reads all columns of some rows; None: the file cannot be read by rows.
+    """
+
+    def __init__(
+        self, count: int, texts: Mapping[str, Texts], unread: Sequence[str] = (), metrics: Sequence[str] = (),
+        read: Callable[[Sequence[str]], Mapping[str, Any]] | None = None,
+        read_rows: Callable[[I64], Mapping[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        self._count, self._read, self._read_rows = count, read, read_rows
+        self.texts, self.metrics = (*texts, *unread), tuple(metrics)
+        self._columns: dict[str, Any] = dict(texts)
+        self._last: tuple[bytes, Mapping[str, Any]] = b"", {}
+
+    def whole(self, key: str, *, together: bool = False) -> Any:
+        """A whole column; all missing if there is none. ``together``: reads all that is unread in one pass."""
+        if key not in self._columns and key in (*self.texts, *self.metrics) and self._read is not None:
+            kin = [name for name in self.texts if name not in _ALONE] if key in self.texts else [
+                name for name in self.metrics if (name in _FIRST) == (key in _FIRST)]  # fmt: skip
+            if key in _ALONE or (key in self.metrics and key not in _FIRST and self._is_large):
+                kin = [key]
+            kin = [*self.texts, *self.metrics] if together else kin
+            with suppress(OSError, UnreadableError):
+                self._columns |= self._read([name for name in kin if name not in self._columns])
+        found = self._columns.get(key)
+        return self._missing(key, self._count) if found is None else found
+
+    def take(self, key: str, rows: I64, *, together: bool = False) -> Any:
+        """Texts or float64 of some kernels."""
+        if key not in self._columns and self._read_rows is not None and self._is_large and len(rows) <= _MOST_BY_OFFSET:
+            kept = rows.tobytes()
+            if self._last[0] != kept:
+                self._last = kept, {}
+                with suppress(OSError, UnreadableError):
+                    self._last = kept, self._read_rows(rows)
+            return self._last[1].get(key, self._missing(key, len(rows)))
+        column = self.whole(key, together=together)
+        return Texts(column.codes[rows], column.texts) if isinstance(column, Texts) else column[rows]
+
+    @property
+    def _is_large(self) -> bool:
+        return self._count > _MOST_AT_ONCE and self._read_rows is not None
+
+    def _missing(self, key: str, count: int) -> Any:
+        return np.full(count, np.nan) if key in self.metrics else no_texts(count)
+
+    # -- what binds a kernel
+
+    @cached_property
+    def pipes(self) -> tuple[str, ...]:
+        """The pipes with a known ratio."""
+        return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
+
+    def bound(self, rows: I64, *, together: bool = False) -> tuple[npt.NDArray[np.int32], F64]:
+        """The pipe with the largest ratio of some kernels (-1: all are 0 or unknown), and that ratio."""
+        best, best_pipe = np.zeros(len(rows)), np.full(len(rows), -1, np.int32)
+        for number, pipe in enumerate(self.pipes):
+            values = np.nan_to_num(self.take(f"{pipe}_ratio", rows, together=together), nan=0.0)
+            higher = values > best
+            best[higher], best_pipe[higher] = values[higher], number
+        return best_pipe, np.where(best_pipe >= 0, best, np.nan)
 
 
 class Kernels(Struct, frozen=True, eq=False, dict=True):
@@ -71,10 +146,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         file: Name of the file that they come from.
         name, type, core: Name, OP type and accelerator core.
         start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
-        others: Further columns by key: ``OTHERS``, ``step`` and ``blocks``; unknown text columns by their own name.
-        metrics: Names of the metrics, as in the file.
-        load: Reads metrics by name, on demand.
-        read_rows: Reads some rows alone, with every column; None if all rows are in memory.
+        details: Further columns: texts ``KERNEL_TEXTS``, ``step`` and ``blocks``, others by their name, and metrics.
         unplaced: Mask of the kernels whose start is not believed; None if there are none.
         aside: Rows of those of them whose start cannot be of the recording.
     """
@@ -86,10 +158,7 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
     start: I64
     duration: I64
     wait: I64
-    others: Mapping[str, Texts] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ()
-    load: Callable[[Sequence[str]], Mapping[str, F64]] = field(default=lambda names: {})
-    read_rows: Callable[[I64], Kernels] | None = None
+    details: Details
     unplaced: npt.NDArray[np.bool_] | None = None
     aside: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -114,151 +183,45 @@ class Kernels(Struct, frozen=True, eq=False, dict=True):
         """End of each, ns; missing if start or duration is."""
         return np.where(self.timed, self.start + np.maximum(self.duration, 0), INT_MISSING)
 
-    def other(self, key: str) -> Texts:
-        """A further column; all missing if the table does not have it."""
-        found = self.others.get(key)
-        return no_texts(len(self)) if found is None else found
-
-    @cached_property
-    def _metrics_read(self) -> dict[str, F64]:
-        return {}
-
-    def metric(self, name: str) -> F64:
-        """A metric of each kernel; the first access to one of ``METRICS`` reads and caches all of them.
-
-        The same holds for all others, but in a large file these are read one by one.
-        """
-        if name not in self._metrics_read:
-            alone = name not in METRICS and self.read_rows is not None and len(self) > _MOST_AT_ONCE
-            wanted = [each for each in self.metrics if each not in self._metrics_read
-                      and (each == name if alone else (each in METRICS) == (name in METRICS))]  # fmt: skip
-            self._metrics_read.update(self.load(wanted))
-        return self._metrics_read[name]
-
-    @cached_property
-    def _last(self) -> dict[bytes, Kernels]:
-        return {}
-
-    def some(self, rows: I64) -> Kernels | None:
-        """Few kernels of a large file, read by offset with all columns, the latest cached; None: read columns whole."""
-        if self.read_rows is None or len(self) <= _MOST_AT_ONCE or len(rows) > _MOST_BY_OFFSET:
-            return None
-        return self._by_offset(self.read_rows, rows)
-
-    def _by_offset(self, read_rows: Callable[[I64], Kernels], rows: I64) -> Kernels:
-        key = rows.tobytes()
-        if key not in self._last:
-            found = read_rows(rows)
-            self._last.clear()
-            self._last[key] = found
-        return self._last[key]
-
-    def metric_of(self, name: str, rows: I64) -> F64:
-        """A metric of some kernels."""
-        some = self.some(rows) if name not in self._metrics_read else None
-        return self.metric(name)[rows] if some is None else some.metric(name)
-
-    def part(self, rows: I64) -> tuple[Kernels, I64]:
-        """Kernels that contain some rows, and their indices there: few are read by offset, for many all are."""
-        if self.read_rows is None:
-            return self, rows
-        if len(rows) > _MOST_BY_OFFSET:
-            # read all metrics in one pass over the file, instead of one pass for each
-            if left := [each for each in self.metrics if each not in self._metrics_read]:
-                self._metrics_read.update(self.load(left))
-            return self, rows
-        return self._by_offset(self.read_rows, rows), np.arange(len(rows))
-
-    @cached_property
-    def pipes(self) -> tuple[str, ...]:
-        """The pipes with a known ratio."""
-        return tuple(pipe for pipe in PIPES if f"{pipe}_ratio" in self.metrics)
-
-    @cached_property
-    def bound(self) -> tuple[Texts, F64]:
-        """The pipe with the largest ratio of each kernel, and that ratio; missing if all are 0 or unknown."""
-        found = {f"{pipe}_ratio": self.metric(f"{pipe}_ratio") for pipe in self.pipes}
-        best = np.zeros(len(self))
-        best_pipe = np.full(len(self), -1, np.int32)
-        for number, pipe in enumerate(self.pipes):
-            values = np.nan_to_num(found[f"{pipe}_ratio"], nan=0.0)
-            higher = values > best
-            best[higher], best_pipe[higher] = values[higher], number
-        return Texts(best_pipe, self.pipes), np.where(best_pipe >= 0, best, np.nan)
-
 
 def kernels_of_table(table: CsvTable) -> Kernels:
     """Kernels of a csv file: columns that every view needs are read now, all others on demand."""
-    names: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for column in table.columns:
         if column in KEYS:
-            names.setdefault(KEYS[column], column)
-    kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in _AT_ONCE if key in names}
-    read = table.read(kinds)
+            titles.setdefault(KEYS[column], column)
+    kinds: dict[str, Kind] = {key: "time" if key in _TIMES else "text" for key in titles}
+    read = table.read({titles[key]: kinds[key] for key in _AT_ONCE if key in titles})
     unknown = [column for column in table.columns if column not in KEYS]
     texts = _texts_among(table, [column for column in unknown if not _METRIC.fullmatch(column)])
-    names |= {column: column for column in texts if column not in names}
-    metrics = tuple(column for column in unknown if column not in texts)
-    all_kinds: dict[str, Kind] = {names[key]: "time" if key in _TIMES else "text" for key in names}
-    all_kinds |= dict.fromkeys(metrics, "number")
+    metrics = [column for column in unknown if column not in texts]
+    titles |= {column: column for column in unknown}
+    kinds |= {column: "text" if column in texts else "number" for column in unknown}
 
-    def read_rows(rows: I64) -> Kernels:
-        try:
-            values = table.read_rows(rows, all_kinds)
-        except (OSError, UnreadableError):  # the file is gone or has changed: metrics are missing
-            values = {name: np.full(len(rows), np.nan) for name in metrics}
-        by_key = {key: values[column] for key, column in names.items() if column in values}
-        return Kernels(table.name, *columns(by_key, len(rows)), by_key, metrics,
-                       lambda wanted: {name: values[name] for name in wanted})  # fmt: skip
+    def columns(rows: I64 | None, keys: Sequence[str]) -> Mapping[str, Any]:
+        wanted = {titles[key]: kinds[key] for key in keys}
+        found = table.read(wanted) if rows is None else table.read_rows(rows, wanted)
+        return {key: found[titles[key]] for key in keys if titles[key] in found}
 
-    def columns(by_key: Mapping[str, Any], count: int) -> tuple[Texts, Texts, Texts, I64, I64, I64]:
-        name, kind, core = (by_key.get(key) or no_texts(count) for key in ("name", "type", "core"))
-        start, duration, wait = (by_key.get(key, np.full(count, INT_MISSING)) for key in _TIMES)
-        return name, kind, core, start, duration, wait
-
-    found = {key: read[column] for key, column in names.items() if column in read}
-    name, kind, core, start, duration, wait = columns(found, table.rows)
-    wait = wait if "wait" in found else waits(start, duration)
-    return Kernels(table.name, name, kind, core, start, duration, wait, _Others(table, names, found), metrics,
-                   lambda wanted: table.read(dict.fromkeys(wanted, "number")), read_rows)  # fmt: skip
+    found = {key: read[title] for key, title in titles.items() if title in read}
+    name, kind, core = (found.get(key) or no_texts(table.rows) for key in ("name", "type", "core"))
+    start, duration = (found.get(key, np.full(table.rows, INT_MISSING)) for key in ("start", "duration"))
+    others = [key for key in ("step", "blocks", *KERNEL_TEXTS) if key in titles]
+    details = Details(
+        table.rows, {key: found[key] for key in others if key in found},
+        [*(key for key in others if key not in found), *texts], metrics, lambda keys: columns(None, keys),
+        lambda rows: columns(rows, list(titles)),
+    )  # fmt: skip
+    wait = found["wait"] if "wait" in found else waits(start, duration)
+    return Kernels(table.name, name, kind, core, start, duration, wait, details)
 
 
-def _texts_among(table: CsvTable, columns: Sequence[str]) -> set[str]:
+def _texts_among(table: CsvTable, columns: Sequence[str]) -> list[str]:
     """Columns of a table that hold text rather than numbers in its first rows."""
     rows = np.arange(min(table.rows, _LOOKED_AT) if columns else 0)
     read = table.read_rows(rows, dict.fromkeys(columns, "text")) if len(rows) else {}
-    kinds = {name: [type(each) for each in column.plain_values() if each is not None] for name, column in read.items()}
-    return {name for name, found in kinds.items() if 2 * found.count(str) > len(found)}
-
-
-class _Others(Mapping[str, Texts]):
-    """Further columns of a table, read on demand: input_shapes and op_state alone, any other with all unread ones."""
-
-    def __init__(self, table: CsvTable, names: Mapping[str, str], found: Mapping[str, Any]) -> None:
-        self._table = table
-        known = {key: names[key] for key in ("step", "blocks", *OTHERS) if key in names}
-        self._names = known | {key: name for key, name in names.items() if name not in KEYS}
-        self._found: dict[str, Texts] = {key: found[key] for key in self._names if key in found}
-
-    def __getitem__(self, key: str) -> Texts:
-        name = self._names[key]
-        if key not in self._found:
-            # shapes are shown on screen; the rest only in details and exports
-            wanted = (name,) if key in _ALONE else [
-                each for other, each in self._names.items() if other not in self._found
-            ]  # fmt: skip
-            read = self._table.read(dict.fromkeys(wanted, "text"))
-            self._found |= {other: read[each] for other, each in self._names.items() if each in read}
-        return self._found[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    known = {name: [text for text in column.values() if text is not None] for name, column in read.items()}
+    return [name for name, texts in known.items() if 2 * sum(map(isnan, map(one_real, texts))) > len(texts)]
 
 
 def kernels_of_timeline(timeline: Timeline) -> Kernels:
@@ -269,7 +232,7 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start, duration = timeline.start[rows], timeline.lengths(rows)
     return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
-                   start, duration, waits(start, duration))  # fmt: skip
+                   start, duration, waits(start, duration), Details(len(rows), {}))  # fmt: skip
 
 
 def waits(start: I64, duration: I64) -> I64:
@@ -313,3 +276,70 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
         hit = hit[(start[index[hit]] == time[hit]) & (name[index[hit]] == wanted[left[hit]])]
         found[left[hit]] = order[index[hit]]
     return found
+
+
+# -- times of operators
+
+
+class OperatorTimes:
+    """Times of the operators of a timeline, computed on first use."""
+
+    def __init__(self, timeline: Timeline, kernels: Kernels | None) -> None:
+        self._timeline, self._kernels = timeline, kernels
+
+    def columns(self, rows: slice) -> dict[str, LazyColumn]:
+        """The columns of some slices; missing for those that are no operators."""
+        return {key: partial(self._take, key, np.arange(rows.start, rows.stop)) for key in _OPERATOR_TIMES}
+
+    def _take(self, key: str, rows: I64, some: Rows) -> I64:
+        operators, values = self._timeline.operators, self._values.get(key)
+        wanted = rows[some]
+        found = np.full(len(wanted), INT_MISSING)
+        if values is not None:
+            index = np.minimum(np.searchsorted(operators, wanted), len(operators) - 1)
+            hit = operators[index] == wanted if len(operators) else np.zeros(len(wanted), np.bool_)
+            found[hit] = values[index[hit]]
+        return found
+
+    @cached_property
+    def _values(self) -> dict[str, I64]:
+        """Values of the columns in the order of ``Timeline.operators``; those of AI Cores only if cores are known."""
+        timeline, kernels = self._timeline, self._kernels
+        rows, above = timeline.operators, timeline.operator_parents
+        total = timeline.end[rows] - timeline.start[rows]
+        own = total.copy()
+        np.subtract.at(own, above[above >= 0], total[above >= 0])
+        flows = timeline.flows
+        links = flows.of(ASYNC_NPU)
+        links = links[(flows.from_row[links] >= 0) & (flows.to_row[links] >= 0)]
+        # a task with several flows counts once
+        _, first = np.unique(flows.to_row[links], return_index=True)
+        links = links[np.sort(first)]
+        task = flows.to_row[links]
+        index_of_row = np.full(len(timeline), -1, np.int64)
+        index_of_row[rows] = np.arange(len(rows))
+        owner = index_of_row[flows.from_row[links]]
+        known = owner >= 0
+        values = {"host_self": own, "host_total": total}
+        values["device_self"], values["device_total"] = _sums(owner[known], task[known], timeline, above)
+        if kernels is not None and (kernels.file != timeline.file or kernels.type.texts):
+            cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
+            on_cores = np.append(kernels.core.where(cores.match), False)[rows_of_work(kernels, timeline, task)] & known
+            values["device_self_aicore"], values["device_total_aicore"] = _sums(
+                owner[on_cores], task[on_cores], timeline, above
+            )
+        return values
+
+
+def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
+    own = np.zeros(len(above), np.int64)
+    np.add.at(own, owner, timeline.end[task] - timeline.start[task])
+    finer = np.zeros(len(above))
+    np.add.at(finer, owner, timeline.finer[task])
+    total, more = own.copy(), finer.copy()
+    # children follow their parents
+    for index in np.flatnonzero(above >= 0)[::-1].tolist():
+        if total[index]:
+            total[above[index]] += total[index]
+            more[above[index]] += more[index]
+    return own + np.rint(finer).astype(np.int64), total + np.rint(more).astype(np.int64)

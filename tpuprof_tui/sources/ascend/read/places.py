@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import natural_order
-
-from .names import FILE, NamedFile, missing_slices, named_file, newest_export, role
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 MSPROF: Final = "mindstudio_profiler_output"
@@ -60,8 +58,15 @@ _PYTORCH: Final = (".pt.trace.json", ".pt.trace.json.gz")
 #: Ends of the names of files of other profiles.
 _OTHERS: Final = (*_PYTORCH, ".profile")
 
-
-Value = TypeVar("Value")
+#: File name of a table or timeline: its kind, then device, model and iteration, slice, export time; a copy's number.
+_FILE: Final = lazy_pattern(
+    r"(?P<stem>[A-Za-z][A-Za-z0-9_]*?)(?P<numbers>(?:_(?:slice_)?[-\d]+)*)(?: ?\((?P<copy>\d{1,4})\))?"
+    r"\.(?P<kind>csv|json|db)(?:\.gz)?"
+)
+_NUMBER: Final = lazy_pattern(r"_(slice_)?([-\d]+)")
+#: Digits of an export time, and the least pause in seconds between two exports that no file tells apart.
+_TIME_DIGITS: Final = 14
+_PAUSE: Final = 600
 
 
 class WorkerFiles(Struct, frozen=True):
@@ -208,26 +213,113 @@ def profile_path(path: Path) -> Path:
     return path if _of_run(path).workers else _enclosing_profile(path) or path
 
 
+# -- names of files
+
+
+def role(name: str) -> str:
+    """Role of a file, by its name: ``op_summary_0_slice_1_20260511093035.csv`` is ``op_summary.csv``."""
+    match = _FILE.fullmatch(name)
+    return f"{match['stem']}.{match['kind']}" if match else name
+
+
+class NamedFile(Struct, frozen=True):
+    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
+
+    Attributes:
+        name: Its name.
+        role: Its kind with its extension.
+        part: Number of its device, or of its rank; empty without one.
+        rest: Its other numbers.
+        slice: Number of the slice; -1: it is not cut.
+        time: Digits of the time of its export; empty if it has none.
+        copy: Number in brackets that a browser or a file manager adds to a second file of one name; empty: none.
+    """
+
+    name: str
+    role: str
+    part: str = ""
+    rest: tuple[str, ...] = ()
+    slice: int = -1
+    time: str = ""
+    copy: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds; 0 without one, or if it is no date."""
+        from datetime import datetime
+
+        parts = [int(self.time[at : at + (2 if at else 4)]) for at in (0, 4, 6, 8, 10, 12)] if self.time else []
+        try:
+            return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds() if parts else 0  # type: ignore[arg-type]
+        except ValueError:
+            return 0
+
+
+def named_file(name: str) -> NamedFile | None:
+    """A file by its name; None if it is not named as the exporters' files are."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None
+    cut, time, numbers = -1, "", []
+    for is_slice, number in _NUMBER.findall(match["numbers"]):
+        if is_slice and number.isdecimal() and len(number) < 9:
+            cut = int(number)
+        elif len(number) >= _TIME_DIGITS and number.isdecimal():
+            time = number
+        else:
+            numbers.append(number)
+    part = numbers.pop(0) if numbers else ""
+    return NamedFile(name, role(name), part, tuple(numbers), cut, time, match["copy"] or "")
+
+
+def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
+    """The files of the newest export of one kind and device, slices in order.
+
+    Files belong to one export if they were written within a short while and none repeats another: an uncut file
+    repeats every slice. Where one does, the newer export begins behind the longest pause between the two.
+    """
+    export: list[NamedFile] = []
+    places: dict[tuple[tuple[str, ...], int], int] = {}
+    for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
+        if export and each.seconds - export[-1].seconds > _PAUSE:
+            export, places = [], {}
+        export.append(each)
+        keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
+        before = max((places.get(key, -1) for key in keys), default=-1)
+        if before >= 0:
+            begin = max(range(before + 1, len(export)),
+                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
+            export = export[begin:]
+            places = {}
+        for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
+            places[file.rest, file.slice] = place
+            places[file.rest, -2] = place  # of any slice
+    return sorted(export, key=lambda file: ([*map(natural_order, file.rest)], file.slice, natural_order(file.name)))
+
+
+def missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
+    """Numbers of the slices that an export lacks, as far as the others tell."""
+    slices = {file.slice for file in files}
+    return tuple(number for number in range(min(max(slices), 1000)) if number not in slices) if -1 not in slices else ()
+
+
 # -- files of a folder
 
 
-class _Files(Struct, frozen=True):
-    """The files of a part of a folder by role, the slices that are missing, and digits of the times of exports."""
+class _Export(Struct, frozen=True):
+    """The files of one kind, numbers of missing slices, digits of the time, and whether devices share them."""
 
-    by_role: dict[str, tuple[Path, ...]] = field(default_factory=dict)
-    lacking: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    times: dict[str, str] = field(default_factory=dict)
-
-    def without(self, keys: Collection[str]) -> _Files:
-        """The same without some roles."""
-
-        def rest(values: dict[str, Value]) -> dict[str, Value]:
-            return {key: value for key, value in values.items() if key not in keys}
-
-        return _Files(rest(self.by_role), rest(self.lacking), rest(self.times))
+    paths: tuple[Path, ...]
+    lacking: tuple[int, ...] = ()
+    time: str = ""
+    shared: bool = False
 
 
-def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) -> dict[str, _Files]:
+#: The newest export of each kind of file, by role.
+_Exports = Mapping[str, _Export]
+
+
+def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) -> dict[str, _Exports]:
     """The newest export of each kind of file, by part; a packed file beside the same unpacked one is left out.
 
     Args:
@@ -242,47 +334,59 @@ def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) 
         if file is not None and not (name.endswith(".gz") and name[: -len(".gz")] in present):
             part = f"{file.part}({file.copy})" if copied and file.copy else file.part
             found.setdefault(part, {}).setdefault(file.role, []).append(file)
-    made = {}
-    for part, by_role in sorted(found.items(), key=lambda each: natural_order(each[0])):
+    parts: dict[str, _Exports] = {}
+    for part, by_role in sorted(found.items(), key=lambda item: natural_order(item[0])):
         exports = {key: newest_export(files) for key, files in sorted(by_role.items())}
-        made[part] = _Files(
-            {key: tuple(folder / file.name for file in files) for key, files in exports.items()},
-            {key: each for key, files in exports.items() if (each := missing_slices(files))},
-            {key: max(file.time for file in files) for key, files in exports.items()},
-        )
-    return _newest_form(made)
-
-
-def _newest_form(parts: dict[str, _Files]) -> dict[str, _Files]:
-    """Of exports with a file for each device and of those with one for all, the newer; of each kind."""
-    common = parts.get("", _Files())
+        parts[part] = {key: _Export(tuple(folder / file.name for file in files), missing_slices(files),
+                                    max(file.time for file in files)) for key, files in exports.items()}  # fmt: skip
+    # of exports with a file for each device and of those with one for all the newer counts, of each kind
     latest: dict[str, str] = {}
-    for part, each in parts.items():
-        for key, time in each.times.items() if part else ():
-            latest[key] = max(time, latest.get(key, ""))
-    newer = {key for key, time in common.times.items() if key in latest and time > latest[key] > ""}
-    older = {key for key, time in common.times.items() if key in latest and "" < time < latest[key]}
-    made = {part: each.without(newer if part else older) for part, each in parts.items()}
-    return {part: each for part, each in made.items() if each.by_role}
+    for part, of_part in parts.items():
+        for key, export in of_part.items() if part else ():
+            latest[key] = max(export.time, latest.get(key, ""))
+    common = {key: export.time for key, export in parts.get("", {}).items()}
+    dated = [key for key, time in common.items() if time and latest.get(key)]
+    outdated = {True: {key for key in dated if common[key] > latest[key]},
+                False: {key for key in dated if common[key] < latest[key]}}  # fmt: skip
+    kept = {part: {key: export for key, export in of_part.items() if key not in outdated[bool(part)]}
+            for part, of_part in parts.items()}  # fmt: skip
+    return {part: exports for part, exports in kept.items() if exports}
 
 
-def _together(parts: Mapping[str, _Files]) -> _Files:
-    """The files of all parts as those of one worker."""
-    by_role: dict[str, tuple[Path, ...]] = {}
-    lacking: dict[str, tuple[int, ...]] = {}
-    for each in parts.values():
-        lacking = {**each.lacking, **lacking}
-        for key, paths in each.by_role.items():
-            by_role[key] = (*by_role.get(key, ()), *paths)
-    return _Files(dict(sorted(by_role.items())), lacking)
+def _together(parts: Iterable[_Exports]) -> _Exports:
+    found: dict[str, _Export] = {}
+    for exports in parts:
+        for key, export in exports.items():
+            before = found.get(key, _Export(()))
+            found[key] = _Export((*before.paths, *export.paths), before.lacking or export.lacking)
+    return dict(sorted(found.items()))
+
+
+def _worker(
+    root: Path, name: str, exports: _Exports, info: tuple[Path, ...], device: int = -1, *, several: bool = False
+) -> WorkerFiles:  # fmt: skip
+    return WorkerFiles(root, name, {key: export.paths for key, export in exports.items()}, info, device,
+                       frozenset(key for key, export in exports.items() if export.shared), several,
+                       {key: export.lacking for key, export in exports.items() if export.lacking})  # fmt: skip
+
+
+def _one_of_several(
+    root: Path, name: str, own: _Exports, common: _Exports, info: tuple[Path, ...], device: int
+) -> WorkerFiles:  # fmt: skip
+    """The worker of a device, with the files of all that it has none of its own of."""
+    shared = {key: replace(export, shared=device >= 0) for key, export in common.items() if key not in own}
+    return _worker(root, name, {**shared, **own}, info, device, several=True)
+
+
+def _number(part: str) -> int:
+    return int(part) if part.isdecimal() and len(part) < 6 else -1
 
 
 # -- one level
 
 
 def _in_output(path: Path) -> bool:
-    """Whether a file is in an exporter's output folder, or states how the output next to it was recorded."""
-    inside = path.parent.name in (OUTPUT, MSPROF) and FILE.fullmatch(path.name) is not None
+    inside = path.parent.name in (OUTPUT, MSPROF) and _FILE.fullmatch(path.name) is not None
     return inside or (_is_info_file(path.name) and os.path.isdir(path.parent / OUTPUT))
 
 
@@ -295,7 +399,6 @@ def _old_format_root(folder: Path) -> Path | None:
 
 
 def _is_info_file(name: str) -> bool:
-    """Whether a file states how the files next to it were recorded."""
     return _INFO.fullmatch(name) is not None or name == "profiler_metadata.json"
 
 
@@ -304,15 +407,14 @@ def _of_file(path: Path) -> Found:
         return Found(cluster={path.name: path})
     if not path.is_file():
         return Found()
-    if (old := _old_format_root(path.parent)) is not None and FILE.fullmatch(path.name) is not None:
+    if (old := _old_format_root(path.parent)) is not None and _FILE.fullmatch(path.name) is not None:
         return _Search().of_folder(old, 0)
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
         return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
     # few commands need these
-    from .archives import archived
-    from .content import CLUSTER, role_of_content
+    from .content import CLUSTER, archived, role_of_content
 
     if archived(path):
         return Found(archives=(path,))
@@ -323,7 +425,6 @@ def _of_file(path: Path) -> Found:
 
 
 def _of_content(path: Path, known: str) -> WorkerFiles:
-    """The worker of a file that is named otherwise than its exporter names it."""
     return WorkerFiles(path, path.name, {known: (path,)}, renamed=frozenset((known,)))
 
 
@@ -389,19 +490,18 @@ class _Search:
 
 
 def _holds_others(folder: Path) -> bool:
-    """Whether files in a folder are named like those of profiles of another kind."""
     return any(name.endswith(_OTHERS) for name in _listed(folder)[0])
 
 
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
     """Workers of a folder that an exporter wrote: of a rank, of msprof, or such an output folder; else none."""
-    if OUTPUT in folders and (found := _output_workers(path / OUTPUT, path)):
+    if OUTPUT in folders and (found := _output_workers(path)):
         return found
     if MSPROF in folders and (found := [each for each in _msprof_workers(path, names, folders) if each.by_role]):
         return found
     if path.name in (OUTPUT, MSPROF) and any(map(is_own, names)):
         above = path.parent
-        return _msprof_workers(above, [], _listed(above)[1]) if path.name == MSPROF else _output_workers(path, above)
+        return _msprof_workers(above, [], _listed(above)[1]) if path.name == MSPROF else _output_workers(above)
     # the analysis of a rank was left out or failed, and msprof exported what is inside
     parts = [name for name in folders if _PROF.fullmatch(name)] if _is_rank_folder(path, names, folders) else []
     exported = [(name, _exported_part(path / name)) for name in parts]
@@ -414,7 +514,6 @@ def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Seque
 
 
 def _exported_part(path: Path) -> Sequence[WorkerFiles]:
-    """Workers of a PROF_* folder: of its output, else of its database."""
     names, folders = _listed(path)
     return _exported(path, names, folders) or (_loose_workers(path, names) if any(map(is_own, names)) else [])
 
@@ -424,63 +523,50 @@ def _is_rank_folder(path: Path, names: Sequence[str], folders: Sequence[str]) ->
 
 
 def _info_files(folder: Path, part: str = "") -> tuple[Path, ...]:
-    """The files of a folder that state how it was recorded; of several ranks, those of a part."""
     found = sorted(name for name in _listed(folder)[0] if _is_info_file(name))
     own = [name for name in found if (match := _INFO.fullmatch(name)) and match[1] == part]
     return tuple(folder / name for name in own or found)
 
 
-def _output_workers(output: Path, root: Path) -> list[WorkerFiles]:
-    """The worker of ``ASCEND_PROFILER_OUTPUT``, which is of one rank; none if there are no files."""
-    names = _listed(output)[0]
-    parts = _files_by_part(output, names)
-    if _are_several(parts):
-        return _workers_of_parts(root, root.name, parts)
-    files = _together(parts)
-    found = [WorkerFiles(root, root.name, files.by_role, _info_files(root), lacking=files.lacking)] if parts else []
-    return _with_content(found, output, names)
+def _workers_in(folder: Path, names: Sequence[str], root: Path, *, copied: bool = False) -> list[WorkerFiles]:
+    """The workers of the files of a folder: one, or one for each number that files are named with.
+
+    They are of several devices or ranks if there are two numbers, or two files of one kind.
+    """
+    parts = _files_by_part(folder, names, copied=copied)
+    own = {part: set(exports) & _OWN for part, exports in parts.items()}
+    kinds = [key for keys in own.values() for key in keys]
+    # a database is named after the rank, all other files after the device
+    numbered = [part for part, keys in own.items() if part and any(not key.endswith(".db") for key in keys)]
+    if len(numbered) < 2 and len(set(kinds)) == len(kinds):
+        of_devices = [part for part, exports in parts.items() if any(not key.endswith(".db") for key in exports)]
+        device = max(map(_number, of_devices), default=-1)
+        return [_worker(root, root.name, _together(parts.values()), _info_files(root), device)] if parts else []
+    common, workers = parts.get("", {}), []
+    numbered_kinds = {key for part, keys in own.items() if part and keys for key in parts[part]}
+    if numbered_kinds & own.get("", set()):
+        # files without a number are of one more of the same kinds
+        workers.append(_worker(root, root.name, common, _info_files(root), several=True))
+        common = {}
+    for part, exports in parts.items():
+        if part and own[part]:
+            of_rank = all(key.endswith(".db") for key in exports)
+            device = -1 if of_rank else _number(part)
+            label = f"/device_{part}" if device >= 0 else f"/rank_{part}" if of_rank else f" {part}"
+            info = _info_files(root, part)
+            workers.append(_one_of_several(root, f"{root.name}{label}", exports, common, info, device))
+    return workers
+
+
+def _output_workers(root: Path) -> list[WorkerFiles]:
+    names = _listed(root / OUTPUT)[0]
+    return _with_content(_workers_in(root / OUTPUT, names, root), root / OUTPUT, names)
 
 
 def _loose_workers(path: Path, names: Sequence[str]) -> list[WorkerFiles]:
     """The workers of files that lie in a folder as they were copied."""
     names = [name for name in names if name not in _CLUSTER_FILES and not _is_info_file(name)]
-    parts = _files_by_part(path, names, copied=True)
-    if _are_several(parts):
-        return _workers_of_parts(path, path.name, parts)
-    files = _together(parts)
-    devices = {int(part) for part, each in parts.items() if part.isdecimal() and len(part) < 6
-               and any(not key.endswith(".db") for key in each.by_role)}  # fmt: skip
-    return [WorkerFiles(path, path.name, files.by_role, _info_files(path), max(devices, default=-1),
-                        lacking=files.lacking)]  # fmt: skip
-
-
-def _are_several(parts: Mapping[str, _Files]) -> bool:
-    """Whether files are numbered as those of several devices or ranks are: two numbers, or two files of one kind."""
-    own = {part: set(each.by_role) & _OWN for part, each in parts.items()}
-    kinds = [key for keys in own.values() for key in keys]
-    # a database is named after the rank, all other files after the device
-    numbered = [part for part, keys in own.items() if part and any(not key.endswith(".db") for key in keys)]
-    return len(numbered) > 1 or len(set(kinds)) < len(kinds)
-
-
-def _workers_of_parts(root: Path, name: str, parts: Mapping[str, _Files]) -> list[WorkerFiles]:
-    """A worker for each number of files; files without one are of all of them, or one more of the same kinds."""
-    common = parts.get("", _Files())
-    numbered = {part: each for part, each in parts.items() if part and set(each.by_role) & _OWN}
-    kinds = {key for each in numbered.values() for key in each.by_role}
-    workers = []
-    if kinds & set(common.by_role) & _OWN:
-        workers.append(WorkerFiles(root, name, common.by_role, _info_files(root), several=True, lacking=common.lacking))
-        common = _Files()
-    for part, each in numbered.items():
-        of_rank = all(key.endswith(".db") for key in each.by_role)
-        device = int(part) if part.isdecimal() and len(part) < 6 and not of_rank else -1
-        label = f"{name}/device_{part}" if device >= 0 else f"{name}/rank_{part}" if of_rank else f"{name} {part}"
-        shared = {key: paths for key, paths in common.by_role.items() if key not in each.by_role}
-        workers.append(WorkerFiles(root, label, {**shared, **each.by_role}, _info_files(root, part), device,
-                                   frozenset(shared) if device >= 0 else frozenset(), several=True,
-                                   lacking=common.lacking | each.lacking))  # fmt: skip
-    return workers
+    return _workers_in(path, names, path, copied=True)
 
 
 def _with_content(
@@ -500,7 +586,7 @@ def _with_content(
 def _archives(path: Path, names: Sequence[str]) -> list[Path]:
     if all(name.endswith((".json", ".csv", ".log", ".py", ".txt")) for name in names):
         return []
-    from .archives import archived
+    from .content import archived
 
     return [path / name for name in names if archived(path / name)]
 
@@ -529,66 +615,48 @@ def _known_by_content(path: Path, names: Sequence[str], most: int) -> list[tuple
     return sorted(found, key=lambda each: natural_order(each[0]))
 
 
-def _devices(folders: Sequence[str]) -> list[int]:
-    return [int(match[1]) for name in folders if (match := _DEVICE.fullmatch(name)) and len(match[1]) < 6]
-
-
 def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) -> list[WorkerFiles]:
     """The workers of msprof's output: one for each device; several share the files."""
     parts = _files_by_part(path / MSPROF, _listed(path / MSPROF)[0])
-    above = _together(_files_by_part(path, [name for name in names if name.endswith(".db")])).by_role
+    above = _together(_files_by_part(path, [name for name in names if name.endswith(".db")]).values())
     analysed = _listed(path / ANALYSED)[0] if ANALYSED in folders else []
-    more = {**above, **{kind: (path / ANALYSED / key,) for key, kind in _ANALYSED.items() if key in analysed}}
-    numbers = {int(part) for part, each in parts.items()
-               if part.isdecimal() and len(part) < 6 and set(each.by_role) & _OWN}  # fmt: skip
-    devices = sorted({*_devices(folders), *numbers})
+    more = {**above, **{kind: _Export((path / ANALYSED / key,)) for key, kind in _ANALYSED.items() if key in analysed}}
+    named = [_number(match[1]) for name in folders if (match := _DEVICE.fullmatch(name))]
+    devices = sorted({*named, *(_number(part) for part, exports in parts.items() if set(exports) & _OWN)} - {-1})
     info = _info_files(path.parent) if _is_rank_folder(path.parent, *_listed(path.parent)) else ()
     if len(devices) < 2:
-        files = _together(parts)
-        by_role = {**more, **files.by_role}
-        return [WorkerFiles(path, path.name, by_role, info, devices[0] if devices else -1, lacking=files.lacking)]
-    found = []
-    for device in devices:
-        own = parts.get(str(device), _Files())
-        common = _together({part: each for part, each in parts.items() if part not in map(str, devices)})
-        shared = {key: paths for key, paths in {**more, **common.by_role}.items() if key not in own.by_role}
-        found.append(WorkerFiles(path, f"{path.name}/device_{device}", {**shared, **own.by_role}, info, device,
-                                 frozenset(shared), several=True, lacking=common.lacking | own.lacking))  # fmt: skip
-    return found
+        return [_worker(path, path.name, {**more, **_together(parts.values())}, info, *devices)]
+    common = _together(exports for part, exports in parts.items() if _number(part) not in devices)
+    own = {
+        device: _together(exports for part, exports in parts.items() if _number(part) == device) for device in devices
+    }
+    return [_one_of_several(path, f"{path.name}/device_{device}", own[device], {**more, **common}, info, device)
+            for device in devices]  # fmt: skip
 
 
 def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]:
     """Workers of CANN 5 to 6.3: each device's ``summary`` and ``timeline``, and files shared by all devices."""
     devices = [path / name for name in folders if _DEVICE.fullmatch(name)]
-    common: dict[str, dict[str, tuple[Path, ...]]] = {}
-    for folder in (path / "timeline", path / "host" / "summary", path / "host" / "timeline") if devices else ():
-        for part, each in _files_by_part(folder, _listed(folder)[0]).items():
-            for key, paths in each.by_role.items():
-                common.setdefault(key, {})[part] = paths
+    common = [_files_by_part(folder, _listed(folder)[0]) for folder in (
+        path / "timeline", path / "host" / "summary", path / "host" / "timeline")] if devices else []  # fmt: skip
     found = []
     # the path may be a device's folder itself
     for device in devices or ([path] if _DEVICE.fullmatch(path.name) else []):
-        number = int(device.name.rpartition("_")[2][:6])
-        # of common files those named after the device, else all
-        files, shared = {}, set()
-        for key, of_part in common.items():
-            own = of_part.get(str(number)) if len(devices) > 1 else None
-            files[key] = own or tuple(path for paths in of_part.values() for path in paths)
-            shared |= {key} if own is None else set()
+        number, several, exports = int(device.name.rpartition("_")[2][:6]), len(devices) > 1, dict[str, _Export]()
+        for parts in common:
+            # of common files those named after the device, else all
+            every = {key: replace(export, shared=several and key in ("msprof.json", "task_time.json"))
+                     for key, export in _together(parts.values()).items()}  # fmt: skip
+            exports |= {**every, **(parts.get(str(number), {}) if several else {})}
         for part in ("summary", "timeline"):
-            of_device = _together(_files_by_part(device / part, _listed(device / part)[0])).by_role
-            files |= of_device
-            shared -= set(of_device)
-        if any(name in _OWN for name in files):
-            several = len(devices) > 1
+            exports |= _together(_files_by_part(device / part, _listed(device / part)[0]).values())
+        if any(name in _OWN for name in exports):
             name = f"{path.name}/{device.name}" if several else path.name
-            others = [key for key in shared if key in ("msprof.json", "task_time.json")] if several else []
-            found.append(WorkerFiles(path, name, files, device=number, shared=frozenset(others), several=several))
+            found.append(_worker(path, name, exports, (), number, several=several))
     return found
 
 
 def _unexported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Unexported | None:
-    """A recording in this folder that is not exported yet; else None."""
     if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
         _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
     ):  # fmt: skip
@@ -627,7 +695,6 @@ def _enclosing_profile(path: Path) -> Path | None:
 
 
 def _listed(path: Path) -> tuple[list[str], list[str]]:
-    """Names of the files and of the folders in a folder, in natural order; empty if it cannot be listed."""
     names, folders = [], []
     try:
         with os.scandir(path) as entries:

@@ -33,7 +33,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import free_number
-from tpuprof_tui.model.lane import ALL, ASIDE, LazyColumn, Rows, aside_columns, constant, row_numbers
+from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant, row_numbers
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
@@ -46,28 +46,32 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, late_rank, waits_of
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
-from .analysed import Analysed, read_analysed
-from .archives import unpack_command
-from .categories import Layer, SliceClass
 from .clocks import align
+from .content import unpack_command
 from .csv_table import Texts
-from .kernels import Kernels, no_texts, rows_of_work
-from .operator_times import OperatorTimes
-from .places import WorkerFiles, export_command, found_at
+from .files import Files
+from .kernels import Details, Kernels, OperatorTimes, rows_of_work
+from .places import WorkerFiles, export_command, found_at, relative
 from .rank import Rank
-from .steps import Step, device_steps, host_steps, step_numbers
-from .tables import Clock, cluster_tables, tables_of
-from .timeline import Aside, Timeline
+from .records import Records, cluster_records
+from .steps import device_steps, host_steps, step_numbers
+from .tables import Clock, codes_in, codes_of, table_of, tables_of
+from .timeline import Layer, SliceClass, Timeline
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 _KINDS: Final = {
     Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
     Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
+}  # fmt: skip
+#: Columns that lanes of a kind alone have.
+_OWN_COLUMNS: Final = {
+    "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),
+    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",), "overlap": (), "other": (),
+    "communication": ("connection", "accelerator", "waited"),
 }  # fmt: skip
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
 _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
@@ -111,8 +115,7 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
             problems += whole.timeline.problems
         for rank in parts:
             rank.read()
-            if rank.timeline is not None or rank.kernels is not None or _has_tables(rank):
-                ranks.append(rank)
+            ranks += [] if rank.is_empty else [rank]
             problems += (each for each in rank.problems if each not in problems)
     for raw in found.raw:
         problems.append(Problem(Severity.WARNING, f"{raw.folder.name} {raw.what}", raw.advice))
@@ -125,16 +128,17 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             problems.append(Problem(severity, f"{files[0].name}{more}: {what}.", done, files[0].name, count=len(files)))
-    analysed = read_analysed(found.cluster)
-    problems += analysed.problems
-    if not ranks and not analysed.sources and (problems or not found.cluster):
+    cluster_files = Files(WorkerFiles(path, path.name, {role: (file,) for role, file in found.cluster.items()}), None)
+    cluster = cluster_records(cluster_files)
+    cluster_files.report()
+    problems += cluster_files.problems
+    if not ranks and not cluster and (problems or not found.cluster):
         message = problems[0].what if problems else f"{path} holds nothing that can be read."
         raise UnreadableError(message, _repeating(found.workers))
-    return _ProfileBuilder(path, ranks, analysed, problems).profile()
+    return _ProfileBuilder(path, ranks, cluster, problems).profile()
 
 
 def _repeating(workers: Sequence[WorkerFiles]) -> str:
-    """How to repeat the analysis of the first rank, if it is one's folder; else empty."""
     folder = next((worker.root for worker in workers if worker.root.is_dir() and worker.is_rank_folder), None)
     return f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
 
@@ -146,19 +150,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _has_tables(rank: Rank) -> bool:
-    """Whether a worker without slices and kernels has any non-empty table."""
-    contents = (rank.statistic, rank.operators, rank.apis, rank.memory, rank.allocations, rank.recorded_steps,
-                rank.communication, rank.modules)  # fmt: skip
-    has_csv = any(rank.table(role) is not None for role in rank.paths.by_role if role.endswith(".csv"))
-    return has_csv or any(each is not None for each in contents) or bool(rank.rules)
-
-
 class _ProfileBuilder:
     def __init__(
-        self, path: Path, ranks: Sequence[Rank], analysed: Analysed, problems: Sequence[Problem]
+        self, path: Path, ranks: Sequence[Rank], cluster: Mapping[str, Records], problems: Sequence[Problem]
     ) -> None:  # fmt: skip
-        self._path, self._ranks, self._analysed = path, ranks, analysed
+        self._path, self._ranks, self._cluster = path, ranks, cluster
         self._problems = list(problems)
         self._texts = {key: StringsBuilder() for key in ("name", "type", "accelerator", "bound", "stack")}
         self._read_texts = {key: StringsOnDemand() for key in ("shapes", *TEXTS)}
@@ -202,17 +198,18 @@ class _ProfileBuilder:
         first = min((rank.zero for rank in ranks), default=0)
         operations = {table.group: table for table in self._tables if table.name == "operations"}
         communicating = [rank for rank in ranks if rank.group in operations]
-        last = late_rank(
-            [(rank.rank, rank.clock, waits_of(operations[rank.group], rank.zero)) for rank in communicating]
-        )
+        waited = ("step", "kind", "op", "start", "wait", "synchronization")
+        last = late_rank([(rank.rank, rank.clock, waits_of(records(operations[rank.group], *waited), rank.zero))
+                          for rank in communicating])  # fmt: skip
         for group in (communicating[last].group, communicating[last].unit) if last >= 0 else ():
             self._groups[group] = replace(self._groups[group], remark="late")
         labels = StringsBuilder()
-        steps, lanes = self._steps, (*self._lanes, *self._aside)
+        step_labels, groups, starts, ends, counts = zip(*self._steps, strict=True) if self._steps else [()] * 5
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
-        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.metrics]
+        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.details.metrics]
+        sources = tuple(dict.fromkeys(records.file for records in self._cluster.values()))
         return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
@@ -220,23 +217,19 @@ class _ProfileBuilder:
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
-            source_data={}, view_data={RANKS: tuple(ranks), SOURCES: tuple(self._analysed.sources)},
-            groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
+            source_data={}, view_data={RANKS: tuple(ranks), SOURCES: sources},
+            groups=Groups(self._groups), lanes=(*self._lanes, *self._aside), scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
             wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
-            steps=Steps(
-                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
-                group=np.array([group for _, group, *_ in steps], np.int32),
-                start=np.array([start for _, _, start, *_ in steps], np.int64),
-                end=np.array([end for *_, end, _ in steps], np.int64),
-                number=np.array([number for *_, number in steps], np.int64),
-            ),
-            links=lambda: _links(self._timelines), tables=(*self._tables, *cluster_tables(self._analysed)),
+            steps=Steps(label=np.array([*map(labels.code, step_labels)], np.int32), labels=labels.build(),
+                        group=np.array(groups, np.int32), start=np.array(starts, np.int64),
+                        end=np.array(ends, np.int64), number=np.array(counts, np.int64)),
+            links=lambda: _links(self._timelines),
+            tables=(*self._tables, *(table_of(name, -1, records) for name, records in self._cluster.items())),
         )  # fmt: skip
 
     def _guess_ranks(self) -> None:
-        """Ranks from names, where the profiler's files do not state them."""
         unknown = [rank for rank in self._ranks if rank.stated_rank is None and not rank.paths.several]
         for names in ([rank.paths.name for rank in unknown], [rank.paths.root.parent.name for rank in unknown]):
             for rank, named in zip(unknown, ranks_in_names(names), strict=True):
@@ -244,12 +237,11 @@ class _ProfileBuilder:
 
     def _spans(self) -> list[int]:
         """Number of each recording among those of its worker, in order of time from 1."""
-        of_worker: dict[str, list[tuple[int, int]]] = {}
-        who = [self._who(rank, str(index)) for index, rank in enumerate(self._ranks)]
-        for index, rank in enumerate(self._ranks):
-            of_worker.setdefault(who[index], []).append((_earliest(rank) or 0, index))
-        return [1 + sorted(of_worker[who[index]]).index((_earliest(rank) or 0, index))
-                for index, rank in enumerate(self._ranks)]  # fmt: skip
+        spans, counts = [1] * len(self._ranks), dict[str, int]()
+        for index in sorted(range(len(spans)), key=lambda index: ((self._ranks[index].extent or (0, 0))[0], index)):
+            who = self._who(self._ranks[index], str(index))
+            counts[who] = spans[index] = counts.get(who, 0) + 1
+        return spans
 
     @staticmethod
     def _who(rank: Rank, key: str) -> str:
@@ -265,7 +257,6 @@ class _ProfileBuilder:
         return "ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
 
     def _keys(self) -> list[str]:
-        """Unique name of each worker."""
         keys: list[str] = []
         for rank in self._ranks:
             key = rank.paths.name
@@ -277,7 +268,6 @@ class _ProfileBuilder:
         return keys
 
     def _recorded(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> RecordedRank:
-        """Adds the groups, lanes, counters and tables of a rank."""
         self._zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
         label += " ~" if rank.rank_guessed else ""
@@ -303,7 +293,8 @@ class _ProfileBuilder:
         if timeline is not None and len(timeline):
             events = self._add_timeline(rank, timeline, ids, unit, top)
             self._timelines.append((timeline, first))
-            self._add_aside(timeline, timeline.aside, top)
+            if timeline.aside is not None:
+                self._add_aside(timeline.aside, top)
         elif rank.kernels is not None:
             events = self._add_kernels(rank, rank.kernels, unit, top)
         clock = Clock(self._zero, lambda: rank.steps)
@@ -314,9 +305,10 @@ class _ProfileBuilder:
         window = None if rank.extent is None else (rank.extent[0] - self._zero, rank.extent[1] - self._zero)
         metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
         file = timeline.file if timeline is not None and len(timeline) else ""
+        names = tuple(relative(rank.paths.every_file(), self._path))
         return RecordedRank(
-            key, rank.paths.name, rank.rank, rank.rank_guessed, span, rank.files, rank.device, rank.chip, self._zero,
-            window, top, unit, file, rank.level, metrics, rank.clock, rank.rules,
+            key, rank.paths.name, rank.rank, rank.rank_guessed, span, names, rank.device, rank.chip, self._zero,
+            window, top, unit, file, rank.work_file, rank.level, metrics, rank.clock, rank.rules,
         )  # fmt: skip
 
     # -- lanes
@@ -338,23 +330,20 @@ class _ProfileBuilder:
                                             on_host=track.layer in _ON_HOST))  # fmt: skip
         return columns.slice_of_kernel()
 
-    def _add_aside(self, timeline: Timeline, aside: Aside | None, top: int) -> None:
+    def _add_aside(self, aside: Timeline, top: int) -> None:
         """Adds a lane for the set aside slices of each track."""
-        if aside is None:
-            return
         names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
-                        for key, texts in (("name", timeline.names), ("type", timeline.kinds)))  # fmt: skip
-        for number in np.flatnonzero(np.bincount(aside.track)).tolist():
-            rows, track = np.flatnonzero(aside.track == number), aside.tracks[number]
+                        for key, texts in (("name", aside.names), ("type", aside.kinds)))  # fmt: skip
+        for number, track in enumerate(aside.tracks):
+            rows = slice(int(aside.first[number]), int(aside.first[number + 1]))
             title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
             columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
                                        "type": kinds[aside.kind[rows]]}  # fmt: skip
             label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
             times = aside.start[rows], aside.end[rows], aside.away[rows]
-            self._problems.append(aside_problem(title, *times, file=timeline.file, group=top, lane=label))
+            self._problems.append(aside_problem(title, *times, file=aside.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
-        """Adds a lane of set aside events, which keeps their times as arguments; its label."""
         label = f"{title}: set aside"
 
         def arguments(row: int) -> dict[str, Any]:
@@ -365,10 +354,8 @@ class _ProfileBuilder:
         return label
 
     def _add_iterations(self, rank: Rank, top: int) -> None:
-        """Adds the iterations of a graph as steps."""
-        if rank.iterations is not None:
-            labels, starts, ends = rank.iterations[1:]
-            self._add_steps([f"Iteration {label}" for label in labels], labels, starts, ends, top)
+        if (found := rank.iterations) is not None:
+            self._add_steps([f"Iteration {label}" for label in found.labels], found.labels, found.start, found.end, top)
 
     def _add_steps(self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int) -> None:
         self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
@@ -383,11 +370,13 @@ class _ProfileBuilder:
         self._add_iterations(rank, top)
         events, added = np.full(len(kernels), -1, np.int64), 0
         timed = np.flatnonzero(kernels.timed)
-        stream = kernels.other("stream")
+        stream = kernels.details.whole("stream")
         collective = kernels.communicates
         keys = np.where(collective[timed], -2, stream.codes[timed])
         name = coded(self._texts["name"], kernels.name)
         details = _KernelColumns(kernels, self._texts["bound"], self._read_texts)
+        kind, core = (coded(self._texts[key], column)
+                      for key, column in (("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
             rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
@@ -405,9 +394,7 @@ class _ProfileBuilder:
                 columns={
                     "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
                     "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
-                    "type": _coded_rows(self._texts["type"], kernels.type, rows),
-                    "accelerator": _coded_rows(self._texts["accelerator"], kernels.core, rows),
-                    "waited": _of_rows(lambda: kernels.wait, rows),
+                    "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
                     **({"step": partial(_steps_of_rows, device_steps, rank, start + self._zero)}
                        if rank.iterations is not None else {}),
                     **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
@@ -415,9 +402,7 @@ class _ProfileBuilder:
                 },
             ))  # fmt: skip
         if len(rows := kernels.aside):
-            columns: dict[str, Any] = {
-                "order": rows, "name": name[rows], "type": _coded_rows(self._texts["type"], kernels.type, rows)(ALL),
-            }  # fmt: skip
+            columns: dict[str, Any] = {"order": rows, "name": name[rows], "type": kind[rows]}
             start = kernels.start[rows]
             self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
         return events
@@ -428,80 +413,57 @@ def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
     return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
 
 
-def _coded_rows(builder: StringsBuilder, column: Texts, rows: I64) -> LazyColumn:
-    """Codes of some rows of a text column, computed on demand."""
-    codes = np.array([*map(builder.code, column.texts), -1], np.int32)
-    return lambda some: codes[column.codes[rows[some]]]
-
-
 class _KernelColumns:
-    """Columns of events from what was recorded of their kernels; most are read on demand, few rows by offset."""
+    """Columns of events from what was recorded of their kernels, most of which is read on demand."""
 
     def __init__(self, kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]) -> None:
-        self._kernels, self._texts = kernels, texts
-        # the codes of all pipes are known before anything is read
-        self._pipes = np.array([*map(bound.code, kernels.pipes), -1], np.int32)
-        #: Key of the kernels' column behind each text column that they have, and a function that reads all its codes.
-        self._whole = {
-            key: (name, _codes_when_read(texts[key], partial(kernels.other, name), len(kernels)))
-            for key in ("shapes", *TEXTS) if (name := "input_shapes" if key == "shapes" else key) in kernels.others
-        }  # fmt: skip
+        details = kernels.details
+        #: Missing value of each column, and a function from kernels to values.
+        self._columns: dict[str, tuple[Any, Callable[[I64], npt.NDArray[Any]]]] = {}
+        for key in ("shapes", *TEXTS):
+            name = "input_shapes" if key == "shapes" else key
+            if name in details.texts:
+                read = partial(codes_of, texts[key], details, name, _on_one_line)
+                texts[key].read_all.append(partial(read, np.arange(len(kernels))))
+                self._columns[key] = np.int32(-1), read
+        for key in ("blocks", *NUMBERS):
+            if key in details.texts:
+                self._columns[key] = INT_MISSING, partial(_numbers_of, details, key)
+        names: dict[str, str] = {metric_key(name): name for name in METRICS if name in details.metrics}
+        names |= {column.key: column.title for column in columns_of_metrics(details.metrics)}
+        for key, name in names.items():
+            self._columns[key] = np.nan, partial(details.take, name)
+        if details.pipes:
+            # the codes of all pipes are known before anything is read
+            pipes = np.array([*map(bound.code, details.pipes), -1], np.int32)
+            self._columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
+            self._columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
 
-    def of(self, rows: I64) -> dict[str, LazyColumn]:
+    def of(self, kernels: I64) -> dict[str, LazyColumn]:
         """Columns of events, by the index of the kernel of each; -1 if it is none."""
-        kernels = self._kernels
-        found: dict[str, LazyColumn] = {key: partial(self._text, key, rows) for key in self._whole}
-        found |= {key: partial(self._number, key, rows) for key in ("blocks", *NUMBERS) if key in kernels.others}
-        found |= {metric_key(name): partial(self._metric, name, rows) for name in METRICS if name in kernels.metrics}
-        found |= {column.key: partial(self._other_metric, column.title, rows)
-                  for column in columns_of_metrics(kernels.metrics)}  # fmt: skip
-        if kernels.pipes:
-            found["bound"] = lambda some: self._pipes[np.append(kernels.bound[0].codes, -1)[rows[some]]]
-            found["bound_ratio"] = lambda some: np.append(kernels.bound[1], np.nan)[rows[some]]
-        return found
 
-    def _text(self, key: str, rows: I64, some: Rows) -> I32:
-        name, whole = self._whole[key]
-        chosen = rows[some]
-        present = chosen >= 0
-        part = self._kernels.some(chosen[present])
-        codes = np.full(len(chosen), -1, np.int32)
-        codes[present] = whole()[chosen[present]] if part is None else _used_codes(self._texts[key], part.other(name))
-        return codes
+        def take(nothing: Any, read: Callable[[I64], npt.NDArray[Any]], some: Rows) -> npt.NDArray[Any]:
+            chosen = kernels[some]
+            present = chosen >= 0
+            found = np.full(len(chosen), nothing)
+            found[present] = read(chosen[present])
+            return found
 
-    def _number(self, key: str, rows: I64, some: Rows) -> I64:
-        chosen = rows[some]
-        present = chosen >= 0
-        # blocks are in memory
-        part = self._kernels.some(chosen[present]) if key != "blocks" else None
-        kernels = self._kernels if part is None else part
-        values = _numbers(_read_or_missing(partial(kernels.other, key), len(kernels)))
-        numbers = np.full(len(chosen), INT_MISSING)
-        numbers[present] = values[chosen[present]] if part is None else values
-        return numbers
-
-    def _metric(self, name: str, rows: I64, some: Rows) -> F64:
-        return np.append(self._kernels.metric(name), np.nan)[rows[some]]
-
-    def _other_metric(self, name: str, rows: I64, some: Rows) -> F64:
-        chosen = rows[some]
-        present = chosen >= 0
-        values = np.full(len(chosen), np.nan)
-        if present.any():
-            values[present] = self._kernels.metric_of(name, chosen[present])
-        return values
+        return {key: partial(take, nothing, read) for key, (nothing, read) in self._columns.items()}
 
 
-def _numbers(column: Texts) -> I64:
-    """A text column as integers; missing for other texts."""
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _numbers_of(details: Details, key: str, rows: I64) -> I64:
+    column: Texts = details.take(key, rows)
     values = [int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else INT_MISSING
               for text in column.texts]  # fmt: skip
     return np.array([*values, INT_MISSING], np.int64)[column.codes]
 
 
 class _Columns:
-    """Builds the lanes of one timeline."""
-
     def __init__(
         self, texts: Mapping[str, StringsBuilder], read_texts: Mapping[str, StringsOnDemand], rank: Rank,
         timeline: Timeline, zero: int,
@@ -514,7 +476,7 @@ class _Columns:
         count = len(timeline)
         self._stacks = timeline.stacks
         if (timeline.stacks >= 0).any():
-            self._stacks = np.array([*(texts["stack"].code(" ".join(text.split())) for text in timeline.texts), -1],
+            self._stacks = np.array([*(texts["stack"].code(_on_one_line(text)) for text in timeline.texts), -1],
                                     np.int32)[timeline.stacks]  # fmt: skip
         self._kernel = np.full(count, -1, np.int64)
         self._accelerator = np.full(count, -1, np.int32)
@@ -532,7 +494,9 @@ class _Columns:
             self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
             self._waited[rows] = kernels.wait[found]
             self._kernel[rows] = found
-        self._shapes = _codes_when_read(read_texts["shapes"], lambda: Texts(timeline.shapes, timeline.texts), count)
+        shapes = Texts(timeline.shapes, timeline.texts)
+        self._shapes = cache(lambda: codes_in(read_texts["shapes"], shapes, _on_one_line))
+        read_texts["shapes"].read_all.append(self._shapes)
         roles = np.full(len(SliceClass), Role.WORK, np.int8)
         roles[[SliceClass.WAIT, SliceClass.SYNC, SliceClass.PARENT]] = (Role.WAIT, Role.SYNC, Role.ANNOTATION)
         self._role = roles[timeline.slice_class]
@@ -564,25 +528,16 @@ class _Columns:
             "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
             "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
-        if kind == "cann":
-            columns["measured"] = lambda some: timeline.lengths(row_numbers(rows)[some])
-        if kind in ("python", "other"):
-            columns |= self._operators.columns(rows)
-        if kind in ("cann", "stream", "communication"):
-            columns["connection"] = timeline.connection[rows]
-        if kind in ("python", "cann"):
-            columns["thread"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
-        if kind == "python":
-            columns["shapes"] = lambda some: self._shapes()[rows][some]
-        if kind in ("stream", "communication"):
-            columns |= {"accelerator": self._accelerator[rows], "waited": self._waited[rows]}
-        if kind == "python":
-            columns["stack"] = self._stacks[rows]
-        if kind == "stream":
-            columns["stream"] = constant(count, number if number >= 0 else INT_MISSING, np.int64)
-            columns |= self._details.of(self._kernel[rows]) if self._details is not None else {}
-        if kind == "plane":
-            columns["bytes"] = timeline.size[rows]
+        numbered = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        own: dict[str, Any] = {
+            "measured": lambda some: timeline.lengths(row_numbers(rows)[some]), "connection": timeline.connection[rows],
+            "thread": numbered, "stream": numbered, "shapes": lambda some: self._shapes()[rows][some],
+            "stack": self._stacks[rows], "accelerator": self._accelerator[rows], "waited": self._waited[rows],
+            "bytes": timeline.size[rows],
+        }  # fmt: skip
+        columns |= {key: own[key] for key in _OWN_COLUMNS[kind]}
+        columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
+        columns |= self._details.of(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
@@ -599,57 +554,19 @@ class _Columns:
                     activity=activity, counted=counted)  # fmt: skip
 
 
-def _codes_when_read(strings: StringsOnDemand, column: Callable[[], Texts], count: int) -> Callable[[], I32]:
-    """A function that reads the codes of a column of ``count`` rows, once; looking at all strings calls it."""
-    codes = cache(lambda: _used_codes(strings, _read_or_missing(column, count)))
-    strings.read_all.append(codes)
-    return codes
-
-
-def _used_codes(strings: StringsOnDemand, column: Texts) -> I32:
-    """Codes of a column's texts in use, whose white space is made single spaces."""
-    table = np.full(len(column.texts) + 1, -1, np.int32)
-    for code in np.flatnonzero(np.bincount(column.codes[column.codes >= 0])).tolist():
-        table[code] = strings.code(" ".join(column.texts[code].split()))
-    return table[column.codes]
-
-
-def _read_or_missing(column: Callable[[], Texts], count: int) -> Texts:
-    """A column that is read again; missing where its file is gone or has changed."""
-    try:
-        return column()
-    except (OSError, UnreadableError):
-        return no_texts(count)
-
-
 def _steps_of_rows(numbers: Callable[[Sequence[Step], I64], I64], rank: Rank, starts: I64, rows: Rows) -> I64:
-    """Lazy column: number of the step of some events of a rank, by their starts."""
     return numbers(rank.steps, starts[rows])
-
-
-def _of_rows(values: Callable[[], npt.NDArray[Any]], rows: I64) -> LazyColumn:
-    return lambda some: values()[rows[some]]
-
-
-def _earliest(rank: Rank) -> int | None:
-    """Earliest time of a worker's slices, else of its kernels, ns; None if it has neither."""
-    return None if rank.extent is None else rank.extent[0]
 
 
 def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
     """First and last time of each worker, ns; devices of one folder have one clock, and so one extent."""
-    of_folder: dict[Path, list[tuple[int, int]]] = {}
-    for rank in ranks:
-        if rank.extent is not None:
-            of_folder.setdefault(rank.paths.root, []).append(rank.extent)
-    every = [extent for extents in of_folder.values() for extent in extents]
-    nowhere = (min((low for low, _ in every), default=0),) * 2
+    known = [(rank.paths.root, rank.extent) for rank in ranks if rank.extent is not None]
+    nowhere = (min((low for _, (low, _) in known), default=0),) * 2
     found = []
     for rank in ranks:
-        extents = of_folder.get(rank.paths.root, [])
-        own = rank.extent or nowhere
-        found.append((min(low for low, _ in extents), max(high for _, high in extents))
-                     if rank.paths.several and extents else own)  # fmt: skip
+        same = [extent for root, extent in known if root == rank.paths.root] if rank.paths.several else []
+        lows, highs = zip(*(same or [rank.extent or nowhere]), strict=True)
+        found.append((min(lows), max(highs)))
     return found
 
 

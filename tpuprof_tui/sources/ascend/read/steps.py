@@ -15,77 +15,78 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.intervals import Intervals
 
-from ..recorded import STEP
-from .coverage import Coverage
+from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels
-from .timeline import Timeline
+from .timeline import Layer, SliceClass, Timeline
 
 I64 = npt.NDArray[np.int64]
-#: A recorded step: its name, and values in ns in the order of ``STEP_COLUMNS``.
-RecordedStep = tuple[str | None, tuple[float | None, ...]]
-_NO: Final = np.zeros(0, np.int64)
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-class Step(Struct, frozen=True):
-    """One step; times in ns since 1970.
+class Iterations(Struct, frozen=True, eq=False):
+    """Iterations of a graph by start: labels, and int64 ns since 1970."""
 
-    Attributes:
-        label: Its name; None if no step was marked and the recorded table has no name.
-        number: Its number; -1 if it has none.
-        low, high: Device work that starts in [low, high) belongs to it; None: no bound.
-        start, end: Its extent on the host; None if it was not marked.
-        known: Whether it is known which work belongs to it.
-    """
+    labels: list[str]
+    start: I64
+    end: I64
 
-    label: str | None
-    number: int
-    low: int | None = None
-    high: int | None = None
-    start: int | None = None
-    end: int | None = None
-    known: bool = True
+
+def work_starts(timeline: Timeline | None, kernels: Kernels | None) -> I64:
+    """Starts of the intervals in which the device computes or communicates, ascending: the exporter's, else unions."""
+    if timeline is not None and timeline.derived:
+        rows = timeline.rows_of(Layer.OVERLAP)
+        return np.sort(timeline.start[rows[timeline.named((COMPUTING, COMMUNICATION).__contains__)[rows]]])
+    parts: list[tuple[I64, I64]] = []
+    if timeline is not None and len(timeline.work):
+        classes = timeline.slice_class[timeline.work]
+        rows_of_parts = [timeline.work[classes == each] for each in (SliceClass.KERNEL, SliceClass.COLLECTIVE)]
+        parts = [(timeline.start[rows], timeline.end[rows]) for rows in rows_of_parts]
+    elif kernels is not None:
+        rows_of_parts = [np.flatnonzero(kernels.timed & (kernels.communicates == each)) for each in (False, True)]
+        parts = [(kernels.start[rows], kernels.end[rows]) for rows in rows_of_parts]
+    return np.sort(np.concatenate([Intervals.union(*part).starts for part in parts] or [np.zeros(0, np.int64)]))
 
 
 def steps_of(
-    timeline: Timeline | None, kernels: Kernels | None, coverage: Coverage | None,
-    iterations: tuple[list[str], I64, I64] | None, recorded: Sequence[RecordedStep],
+    timeline: Timeline | None, kernels: Kernels | None, work: I64 | None, iterations: Iterations | None,
+    recorded: Sequence[str | None],
 ) -> tuple[Step, ...]:  # fmt: skip
-    """The steps of a rank by its timeline or kernels, with what tables say of them."""
-    if coverage is None or (timeline is None and recorded):
+    """The steps of a rank by its timeline or kernels.
+
+    ``work``: `work_starts`, None if the use of the device is unknown; ``recorded``: labels of a table of steps.
+    """
+    if work is None or (timeline is None and recorded):
         return _recorded(recorded, kernels)
-    marks = timeline.steps if timeline is not None else _NO
-    if timeline is not None and len(marks):
-        return _marked(timeline, marks, coverage)
+    if timeline is not None and len(timeline.steps):
+        return _marked(timeline, work)
     if iterations is not None:
-        labels, starts, ends = iterations
-        return tuple(Step(label, number, low, high) for label, number, low, high in zip(
-            labels, step_numbers(labels).tolist(), starts.tolist(), ends.tolist(), strict=True))  # fmt: skip
-    label = recorded[0][0] if len(recorded) == 1 else "all"
+        return tuple(map(Step, iterations.labels, step_numbers(iterations.labels).tolist(), iterations.start.tolist(),
+                         iterations.end.tolist()))  # fmt: skip
+    label = recorded[0] if len(recorded) == 1 else "all"
     return (Step(label, _number(label)),)
 
 
-def _recorded(recorded: Sequence[RecordedStep], kernels: Kernels | None) -> tuple[Step, ...]:
+def _recorded(labels: Sequence[str | None], kernels: Kernels | None) -> tuple[Step, ...]:
     """Steps of a table; their work follows from the kernels' step column; of a single step it is everything."""
-    step = kernels.other("step") if kernels is not None else None
     lows: list[int | None] = []
-    for label, _ in recorded:
-        starts = _NO
-        if kernels is not None and step is not None:
-            starts = kernels.start[step.where(lambda text, label=label: text == label) & kernels.timed]
+    for label in labels:
+        starts = np.zeros(0, np.int64)
+        if kernels is not None:
+            starts = kernels.start[kernels.details.whole("step").where(label.__eq__) & kernels.timed]
         lows.append(int(starts.min()) if len(starts) else None)
     found = []
-    for (label, _), low in zip(recorded, lows, strict=True):
+    for label, low in zip(labels, lows, strict=True):
         high = min((other for other in lows if other is not None and low is not None and other > low), default=None)
-        found.append(Step(label, _number(label), low, high, known=low is not None or len(recorded) == 1))
+        found.append(Step(label, _number(label), low, high, known=low is not None or len(labels) == 1))
     return tuple(found)
 
 
-def _marked(timeline: Timeline, marks: I64, coverage: Coverage) -> tuple[Step, ...]:
+def _marked(timeline: Timeline, work: I64) -> tuple[Step, ...]:
+    marks = timeline.steps
     labels = [timeline.names[name].removeprefix(STEP) for name in timeline.name[marks].tolist()]
     starts, ends = timeline.start[marks].tolist(), timeline.end[marks].tolist()
-    work = np.sort(np.concatenate([coverage.computing.start, coverage.communication.start]))
     begun: list[int | None] = []
     for start, until in zip(starts, [*starts[1:], None], strict=True):
         index = int(np.searchsorted(work, start))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
 
@@ -11,15 +13,81 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
 
-from .categories import Layer, SliceClass
-
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+class SliceClass(IntEnum):
+    """Class of a slice."""
+
+    #: A framework operator.
+    OPERATOR = 0
+    #: ``ProfilerStep#N``.
+    STEP = 1
+    #: A Python frame, an entry of the task queue, or a user mark.
+    HOST = 2
+    #: A CANN call.
+    CALL = 3
+    #: A compute task.
+    KERNEL = 4
+    COPY = 5
+    WAIT = 6
+    #: Any other device task.
+    SYNC = 7
+    #: A communication operator (COLLECTIVE), and one of its tasks (COLLECTIVE_TASK).
+    COLLECTIVE = 8
+    COLLECTIVE_TASK = 9
+    #: A slice of the exporter's overlap analysis.
+    DERIVED = 10
+    #: A task that stands for its subtasks, which are slices too.
+    PARENT = 11
+
+
+class Layer(IntEnum):
+    """Layer of a track, in display order."""
+
+    PYTHON = 0
+    CANN = 1
+    STREAM = 2
+    COMMUNICATION = 3
+    PLANE = 4
+    OVERLAP = 5
+    OTHER = 6
+
+
+#: Layer by name of the process; all others are ``OTHER``.
+LAYERS: Final = {
+    "Python": Layer.PYTHON, "CANN": Layer.CANN, "Ascend Hardware": Layer.STREAM, "Task Scheduler": Layer.STREAM,
+    "AI CPU": Layer.STREAM, "HCCL": Layer.COMMUNICATION, "Communication": Layer.COMMUNICATION,
+    "Overlap Analysis": Layer.OVERLAP, "MsprofTx": Layer.PYTHON, "MsTx": Layer.PYTHON, "AscendCL": Layer.CANN,
+    "GE": Layer.CANN, "Runtime": Layer.CANN,
+}  # fmt: skip
+#: Values of Accelerator Core that mark communication operators in kernel tables.
+COMMUNICATION_CORES: Final = ("HCCL", "COMMUNICATION")
+#: Cores of AI Core kernels, for the "With AICore" columns: as operator_details.csv counts, and of databases, which have
+#: no such table.
+AI_CORES: Final = lazy_pattern("(AI_CORE|AI_VECTOR_CORE)$")
+AI_CORES_OF_DATABASE: Final = lazy_pattern("AI_CORE|AI_VECTOR_CORE|MIX_")
+_KERNELS: Final = lazy_pattern(
+    "AI_?CORE|AI_VECTOR_CORE|AIV(EC)?$|MIX_AI[CV]|AI_?CPU|DSA|KERNEL_(AI|MIX)", re.IGNORECASE
+)
+_COPIES: Final = lazy_pattern("(PCIE_|S)DMA|MEM_?CPY", re.IGNORECASE)
+_WAITS: Final = lazy_pattern("(EVENT|NOTIFY)[ _]?WAIT", re.IGNORECASE)
+
+
+def class_of_task(kind: str) -> SliceClass:
+    """Class of a device task, by its type."""
+    if _KERNELS.match(kind):
+        return SliceClass.KERNEL
+    if _COPIES.search(kind):
+        return SliceClass.COPY
+    return SliceClass.WAIT if _WAITS.search(kind) else SliceClass.SYNC
 
 
 class Track(Struct, frozen=True):
@@ -82,34 +150,6 @@ class CounterSeries(Struct, frozen=True, eq=False):
     device: int = -1
 
 
-class Aside(Struct, frozen=True, eq=False):
-    """Slices that are set aside, in columns of one length: their times cannot be those of the recording.
-
-    Attributes:
-        tracks: The tracks of the timeline.
-        track: int64, index of each slice's track, ascending.
-        name, kind, file_order: As in the timeline.
-        start, end: int64 ns as in the file.
-        away: int64 ns, from the recording back to its start, below 0, or on to its start or end, above; 0: it is far
-            from its launch only.
-    """
-
-    tracks: tuple[Track, ...]
-    track: I64
-    name: I32
-    kind: I32
-    file_order: I64
-    start: I64
-    end: I64
-    away: I64
-
-    def of_device(self, device: int) -> Aside | None:
-        """Those of a device or of no device; None if there are none."""
-        own = np.array([track.device in (-1, device) for track in self.tracks], np.bool_)[self.track]
-        columns = ("track", "name", "kind", "file_order", "start", "end", "away")
-        return replace(self, **{key: getattr(self, key)[own] for key in columns}) if own.any() else None
-
-
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
 
 
@@ -132,7 +172,9 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         counters: Counters.
         unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
-        aside: Slices that are set aside; None: none.
+        aside: Slices that are set aside, with their times as in the file; None: none.
+        away: Of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to their
+            start or end, above; 0: they are far from their launch only.
         moved: By device: ns that were added to its times.
         problems: Defects of the file.
     """
@@ -158,7 +200,8 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
     counters: tuple[CounterSeries, ...] = ()
     unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     derived: bool = False
-    aside: Aside | None = None
+    aside: Timeline | None = None
+    away: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     moved: dict[int, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = field(default=())
 
@@ -183,7 +226,6 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _collectives(self) -> I64:
-        """Connection ids of communication operators."""
         found = self.connection[self.rows(SliceClass.COLLECTIVE)]
         ids: I64 = found[found != INT_MISSING]
         return ids
@@ -228,7 +270,7 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         new_row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept] for key in _COLUMNS}
+        columns = {key: getattr(self, key)[kept] for key in (*_COLUMNS, *(("away",) if len(self.away) else ()))}
         return replace(
             self, tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
             first=np.append(0, np.cumsum(count[count > 0])), **columns,
@@ -272,10 +314,9 @@ _COLUMNS: Final = ("start", "end", "name", "kind", "slice_class", "file_order", 
 
 
 def timeline_of(
-    file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any],
-    flows: Callable[[I64, dict[str, Any], I64], Flows], **more: Any,
-) -> Timeline:  # fmt: skip
-    """Sorts slices into a timeline.
+    file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any], **more: Any
+) -> tuple[Timeline, I64]:  # fmt: skip
+    """Sorts slices into a timeline without flows.
 
     Args:
         file: Name of the file.
@@ -283,8 +324,10 @@ def timeline_of(
         order_of_track: Sort key of each track within its layer.
         track: Track index of each slice; slices are in file order.
         columns: The other columns of the slices, by name.
-        flows: Makes the flows; arguments: first slice of each track, sorted columns, new index of each track.
         more: Further fields of the timeline.
+
+    Returns:
+        The timeline, and the new index of each track.
     """
     ranks = sorted(range(len(tracks)), key=lambda number: (tracks[number].layer, order_of_track[number]))
     new_index = np.empty(len(tracks), np.int64)
@@ -295,5 +338,4 @@ def timeline_of(
     for key in columns:
         columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
-    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns,
-                    flows=flows(first, columns, new_index), **more)  # fmt: skip
+    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns, **more), new_index

@@ -25,8 +25,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
-from .categories import LAYERS, Layer, SliceClass, class_of_task
-from .timeline import CounterSeries, Flows, Timeline, Track, timeline_of
+from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
 _LONGEST_NAME: Final = 1 << 12
 _LONGEST_TEXT: Final = 1 << 16
@@ -200,20 +199,19 @@ class TimelineEvents(Collector):
         # drop tracks that only hold ends of flows
         kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
         renumbered = np.array([kept.get(number, -1) for number in range(len(tracks))], np.int64)
-        return timeline_of(
+        found, place = timeline_of(
             name, [tracks[number] for number in kept], [order[number] for number in kept],
             renumbered[track] if len(track) else track, columns,
-            lambda first, ordered, place: self._links(first, ordered, np.append(place, -1)[renumbered][thread_track]),
             names=names, kinds=kind_texts, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             counters=_hit_rates_in_percent(self._series()), unmeasured=np.sort(lengthless),
             derived=derived and bool(len(track)), problems=tuple(problems),
         )  # fmt: skip
+        return replace(found, flows=self._links(found, np.append(place, -1)[renumbered][thread_track]))
 
     def _note(self, severity: Severity, what: str, done: str, count: int) -> None:
         self._problems.append(Problem(severity, what, done, self._file, count=count))
 
     def _check_devices(self) -> None:
-        """Reports several devices that the timeline does not tell apart by number."""
         used = {pid for pid, _ in self._tracks}
         pids: defaultdict[int, list[str]] = defaultdict(list)
         for pid, process in self.names["process_name"].items():
@@ -248,7 +246,7 @@ class TimelineEvents(Collector):
                 found[number] = layer
         return found
 
-    def _links(self, first: I64, columns: dict[str, Any], track_of: I64) -> Flows:
+    def _links(self, timeline: Timeline, track_of: I64) -> Flows:
         """Flows; ``track_of``: index of the track of each thread of flows."""
         begins, ends = self.tables["begins"], self.tables["ends"]
         category, ids, begin_ids = ends.column("category", np.int8), ends.column("id"), begins.column("id")
@@ -270,15 +268,14 @@ class TimelineEvents(Collector):
         from_track, to_track = (
             track_of[each.column("thread", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
         )
-        timeline = _Slices(first, columns)
         from_row = np.full(len(begin), -1, np.int64)
         # class of the slices that flows of a category start in; other categories start in any slice
         wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
         for kinds in ((HOST_TO_DEVICE,), (ASYNC_NPU,), [each for each in _FLOWS if each not in wanted]):
             here = np.flatnonzero(np.isin(category, [_CODE_OF_FLOW[kind] for kind in kinds]))
             if len(here):
-                from_row[here] = timeline.enclosing(from_track[here], from_time[here], wanted.get(kinds[0]))
-        return Flows(_FLOWS, category, from_time, to_time, from_row, timeline.starting_at(to_track, to_time))
+                from_row[here] = _enclosing(timeline, from_track[here], from_time[here], wanted.get(kinds[0]))
+        return Flows(_FLOWS, category, from_time, to_time, from_row, _starting_at(timeline, to_track, to_time))
 
     def _series(self) -> Iterator[CounterSeries]:
         for (pid, name, key), times, values in self.counters(lambda *counter: counter):
@@ -290,7 +287,6 @@ class TimelineEvents(Collector):
                                     _utf8(unit), times, values, self._device(pid))  # fmt: skip
 
     def _is_repeated(self, pid: str) -> bool:
-        """Whether an earlier file has a process of the same name."""
         part, _, _ = pid.rpartition(_PART)
         return bool(part) and self._first_part.get(self.names["process_name"].get(pid, ""), part) != part
 
@@ -305,45 +301,37 @@ class TimelineEvents(Collector):
         return first
 
     def _device(self, pid: str) -> int:
-        """Device number in a process's label; -1 if there is none."""
         match = _DEVICE.search(self.names["process_labels"].get(pid, ""))
         return int(match[1][:6]) if match else -1
 
 
-class _Slices:
-    """Sorted slices, for finding those at the ends of flows."""
+def _enclosing(timeline: Timeline, tracks: I64, times: I64, classes: tuple[SliceClass, ...] | None) -> I64:
+    """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
+    wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(timeline.first)) > 0
+    track_rows = np.flatnonzero(wanted_tracks[timeline.track])
+    rows = track_rows if classes is None else track_rows[np.isin(timeline.slice_class[track_rows], classes)]
+    start, end, track = timeline.start[rows], timeline.end[rows], timeline.track[rows]
+    above, points = parents(start, end, track), (times, times, tracks)
+    # a slice covers its end too
+    index = innermost((start, end + 1, track), points, above)
+    before = innermost((start, np.full(len(rows), np.iinfo(np.int64).max), track), points, above)
+    return np.append(rows, -1)[np.where(index >= 0, index, before)]
 
-    def __init__(self, first: I64, columns: dict[str, Any]) -> None:
-        self.start, self.end, self.slice_class = columns["start"], columns["end"], columns["slice_class"]
-        self._file_order, self._first = columns["file_order"], first
-        self.track = np.repeat(np.arange(len(first) - 1), np.diff(first))
 
-    def enclosing(self, tracks: I64, times: I64, classes: tuple[SliceClass, ...] | None) -> I64:
-        """Row of the innermost slice that covers each point, else of the last that started before it; -1 if none."""
-        wanted_tracks = np.bincount(tracks[tracks >= 0], minlength=len(self._first)) > 0
-        track_rows = np.flatnonzero(wanted_tracks[self.track])
-        rows = track_rows if classes is None else track_rows[np.isin(self.slice_class[track_rows], classes)]
-        start, end, track = self.start[rows], self.end[rows], self.track[rows]
-        above, points = parents(start, end, track), (times, times, tracks)
-        # a slice covers its end too
-        index = innermost((start, end + 1, track), points, above)
-        before = innermost((start, np.full(len(rows), np.iinfo(np.int64).max), track), points, above)
-        return np.append(rows, -1)[np.where(index >= 0, index, before)]
-
-    def starting_at(self, tracks: I64, times: I64) -> I64:
-        """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
-        found = np.full(len(tracks), -1, np.int64)
-        for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
-            low, high = int(self._first[number]), int(self._first[number + 1])
-            if low == high:
-                continue
-            file_order, start = self._file_order[low:high], self.start[low:high]
-            # of slices with equal start the first in the file
-            begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
-            earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
-            points = np.flatnonzero(tracks == number)
-            found[points] = lookup(start[begins], times[points], low + np.flatnonzero(file_order == earliest))
-        return found
+def _starting_at(timeline: Timeline, tracks: I64, times: I64) -> I64:
+    """Row of the slice that starts at each point, of several the first in the file; -1 if none."""
+    found = np.full(len(tracks), -1, np.int64)
+    for number in np.flatnonzero(np.bincount(tracks[tracks >= 0])).tolist():
+        low, high = int(timeline.first[number]), int(timeline.first[number + 1])
+        if low == high:
+            continue
+        file_order, start = timeline.file_order[low:high], timeline.start[low:high]
+        # of slices with equal start the first in the file
+        begins = np.flatnonzero(np.append(True, start[1:] != start[:-1]))
+        earliest = np.repeat(np.minimum.reduceat(file_order, begins), np.diff(begins, append=len(start)))
+        points = np.flatnonzero(tracks == number)
+        found[points] = lookup(start[begins], times[points], low + np.flatnonzero(file_order == earliest))
+    return found
 
 
 #: Columns of slices as they are read, with their types.
@@ -360,7 +348,6 @@ _LAYER_OF_KIND: Final = {
 def _slice_classes(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    """Class of each slice (``SliceClass``)."""
     layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
     operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
     step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
@@ -378,7 +365,6 @@ def _slice_classes(
 
 
 def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
-    """What a file holds, with a prefix to its process ids."""
     codes = {table: [(part + str(pid), *more) for pid, *more in values] if table in ("keys", "threads", "counters")
              else values for table, values in found.codes.items()}  # fmt: skip
     names = {kind: {(part + owner[0], owner[1]) if isinstance(owner, tuple) else part + owner: value
@@ -387,7 +373,6 @@ def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
 
 
 def _utf8(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text without characters that cannot be shown or written, cut to ``most`` characters."""
     return utf8_text(text[:most])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,15 @@ from tpuprof_tui.views.query import Query
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
 from .ranks import (
-    WHOLE,
-    falling,
+    as_counted,
     is_everything,
     lacks,
     lanes_of,
     moment,
+    not_narrowed,
     per_rank,
     selected_rows,
     text_or_none,
-    with_other_columns,
 )
 
 I64 = npt.NDArray[np.int64]
@@ -53,10 +52,9 @@ _FIGURES: Final = (
     (Column("max_us", "Max", "duration", spare=1), most("duration")),
     (Column("variance", "Variance", "number", spare=3), _variance),
 )  # fmt: skip
-_COLUMNS: Final = tuple(head for head, _ in _FIGURES)
 
 
-@per_rank()
+@per_rank
 def api(query: Query, rank: RecordedRank) -> Answer:
     """The API view of one rank."""
     tables: list[Table] = []
@@ -96,7 +94,7 @@ def api(query: Query, rank: RecordedRank) -> Answer:
         missing.append(lacks("launches", "Launches are not known.", "a timeline or a database with links",
                              "export trace_view.json (text) or the database (db), profiler_level=Level1, or msprof "
                              "--ascendcl=on"))  # fmt: skip
-    notes = () if is_everything(query) or called else (WHOLE,)
+    notes = () if called else not_narrowed(query, "Calls, as the exporter counted")
     return Answer(tuple(facts), tuple(tables), notes=notes, missing=tuple(missing), source=source)
 
 
@@ -112,7 +110,6 @@ def _selected_launches(query: Query, launches: Records) -> I64:
 
 
 def _names(query: Query, events: I64) -> list[str | None]:
-    """Names of events, by number; None for -1."""
     session, codes = query.session, np.full(len(events), -1, np.int64)
     lanes = np.searchsorted(session.offsets, events, side="right") - 1
     for number in uniques(lanes[events >= 0]).tolist():
@@ -123,7 +120,6 @@ def _names(query: Query, events: I64) -> list[str | None]:
 
 
 def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table | None]:
-    """Calls by name, with the file name: as the exporter counted them, else (and for a selection) from events."""
     statistic = query.profile.table("apis", rank.group)
     if called and (statistic is None or not is_everything(query)):
         frame = query.events(("type", "name", "measured"), lanes_of(query, "cann"))
@@ -133,18 +129,12 @@ def _calls(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table |
         return rank.timeline, _leading_to_calls(query, table)
     if statistic is None:
         return "", None
-    order = falling(statistic["total"])
-    values: tuple[Any, ...] = (
-        statistic.values("level", order), statistic.values("name", order),
-        [None if count != count else int(count) for count in statistic["count"][order].tolist()],
-        *(statistic[key][order] for key in ("total", "mean", "least", "most", "variance")),
-    )  # fmt: skip
-    table = with_other_columns(Table("apis", "Calls", _COLUMNS, values), statistic, order)
-    return statistic.file, _leading_to_calls(query, table)
+    keys = ("level", "name", "count", "total", "mean", "least", "most", "variance")
+    heads = dict(zip(keys, (head for head, _ in _FIGURES), strict=True))
+    return statistic.file, _leading_to_calls(query, as_counted("apis", "Calls", heads, statistic))
 
 
 def _leading_to_calls(query: Query, table: Table) -> Table:
-    """The table, Enter on whose rows selects the events of a call."""
     return replace(table, target=partial(_target, table, query.profile.strings["name"]))
 
 

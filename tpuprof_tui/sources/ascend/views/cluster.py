@@ -12,10 +12,10 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..recorded import SOURCES, STEP_COLUMNS, is_total, one_clock, records, step_records
-from .communication import LINK, LINK_KEYS, PARTS, TIMES, TO_WHOM, of_steps
+from ..recorded import SOURCES, STEP_COLUMNS, one_clock, step_records
+from .communication import LINK, LINK_KEYS, PARTS, TIMES, TO_WHOM, of_ranks
 from .figures import figures_of
-from .ranks import STEP_NOTE, STEP_TIMES, WHOLE, lacks, of_operator, ranks_of
+from .ranks import STEP_NOTE, STEP_TIMES, lacks, not_narrowed, of_operator, ranks_of
 
 _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
 #: Rows: kind, rank(s), step, and times in the order of ``STEP_COLUMNS``; and step, group, operator, rank, start, times.
@@ -28,57 +28,54 @@ def cluster(query: Query) -> Answer:
     sources: list[str] = list(profile.view_data.get(SOURCES, ()))
     table = profile.table("cluster_steps")
     steps: list[_Row] = [] if table is None else step_records(table, "kind", "index", "step")
+    steps = [row for row in steps if query.step is None or row[2] == str(query.step)]
     ranked = [rank for rank in ranks_of(query) if rank.rank is not None]
-    for rank in ranked if len(ranked) > 1 and not steps else []:
+    for rank in ranked if len(ranked) > 1 and table is None else []:
         figures, recorded = figures_of(query, rank), profile.table("recorded_steps", rank.group)
-        rows = figures.recorded_steps if recorded is not None else [(step.label, step.values) for step in figures.steps]
+        narrowed = figures.steps_are_computed and (query.range is not None or bool(query.filter))
+        rows = [(step.label, step.times) for step in figures.steps] if recorded is None or narrowed else (
+            figures.recorded_steps)  # fmt: skip
         steps += [("rank", str(rank.rank), label, *values) for label, values in rows]
-        sources.append(figures.steps_file if recorded is None else recorded.file)
+        sources.append(figures.steps_file if recorded is None or narrowed else recorded.file)
     groups = {str(rank.rank): rank.group for rank in ranked}
-    #: rank (empty: in each row) and group of the tables of communication
-    found = [("", -1)] if profile.table("operations") is not None else []
-    if not found and len(ranked) > 1:
-        found = [(str(rank.rank), rank.group) for rank in ranked if profile.table("operations", rank.group) is not None]
-        sources += [table.file for _, group in found if (table := profile.table("operations", group)) is not None]
-    if not steps and not found:
+    shared = profile.table("operations") is not None
+    communicating = [] if shared or len(ranked) < 2 else ranked
+    communicates = shared or any(profile.table("operations", rank.group) is not None for rank in communicating)
+    sources += [table.file for rank in communicating if (table := profile.table("operations", rank.group)) is not None]
+    compared = table is not None or any(figures_of(query, rank).every_step for rank in ranked if len(ranked) > 1)
+    if not compared and not communicates:
         return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
                                      "Name the folder that holds the folders of all ranks"),))  # fmt: skip
-    wanted = None if query.step is None else {str(query.step)}
-    steps = [row for row in steps if wanted is None or row[2] in wanted]
 
     def rows_of(name: str, *keys: str) -> list[_Row]:
-        """Rows of the tables of a name without sums, the rank in place of the file's, which may be empty."""
-        rows: list[_Row] = []
-        for rank, group in found:
-            table = profile.table(name, group)
-            of_table = [] if table is None else of_steps(records(table, "step", "kind", "op", *keys), wanted)
-            rows += [(step, kind, op, *((rank or own,) if "rank" in keys[:1] else (own,)), *values)
-                     for step, kind, op, own, *values in of_table if not is_total(op)]  # fmt: skip
-        return rows
+        """Step, kind, operator and rank, and some columns, of the rows of a table."""
+        return [(*row[:3], rank if isinstance(rank, str) else str(rank.rank), *row[3:])
+                for rank, row in of_ranks(query, communicating, name, *keys)]  # fmt: skip
 
     # late ranks are the first table
     zeros = {str(rank.rank): rank.zero for rank in ranked}
     clocks = {str(rank.rank): rank.clock for rank in ranked}
-    operations = rows_of("operations", "rank", "start", *TIMES) if found else []
-    shared = found == [("", -1)]
-    tables = [*([_late_ranks(operations, {} if shared else clocks, {} if shared else zeros)] if found else []),
-              _slow(steps), _steps(steps)]  # fmt: skip
-    if found:
-        tables += [_operations(operations), _links(rows_of("transfers", "rank", *LINK_KEYS[:3]))]
+    tables = [_slow(steps), _steps(steps)]
+    by = ("range", "filter")
+    notes = [*not_narrowed(query, "Steps, as msprof-analyze wrote them", by if table is not None else ())]
+    if communicates:
+        operations = rows_of("operations", "start", *TIMES)
+        tables = [_late_ranks(operations, {} if shared else clocks, {} if shared else zeros), *tables,
+                  _operations(operations), _links(rows_of("transfers", *LINK_KEYS[:3]))]  # fmt: skip
+        notes += not_narrowed(query, "Communication, as msprof-analyze wrote it" if shared else "From rank to rank", by)
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks",
                              "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    lead = [replace(table, target=partial(_target, table, groups)) for table in tables]
+    tables = [replace(each, target=partial(_target, each, groups)) for each in tables]
     # the matrix is of classes of operators, which are no slices: no target
-    lead += [_matrix(rows_of("pairs", "src", "dst", *LINK_KEYS))] if found else []
-    part = query.range is not None or bool(query.filter)
-    return Answer(tables=tuple(lead), notes=(WHOLE,) if part else (), missing=tuple(missing),
+    pairs = [(*row[:3], *row[4:]) for row in rows_of("pairs", "src", "dst", *LINK_KEYS)]
+    tables += [_matrix(pairs)] if communicates else []
+    return Answer(tables=tuple(tables), notes=tuple(notes), missing=tuple(missing),
                   source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
 
 
 def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
-    """Selects a rank, or the slices of an operator of it."""
     values = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
     group = groups.get(str(values.get("rank", values.get("index"))), -1)
     op = values.get("op")
@@ -98,7 +95,6 @@ def _operations(rows: Sequence[_Row]) -> Table:
 
 
 def _links(rows: Sequence[_Row]) -> Table:
-    """Bandwidth of each rank and link: sum of sizes / sum of transit times."""
     sums: dict[tuple[str, str, str], list[float]] = {}
     for step, _, _, rank, link, size, transit in rows:
         sums_of_link = sums.setdefault((step, rank, link), [0.0, 0.0])
@@ -118,7 +114,6 @@ def _matrix(rows: Sequence[_Row]) -> Table:
 
 
 def _slow(steps: Sequence[_Row]) -> Table:
-    """For each step the rank with the longest computing, exposed communication and free time."""
     rows = []
     for step in dict.fromkeys(row[2] for row in steps):
         of_step = [row for row in steps if row[2] == step and row[0] == "rank"]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank, is_total, records
 from .figures import figures_of
-from .ranks import in_range, lacks, lanes_of, moment, of_operator, per_rank
+from .ranks import in_range, lacks, lanes_of, moment, not_narrowed, of_operator, per_rank
 
-Mask = npt.NDArray[np.bool_]
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
                   "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
 _NEEDS: Final = "what each communication operator moved (Level1)"
@@ -35,13 +37,78 @@ LINK: Final = (
     Column("transit_us", "Transit", "duration"), Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", head="GB/s"),
 )  # fmt: skip
 TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
-_EVERY: Final = "Each link's bytes count for itself: the engine repeats what HCCS moved, so links do not add up."
+_EVERY: Final = "Links do not add up: what HCCS moved is in the row of the copying link too."
 #: A row of the table of operators: the columns ``_OF``, start, the times, and the ratios of wait and synchronization.
 _Operation = tuple[Any, ...]
 _RATIOS: Final = ("wait_ratio", "synchronization_ratio")
 
 
-@per_rank()
+class Selection:
+    """Rows of the tables of communication of a rank, or of all, that a query selects.
+
+    Operators are selected by start and, with a filter, by name; links and packets with their operator. Sums of the file
+    are of the whole recording, or of a step.
+
+    Args:
+        query: The query.
+        group: Group of the tables; -1: those of msprof-analyze, which follow a step alone.
+        steps: Labels of the selected steps; None: all.
+    """
+
+    def __init__(self, query: Query, group: int, steps: set[str] | None) -> None:
+        self._query, self._group, self._steps = query, group, steps
+        self.is_narrowed = group >= 0 and (query.range is not None or bool(query.filter))
+
+    @classmethod
+    def of_rank(cls, query: Query, rank: RecordedRank) -> Selection:
+        """The selection of a query from a rank's tables."""
+        every = figures_of(query, rank).every_step
+        steps = {step.label or str(step.number) for step in every if step.number == query.step}
+        return cls(query, rank.group, None if query.step is None else steps)
+
+    def rows(self, name: str, *keys: str) -> list[tuple[Any, ...]]:
+        """Step, kind and name of the operator, and some columns, of a table; none if it is absent."""
+        table = self._query.profile.table(name, self._group)
+        rows = [] if table is None else records(table, *_OF_KEYS, *keys)
+        # files name steps ``step50``, databases of some versions ``50``
+        rows = [row for row in rows if self._steps is None or (row[0] or "").removeprefix("step") in self._steps]
+        return [row for row in rows if row[:3] in self._operators] if self.is_narrowed and name != "pairs" else rows
+
+    @cached_property
+    def _operators(self) -> set[tuple[Any, ...]]:
+        """Step, kind and name of the operators that start in the range and pass the filter."""
+        table = self._query.profile.table("operations", self._group)
+        if table is None:
+            return set()
+        names = None
+        if self._query.filter:
+            frame = self._query.events(("name",), lanes_of(self._query, "communication"))
+            names = {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
+        inside = in_range(self._query, table["start"]) & (table["start"] != INT_MISSING)
+        return {row for row, is_in in zip(records(table, *_OF_KEYS), inside.tolist(), strict=True)
+                if is_in and not is_total(row[2]) and (names is None or row[2].partition("@")[0] in names)}  # fmt: skip
+
+
+def of_ranks(
+    query: Query, ranks: Sequence[RecordedRank], name: str, *keys: str
+) -> list[tuple[RecordedRank | str, tuple[Any, ...]]]:  # fmt: skip
+    """Rows of a table of communication that a query selects, without sums, each with its rank.
+
+    Ranks are those of the profile that have it; without any, numbers of those in msprof-analyze's files.
+    """
+    found: list[tuple[RecordedRank | str, tuple[Any, ...]]] = []
+    own = [rank for rank in ranks if query.profile.table("operations", rank.group) is not None]
+    for rank in own:
+        rows = Selection.of_rank(replace(query, scope=Scope(rank.group)), rank).rows(name, *keys)
+        found += [(rank, row) for row in rows]
+    if not own:
+        shared = Selection(query, -1, None if query.step is None else {str(query.step)})
+        rows = shared.rows(name, *(() if name == "pairs" else ("rank",)), *keys)
+        found = [("", row) if name == "pairs" else (row[3], (*row[:3], *row[4:])) for row in rows]
+    return [(rank, row) for rank, row in found if not is_total(row[2])]
+
+
+@per_rank
 def communication(query: Query, rank: RecordedRank) -> Answer:
     """The communication view of one rank."""
     missing = [lacks(key, f"{title} are not known.", _NEEDS, _LEVEL1) for key, title in (
@@ -49,88 +116,38 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     table = query.profile.table("operations", rank.group)
     if table is None:
         return _of_events(query, rank, missing)
-    notes = []
-    pairs = query.profile.table("pairs", rank.group)
-    steps = _steps(query, rank)
-    rows = records(table, *_OF_KEYS, "start", *TIMES, *_RATIOS)
-    kept = of_steps(rows, steps)
-    narrowed = query.range is not None or bool(query.filter)
-    if narrowed:
-        chosen, names = in_range(query, table["start"]), _passing_names(query, rank)
-        kept = [row for row, inside in zip(rows, chosen.tolist(), strict=True) if inside and row[3] is not None
-                and (steps is None or _step(row) in steps) and not is_total(row[2])
-                and (names is None or row[2].partition("@")[0] in names)]  # fmt: skip
-        if pairs is not None and of_steps(records(pairs, "step"), steps):
-            notes.append("From rank to rank: classes of operators; they follow a step, but no range or filter.")
-    operations = [row for row in kept if not is_total(row[2])]
-    operations.sort(key=lambda row: -(row[4] or 0))
-    totals = [row for row in kept if is_total(row[2])]
+    chosen = Selection.of_rank(query, rank)
+    rows = chosen.rows("operations", "start", *TIMES, *_RATIOS)
+    operations = sorted((row for row in rows if not is_total(row[2])), key=lambda row: -(row[4] or 0))
+    totals = [row for row in rows if is_total(row[2])]
     elapse = sum(row[4] or 0 for row in operations)
     facts = (Fact("operations", "Operators", len(operations)), Fact("elapse_us", "Their time", elapse, "duration"))
-    of = {row[:3] for row in kept} if narrowed else None
+    packets = [(*row[:5], int(row[5]) if row[5] == int(row[5]) else row[5], row[6])
+               for row in chosen.rows("packets", "link", "packet_mb", "count", "total")]  # fmt: skip
     tables = [
         _operations(rank, "operations", "Operators", operations), _by_operator(operations),
         *([_operations(rank, "totals", "Sums of the file", totals)] if totals else []),
-        _listed(query, rank, steps, of, "transfers", Table.of_rows("bandwidth", "Links", (
-            *_OF, *LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)), ()),
-                (*LINK_KEYS, "large_packets")),
-        _listed(query, rank, steps, of, "packets", Table.of_rows("packets", "Packets", (
-            *_OF, Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
-            Column("count", "Count", "number"), Column("total_us", "Total", "duration")), ()),
-                ("link", "packet_mb", "count", "total")),
+        _listed("bandwidth", "Links", (*LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)),
+                chosen.rows("transfers", *LINK_KEYS, "large_packets")),
+        _listed("packets", "Packets", (
+            Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
+            Column("count", "Count", "number"), Column("total_us", "Total", "duration")), packets),
     ]  # fmt: skip
-    if pairs is not None:
+    notes = [_EVERY]
+    if query.profile.table("pairs", rank.group) is not None:
+        missing = []
         heads = (*_OF, *TO_WHOM, *LINK, Column("op_name", "Operator's name", spare=1))
-        tables.append(Table.of_rows("matrix", "From rank to rank", heads, of_steps(
-            records(pairs, *_OF_KEYS, "src", "dst", *LINK_KEYS, "op_name"), steps)))  # fmt: skip
-    notes.append(_EVERY)
-    return Answer(facts, tuple(tables), notes=tuple(notes), missing=() if pairs is not None else tuple(missing[2:]),
-                  source=table.file)  # fmt: skip
+        tables.append(Table.of_rows("matrix", "From rank to rank", heads,
+                                    chosen.rows("pairs", "src", "dst", *LINK_KEYS, "op_name")))  # fmt: skip
+        notes += not_narrowed(query, "From rank to rank, which is of classes of operators", ("range", "filter"))
+    return Answer(facts, tuple(tables), notes=tuple(notes), missing=tuple(missing[2:]), source=table.file)
 
 
-def _listed(
-    query: Query, rank: RecordedRank, steps: set[str] | None, of: set[tuple[Any, ...]] | None, name: str, table: Table,
-    keys: Sequence[str],
-) -> Table:  # fmt: skip
-    """The table with rows of recorded columns about the selected operators."""
-    recorded = query.profile.table(name, rank.group)
-    rows = [] if recorded is None else of_steps(records(recorded, *_OF_KEYS, *keys), steps)
-    rows = [row for row in rows if of is None or row[:3] in of]
-    if "count" in keys:
-        place = 3 + keys.index("count")
-        rows = [(*row[:place], int(row[place]) if row[place] == int(row[place]) else row[place], *row[place + 1 :])
-                for row in rows]  # fmt: skip
-    return Table.of_rows(table.key, table.title, table.columns, rows, target=lambda row: of_operator(rows[row][2]))
-
-
-def _step(row: Sequence[Any]) -> str:
-    """Label of the step of a row that begins with it; files name them ``step50``, databases of some versions ``50``."""
-    step: str = row[0] or ""
-    return step.removeprefix("step")
-
-
-def of_steps(rows: Sequence[tuple[Any, ...]], steps: set[str] | None) -> list[tuple[Any, ...]]:
-    """Rows, which begin with their step, of some steps; None: all."""
-    return [row for row in rows if steps is None or _step(row) in steps]
-
-
-def _steps(query: Query, rank: RecordedRank) -> set[str] | None:
-    """Labels of the selected steps; None: all."""
-    if query.step is None:
-        return None
-    return {step.label or str(step.number) for step in figures_of(query, rank).steps if step.number == query.step}
-
-
-def _passing_names(query: Query, rank: RecordedRank) -> set[str] | None:
-    """Names of the communication operators that pass the filter; None: no filter."""
-    if not query.filter:
-        return None
-    frame = query.events(("name",), lanes_of(query, "communication"))
-    return {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
+def _listed(key: str, title: str, heads: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> Table:
+    return Table.of_rows(key, title, (*_OF, *heads), rows, target=lambda row: of_operator(rows[row][2]))
 
 
 def _of_events(query: Query, rank: RecordedRank, missing: Sequence[Missing]) -> Answer:
-    """The view from the timeline alone: operators with their durations."""
     lanes = lanes_of(query, "communication")
     if not rank.timeline or not any(len(query.profile.lanes[number]) for number in lanes):
         return Answer(missing=tuple(missing))

@@ -1,21 +1,23 @@
-"""Figures of one rank that several views share: steps, gaps of the device and their causes."""
+"""Figures of one rank that several views share: use of the device, steps, gaps and their causes, of a selection."""
 
 from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import starmap
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import events
 from tpuprof_tui.analysis.pivot import Frame
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Role
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
@@ -29,8 +31,9 @@ from ..recorded import (
     EXPOSED,
     FREE,
     HOST_TO_DEVICE,
+    STEP_KEYS,
     RecordedRank,
-    SortedIntervals,
+    Step,
     records,
     step_records,
 )
@@ -39,44 +42,21 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 CAUSES: Final = ("host", "dispatch", "device", "unknown")
 _RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
-
-
-class Step(Struct, frozen=True):
-    """One step, with times in the order of ``STEP_COLUMNS``, ns; None if unknown.
-
-    Attributes:
-        label: Its name; None if no step was marked and the recorded table has no name.
-        number: Its number; -1 if it has none.
-        low, high: Device work that starts in [low, high) belongs to it, ns on the time line; None: no bound.
-        end: Its end on the host; None if it was not marked.
-        known: Whether it is known which work belongs to it.
-        values: Its times.
-    """
-
-    label: str | None
-    number: int
-    low: int | None
-    high: int | None
-    end: int | None
-    known: bool
-    values: tuple[float | None, ...]
-
-    def contains(self, start: I64) -> Mask:
-        """Mask of the device work that belongs to the step, by start; all False if that is unknown."""
-        found = np.full(len(start), self.known)
-        if self.low is not None:
-            found &= start >= self.low
-        if self.high is not None:
-            found &= start < self.high
-        return found
+_ALWAYS: Final = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
+#: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.
+COARSE: Final = ("stage_us", "preparing_us")
 
 
 class RankFigures:
-    """Figures of the whole recording of a rank."""
+    """Figures of what a query, whose scope is of the rank, selects.
 
-    def __init__(self, session: Session, rank: RecordedRank) -> None:
+    Unions are cut at the edges of the range; with a filter they are of the events that pass. Steps count by the start
+    of intervals, as the exporter counts them.
+    """
+
+    def __init__(self, query: Query, rank: RecordedRank) -> None:
         self.rank = rank
-        self._session = session
+        self._query, self._session = query, query.session
 
     def table(self, name: str) -> Table | None:
         """A table of the rank; None if there is none."""
@@ -87,32 +67,60 @@ class RankFigures:
         lanes = self._session.profile.lanes
         return [number for number in self._session.lanes_in(Scope(self.rank.group)) if lanes[number].kind in kinds]
 
-    def events(self, kinds: tuple[str, ...], *keys: str) -> Frame:
-        """Columns of all its events on lanes of some kinds."""
-        return events(self._session, self.lanes(*kinds), keys)
+    def events(self, kinds: tuple[str, ...], *keys: str, filtered: bool = True) -> Frame:
+        """Columns of its events on lanes of some kinds, whenever they ran; ``filtered``: of those that pass."""
+        return events(self._session, self.lanes(*kinds), keys, condition=self._query.filter if filtered else "")
+
+    # -- use of the device
+
+    @cached_property
+    def _coverage(self) -> dict[str, Intervals] | None:
+        """Use of the device over the whole time, by kind, as the exporter tells it, of a filter as its tasks do."""
+        rank, condition = self.rank, self._query.filter
+        if not rank.work_file:
+            return None
+        return self._query.cache.get("Ascend coverage", self._covered, rank.key, condition, limit=8)
+
+    def _covered(self) -> dict[str, Intervals]:
+        if not self._query.filter and any(len(self._session.profile.lanes[number]) for number in self.lanes("overlap")):
+            frame = self.events(("overlap",), "name", "start", "end")
+            parts = {kind: frame.take(frame.has("name", kind.__eq__)) for kind in COVERAGE}
+            return {kind: Intervals.union(part["start"], part["end"]) for kind, part in parts.items()}
+        work = self.events(("stream", "communication"), "lane", "start", "end", "role", "activity")
+        work = work.take(work["role"] == Role.WORK)
+        on_group = np.isin(work["lane"], self.lanes("communication"))
+        masks = (~on_group & (work["activity"] == Activity.COMPUTE), on_group)
+        computing, communication = (Intervals.union(work["start"][mask], work["end"][mask]) for mask in masks)
+        both = computing.union_with(communication)
+        return {COMPUTING: computing, COMMUNICATION: communication, EXPOSED: communication.difference(computing),
+                FREE: Intervals.union(both.ends[:-1], both.starts[1:])}  # fmt: skip
+
+    @cached_property
+    def coverage(self) -> dict[str, Intervals] | None:
+        """Use of the device in the range, by kind; None if unknown."""
+        whole, cut = self._coverage, self._query.range
+        return whole if whole is None or cut is None else {kind: part.clip(*cut) for kind, part in whole.items()}
 
     # -- steps
 
     @cached_property
-    def coverage(self) -> dict[str, SortedIntervals] | None:
-        """Use of the device over time, by kind; None if unknown."""
-        table = self.table("coverage")
-        if table is None:
-            return None
-        kind, start, end = (table[key] for key in ("kind", "start", "end"))
-        return {name: SortedIntervals(start[kind == code], end[kind == code]) for code, name in enumerate(COVERAGE)}
+    def every_step(self) -> tuple[Step, ...]:
+        """All steps of the recording, without times."""
+        table = self.table("steps")
+        found = records(table, "label", "number", "low", "high", "start", "end", "known") if table is not None else []
+        return tuple(replace(step, known=bool(step.known)) for step in starmap(Step, found))
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps, with times from the use of the device, else as recorded."""
-        table, recorded = self.table("steps"), self.recorded_steps
-        if table is None:
-            return ()
+        """The steps that the query selects, with times of what it selects, else as recorded."""
+        low, high = self._query.range or (None, None)
         found = []
-        keys = ("label", "number", "low", "high", "start", "end", "known")
-        for index, (label, number, low, high, start, end, known) in enumerate(records(table, *keys)):
-            values = self._times(low, high, start) if self.steps_are_computed else recorded[index][1]
-            found.append(Step(label, number, low, high, end, bool(known), values))
+        for index, step in enumerate(self.every_step):
+            apart = (low is not None and step.high is not None and step.high <= low) or (
+                high is not None and step.low is not None and step.low >= high)  # fmt: skip
+            if not apart and self._query.step in (None, step.number):
+                times = self.times(step) if self.steps_are_computed else self._recorded[index][1]
+                found.append(replace(step, times=times))
         return tuple(found)
 
     @property
@@ -128,43 +136,71 @@ class RankFigures:
         return "" if table is None else table.file
 
     @cached_property
-    def recorded_steps(self) -> list[tuple[str | None, tuple[float | None, ...]]]:
-        """Labels and times of the steps that a table recorded."""
+    def _recorded(self) -> list[tuple[str | None, tuple[float | None, ...]]]:
         table = self.table("recorded_steps")
         return [] if table is None else [(label, tuple(values)) for label, *values in step_records(table, "label")]
 
-    def _times(self, low: int | None, high: int | None, start: int | None) -> tuple[float | None, ...]:
-        coverage = self.coverage or {}
-        computing, communication, exposed, free = (
-            coverage[kind].within(low, high).total for kind in (COMPUTING, COMMUNICATION, EXPOSED, FREE)
-        )
-        bubble = self._receives.within(low, high).total
+    @property
+    def recorded_steps(self) -> list[tuple[str | None, tuple[float | None, ...]]]:
+        """Labels and times of the steps that a table recorded; of the selected steps if one is selected."""
+        labels = {step.label for step in self.steps}
+        return [row for row in self._recorded if self._query.step is None or row[0] in labels]
+
+    @property
+    def difference(self) -> float | None:
+        """Largest difference of a step's times from the recorded ones, ns; None if none is in both, or of a part."""
+        if not self.steps_are_computed or self._query.range is not None or self._query.filter:
+            return None
+        recorded = dict(self._recorded)
+        return max((abs(one - other) for step in self.steps
+                    for key, one, other in zip(STEP_KEYS, step.times, recorded.get(step.label, ()), strict=False)
+                    if key not in COARSE and one is not None and other is not None), default=None)  # fmt: skip
+
+    def sum(self, key: str) -> float | None:
+        """Sum of a time (``STEP_KEYS``) over the selected steps, ns; None if it is unknown of all."""
+        known = [value for step in self.steps if (value := step.times[STEP_KEYS.index(key)]) is not None]
+        return sum(known) if known else None
+
+    def used(self, kind: str, step: Step) -> Intervals:
+        """Intervals of a kind of use that start in a step."""
+        return _starting_in(self.coverage, kind, step)
+
+    def times(self, step: Step) -> tuple[float | None, ...]:
+        """Times of a step by the use of the device, in the order of ``STEP_COLUMNS``, ns."""
+        parts = [self.used(kind, step) for kind in COVERAGE]
+        computing, communication, exposed, free = (part.total for part in parts)
+        start, end = self._receives
+        bubble = int((end - start)[step.contains(start)].sum())
         # in an empty step no device work began
-        preparing = None if low is None or start is None or low == high else low - start
+        work = (_starting_in(self._coverage, kind, step) for kind in (COMPUTING, COMMUNICATION))
+        begun = min((int(part.starts[0]) for part in work if len(part)), default=None)
+        low, high = self._query.range or _ALWAYS
+        preparing = None if begun is None or step.start is None else max(min(begun, high) - max(step.start, low), 0)
         return (computing, communication, communication - exposed, exposed, free,
                 computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
 
     @cached_property
-    def _receives(self) -> SortedIntervals:
-        """Receive operators, which wait for the preceding pipeline stage."""
+    def _receives(self) -> tuple[I64, I64]:
+        """Start and end of receive operators, which wait for the preceding pipeline stage, cut to the range."""
         frame = self.events(("communication",), "name", "start", "end")
-        passing = np.array([*(bool(_RECEIVE.search(name)) for name in frame.texts["name"]), False], np.bool_)
-        frame = frame.take(passing[frame["name"]])
-        order = np.argsort(frame["start"], kind="stable")
-        return SortedIntervals(frame["start"][order], frame["end"][order])
-
-    @cached_property
-    def operators(self) -> Frame:
-        """Operators of the framework."""
-        frame = self.events(("python", "other"), "name", "shapes", "host_total")
-        return frame.take(frame["host_total"] != INT_MISSING)
+        frame = frame.take(frame.has("name", _RECEIVE.search))
+        low, high = self._query.range or _ALWAYS
+        start, end = np.maximum(frame["start"], low), np.minimum(frame["end"], high)
+        return start[end > start], end[end > start]
 
     # -- gaps
 
     @cached_property
-    def gaps(self) -> SortedIntervals:
-        """Intervals in which the device is free, by start."""
-        return self.coverage[FREE] if self.coverage is not None else SortedIntervals()
+    def gaps(self) -> Gaps:
+        """Intervals in which the device is free that reach into the range and start in the step."""
+        free = (self._coverage or {}).get(FREE, Intervals.empty())
+        low, high = self._query.range or _ALWAYS
+        chosen = (free.ends > low) & (free.starts < high)
+        starts = np.maximum(free.starts, low)
+        if self._query.step is not None:
+            chosen &= np.any([np.zeros(len(free), np.bool_), *(step.contains(starts) for step in self.steps)], axis=0)
+        length = np.minimum(free.ends, high) - starts
+        return Gaps(free.starts[chosen], free.ends[chosen], starts[chosen], length[chosen])
 
     @cached_property
     def _called(self) -> tuple[I64, I64]:
@@ -172,17 +208,13 @@ class RankFigures:
         table, ends = self.table("launches"), self.gaps.end
         found = []
         for category in (ASYNC_NPU, HOST_TO_DEVICE):
-            if table is None or category not in table.texts["category"]:
-                found.append(np.full(len(ends), -1))
-                continue
-            rows = np.flatnonzero(table["category"] == table.texts["category"].index(category))
-            rows = rows[np.argsort(table["start"][rows], kind="stable")]
-            if not len(rows):
-                found.append(np.full(len(ends), -1))
-                continue
-            times = table["start"][rows]
-            index = np.minimum(np.searchsorted(times, ends), len(rows) - 1)
-            found.append(np.where(times[index] == ends, rows[index], -1))
+            rows = np.zeros(0, np.int64)
+            if table is not None and category in table.texts["category"]:
+                rows = np.flatnonzero(table["category"] == table.texts["category"].index(category))
+                rows = rows[np.argsort(table["start"][rows], kind="stable")]
+            times = table["start"][rows] if table is not None else rows
+            index = np.minimum(np.searchsorted(times, ends), max(len(rows) - 1, 0))
+            found.append(np.where(times[index] == ends, rows[index], -1) if len(rows) else np.full(len(ends), -1))
         return found[0], found[1]
 
     @cached_property
@@ -190,57 +222,48 @@ class RankFigures:
         """Cause of each gap, as an index into ``CAUSES``."""
         table, gaps = self.table("launches"), self.gaps
         if table is None:
-            return np.full(len(gaps), 3, np.int8)
+            return np.full(len(gaps), CAUSES.index("unknown"), np.int8)
         called, launched = self._called
         # -1 selects the appended time
         times = np.append(table["called"], INT_MISSING)
         call = times[called]
         launch = np.where(launched >= 0, times[launched], call)
         known = (called >= 0) | (launched >= 0)
-        found = np.zeros(len(gaps), np.int8)
-        found[(called >= 0) & (call <= gaps.start)] = 1
-        found[known & (launch <= gaps.start)] = 2
-        found[~known] = 3
-        return found
+        causes = {"unknown": ~known, "device": launch <= gaps.start, "dispatch": (called >= 0) & (call <= gaps.start)}
+        return np.select(list(causes.values()), list(map(CAUSES.index, causes))).astype(np.int8)
 
     @cached_property
     def cause_times(self) -> dict[str, int]:
         """Free time by cause, ns."""
-        lengths = self.gaps.length
-        return {cause: int(lengths[self.causes == code].sum()) for code, cause in enumerate(CAUSES)}
+        return {cause: int(self.gaps.length[self.causes == code].sum()) for code, cause in enumerate(CAUSES)}
 
     def neighbours(self) -> tuple[list[str | None], list[str | None]]:
         """Name of the work that ended last before each gap, and of the work that starts at its end."""
         work = self.events(("stream", "communication"), "lane", "name", "start", "end", "role", "activity", "order")
         compute = (work["role"] == Role.WORK) & (work["activity"] == Activity.COMPUTE)
-        on_group = np.isin(work["lane"], self.lanes("communication"))
-        work = work.take(compute | on_group)
-        if not len(work):
-            return [None] * len(self.gaps), [None] * len(self.gaps)
+        work = work.take(compute | np.isin(work["lane"], self.lanes("communication")))
         work = work.take(np.lexsort((work["order"], work["start"])))
-        names = work.texts["name"]
         by_end = np.argsort(work["end"], kind="stable")
         # ends in the timeline are rounded separately from starts
         before = np.searchsorted(work["end"][by_end], self.gaps.start + 2, side="right") - 1
         after = np.searchsorted(work["start"], self.gaps.end - 1)
         codes = np.append(work["name"], -1)
-        last, first = ([names[code] if code >= 0 else None for code in found.tolist()] for found in (
-            np.where(before >= 0, codes[by_end[before]], -1), codes[after]))  # fmt: skip
-        return last, first
+        return (self._names(np.where(before >= 0, codes[np.append(by_end, -1)[before]], -1)), self._names(codes[after]))
+
+    def _names(self, codes: I64) -> list[str | None]:
+        names = self._session.profile.strings["name"]
+        return [names[code] if code >= 0 else None for code in codes.tolist()]
 
     def host_of_gaps(self) -> list[str | None]:
         """Name with the most self time within each gap, on the thread that called the work at its end; or None."""
         table, gaps = self.table("launches"), self.gaps
-        if table is None:
-            return [None] * len(gaps)
-        callers = np.append(table["caller_event"], -1)
         found = np.full(len(gaps), -1)
+        callers = np.append(table["caller_event"] if table is not None else found[:0], -1)
         for rows, kinds in zip(self._called, (("python", "other"), ("cann",)), strict=True):
             caller = np.where(found < 0, callers[rows], -1)
             lane = np.where(caller >= 0, np.searchsorted(self._session.offsets, caller, side="right") - 1, -1)
             found = np.maximum(found, self._longest_innermost(kinds, lane))
-        names = self._session.profile.strings["name"]
-        return [names[code] if code >= 0 else None for code in found.tolist()]
+        return self._names(found)
 
     def _longest_innermost(self, kinds: tuple[str, ...], lanes: I64) -> I64:
         """Code of the name that is innermost for longest on a lane of some kinds within each gap; -1 if nothing runs.
@@ -259,9 +282,7 @@ class RankFigures:
             cuts = np.sort(np.append(start, end))
             cuts = cuts[np.append(True, cuts[1:] > cuts[:-1])]
             begin, stop = cuts[:-1], cuts[1:]
-            inner = innermost(
-                (start, end, np.zeros(len(start), np.int64)), (begin, begin, np.zeros(len(begin), np.int64))
-            )
+            inner = innermost((start, end, np.zeros_like(start)), (begin, begin, np.zeros_like(begin)))
             name = np.append(frame["name"], -1)[inner]
             first = np.searchsorted(stop, low[gaps_here], side="right")
             count = np.maximum(np.searchsorted(begin, high[gaps_here]) - first, 0)
@@ -286,7 +307,7 @@ class RankFigures:
         wanted = np.flatnonzero(self.causes == CAUSES.index("device"))
         if not len(wanted):
             return found
-        tasks = self.events(("stream",), "name", "start", "end", "role", "activity")
+        tasks = self.events(("stream",), "name", "start", "end", "role", "activity", filtered=False)
         works = (tasks["role"] == Role.WORK) & (tasks["activity"] == Activity.COMPUTE)
         tasks = tasks.take(~works & (tasks["role"] != Role.ANNOTATION))
         tasks = tasks.take(np.argsort(tasks["start"], kind="stable"))
@@ -304,6 +325,32 @@ class RankFigures:
         return found
 
 
+def _starting_in(coverage: dict[str, Intervals] | None, kind: str, step: Step) -> Intervals:
+    found = (coverage or {}).get(kind, Intervals.empty())
+    first = 0 if step.low is None else int(np.searchsorted(found.starts, step.low))
+    last = len(found) if step.high is None else int(np.searchsorted(found.starts, step.high))
+    return Intervals.union(found.starts[first:last], found.ends[first:last])
+
+
+class Gaps(Struct, frozen=True, eq=False):
+    """Gaps in columns of one length, int64 ns.
+
+    Attributes:
+        start, end: Extent of each.
+        begin, length: Start and length of its part in the range.
+    """
+
+    start: I64
+    end: I64
+    begin: I64
+    length: I64
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
 def figures_of(query: Query, rank: RecordedRank) -> RankFigures:
-    """Figures of a rank; cached."""
-    return query.cache.get("Ascend figures", lambda: RankFigures(query.session, rank), rank.key)
+    """Figures of a rank; those of the last selections are cached."""
+    own = Query(query.session, Scope(rank.group), query.range, query.filter, query.step)
+    return query.cache.get("Ascend figures", lambda: RankFigures(own, rank), rank.key, query.range, query.filter,
+                           query.step, limit=64)  # fmt: skip

@@ -1,39 +1,41 @@
 """Findings: rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
 
-The evidence of each finding has its figure and threshold. Shares are of Stage unless stated otherwise. Gains are upper
-bounds.
+The evidence of each finding has its figure and threshold. Shares are of Stage unless stated otherwise.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
+from math import inf
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.model.lane import ALL
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
+from tpuprof_tui.views.finding_rules import Finding, Rule, most_to_win
+from tpuprof_tui.views.findings import WARNS_FROM
 from tpuprof_tui.views.query import Query
 
-from ..recorded import METRICS, OTHER, STEP_KEYS, RecordedRank, is_total, late_rank, records, waits_of
+from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
+from .communication import Selection, of_ranks
 from .figures import CAUSES, RankFigures, figures_of
-from .overview import difference
-from .ranks import WHOLE, ranks_of
+from .ranks import frame_of, is_everything, not_narrowed, ranks_of, selected_rows
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-#: A finding with at least this share of Stage as gain is a warning, else a note.
-WARNS_FROM: Final = 0.01
 _CUBE: Final = lazy_pattern("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = lazy_pattern("[SR]DMA")
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
@@ -45,320 +47,270 @@ _MOST_OF_RULE: Final = 5
 _MAC: Final = f"{OTHER}aic_mac_ratio"
 #: Findings need a mac ratio of a cube kernel below the first, an overlapped share of communication below the second.
 _CUBE_BUSY, _COVERED = 0.4, 0.5
-
-
-class Finding(Struct, frozen=True):
-    """One finding.
-
-    Attributes:
-        rule: Key of the rule.
-        worker: Key of the worker; empty: all workers together.
-        gain: Time that could be saved, ns; None if unknown.
-        text, advice: Observation, and what to try.
-        figure, value, threshold: Name and value of the figure, and the threshold it is compared with.
-        where: Start and end of the slice or gap concerned, ns on the time line, and its name; None: the whole
-            recording.
-        source: Origin of the rule: this program, or the vendor's file.
-    """
-
-    rule: str
-    worker: str
-    gain: float | None
-    text: str
-    advice: str
-    figure: str = ""
-    value: float | None = None
-    threshold: float | None = None
-    where: tuple[int, int, str] | None = None
-    source: str = "tpuprof"
-
-
-class Rule(Struct, frozen=True):
-    """A rule that finds problems.
-
-    Attributes:
-        key: Its key.
-        formula: Definition of the figure, one sentence.
-        figure: Name of the figure.
-        threshold: Value beyond which it is reported.
-        advice: What to try.
-        find: Yields findings; called with the figures of a rank (``RULES``) or the communication of all ranks
-            (``RULES_OF_ALL``), and this rule.
-    """
-
-    key: str
-    formula: str
-    figure: str
-    threshold: float
-    advice: str
-    find: Callable[[Any, Rule], Iterator[Finding]]
-
-    def found(self, worker: str, gain: float | None, text: str, value: float,
-              where: tuple[int, int, str] | None = None, threshold: float | None = None) -> Finding:  # fmt: skip
-        """A finding of this rule about a worker; ``threshold``: the one compared with, if not the rule's own."""
-        beyond = self.threshold if threshold is None else threshold
-        return Finding(self.key, worker, gain, text, self.advice, self.figure, value, beyond, where)
+_COLUMNS: Final = (
+    Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4), Column("worker", "Worker", shown=False),
+    Column("group", "Where"), Column("gain_us", "To win", "duration"), Column("text", "What"),
+    Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=1),
+    Column("source", "Source", shown=False),
+)  # fmt: skip
+_HIDDEN: Final = "Rules that compare sums are left out: a filter or a single lane hides part of what they see."
+Found = Iterator[Finding]
 
 
 def findings(query: Query) -> Answer:
     """The findings view."""
     ranks = ranks_of(query)
-    figures = [figures_of(query, rank) for rank in ranks]
-    found: list[Finding] = []
-    for of_rank in figures:
-        found += [finding for rule in RULES for finding in rule.find(of_rank, rule)]
-        found += _vendor_findings(of_rank.rank)
-    communication = _communication_of_ranks(query, ranks)
-    found += [finding for rule in RULES_OF_ALL for finding in rule.find(communication, rule)]
-    stages = {of_rank.rank.key: stage_of(of_rank) for of_rank in figures}
-    found.sort(key=lambda finding: -(finding.gain or 0))
-    units = {rank.key: rank.unit for rank in ranks}
+    hidden = bool(query.filter) or query.scope.lane >= 0
+    found: list[tuple[Finding, str]] = []
+    stages: dict[str, float] = {}
+    for rank in ranks:
+        own = replace(query, scope=Scope(rank.group), baseline=None)
+        stage = stages[_title(query, rank)] = figures_of(own, rank).sum("stage_us") or 0
+        for rule in RULES if not hidden else [rule for rule in RULES if not rule.of_all]:
+            found += [(each, "tpuprof") for each in rule.find(own, rule, rule.threshold * stage or inf)]
+        found += _vendor_findings(query, rank)
+    found += [(each, "tpuprof") for rule in RULES_OF_ALL if not hidden for each in rule.find(query, rule, 0)]
+    wins = {rule.key: rule.wins for rule in (*RULES, *RULES_OF_ALL)}
+    workers = {_title(query, rank): rank.key for rank in ranks}
     rows = []
-    for finding in found:
-        stage = stages.get(finding.worker) or max(stages.values(), default=0)
-        gain = None if finding.gain is None else min(finding.gain, stage) if stage else finding.gain
+    for finding, source in found:
+        stage = stages.get(finding.group) or max(stages.values(), default=0)
+        gain: float | None = finding.gain
+        if gain is not None and finding.group:
+            gain = min(gain, most_to_win(query, wins[finding.rule], finding.group), *((stage,) if stage else ()))
         severity = "warning" if gain is not None and stage and gain >= WARNS_FROM * stage else "note"
-        unit = units.get(finding.worker, -1)
-        group = query.profile.groups.title(unit) if unit >= 0 else ""
-        start, end, name = finding.where or (None, None, "")
-        evidence = {
-            "group": group, "lane": None, "start_us": None if start is None else start / 1000,
-            "duration_us": None if start is None or end is None else (end - start) / 1000, "name": name,
-            "figure": finding.figure, "value": finding.value, "threshold": finding.threshold,
-        }  # fmt: skip
-        rows.append((severity, finding.rule, finding.worker, group, gain, finding.text, [evidence], finding.advice,
-                     finding.source))  # fmt: skip
-    columns = (
-        Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4),
-        Column("worker", "Worker", shown=False), Column("group", "Where", shown=len(ranks) > 1),
-        Column("gain_us", "To win", "duration"), Column("text", "What"),
-        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=1),
-        Column("source", "Source", shown=False),
-    )  # fmt: skip
-
-    def target(row: int) -> Target | None:
-        where, unit = found[row].where, units.get(found[row].worker, -1)
-        if where is not None:
-            return Target(time=where[:2])
-        return Target(scope=Scope(unit)) if unit >= 0 else None
-
-    part = query.range is not None or query.step is not None or bool(query.filter)
-    sources = dict.fromkeys(finding.source for finding in found)
+        rows.append((severity, finding.rule, workers.get(finding.group, ""), finding.group, gain, finding.text,
+                     [finding.evidence], finding.advice, source))  # fmt: skip
+    order = sorted(range(len(rows)), key=lambda row: -(rows[row][4] or 0))
+    columns = tuple(replace(column, shown=len(ranks) > 1) if column.key == "group" else column for column in _COLUMNS)
+    notes = (_HIDDEN,) if hidden else ()
+    advised = any(source != "tpuprof" for _, source in found)
     return Answer(
-        tables=(Table.of_rows("findings", "Findings", columns, rows, target=target, word="finding",
+        tables=(Table.of_rows("findings", "Findings", columns, [rows[row] for row in order], word="finding",
+                              target=lambda row: found[order[row]][0].target,
                               notes=("To win: an upper bound.",)),),
-        notes=(WHOLE,) if part else (), source=", ".join(sources),
+        notes=(*notes, *(not_narrowed(query, "The vendor's advice") if advised else ())),
+        source=", ".join(dict.fromkeys(found[row][1] for row in order)),
     )  # fmt: skip
 
 
-# -- figures shared by several rules
+# -- what several rules need
 
 
-def stage_of(figures: RankFigures) -> float:
-    """Sum of Stage over all steps of a rank, ns; 0 if unknown."""
-    return _sum(figures, "stage_us") or 0
+def _title(query: Query, rank: RecordedRank) -> str:
+    return query.profile.groups.title(rank.unit)
 
 
-def _sum(figures: RankFigures, key: str) -> float | None:
-    index = STEP_KEYS.index(key)
-    known = [value for step in figures.steps if (value := step.values[index]) is not None]
-    return sum(known) if known else None
+def _figures(query: Query) -> RankFigures:
+    return figures_of(query, ranks_of(query)[0])
+
+
+def _finding(
+    query: Query, rule: Rule, gain: float | None, text: str, figure: str, value: float | None,
+    event: tuple[int, int, str] | None = None, threshold: float | None = None, unit: int | None = None,
+) -> Finding:  # fmt: skip
+    """A finding.
+
+    Args:
+        query, rule, gain, text: As of a finding; gain in ns.
+        figure, value: What is compared with the threshold, and its value.
+        event: Start and end of the event or gap concerned, ns, and its name; None: all of it.
+        threshold: That it is compared with, if not the rule's own.
+        unit: The NPU; None: that of the query's rank, -1: none of the profile.
+    """
+    unit = ranks_of(query)[0].unit if unit is None else unit
+    group = query.profile.groups.title(unit) if unit >= 0 else ""
+    start, end, name = event or (None, None, "")
+    evidence = {
+        "group": group, "lane": None, "start_us": None if start is None else start / 1000,
+        "duration_us": None if start is None or end is None else (end - start) / 1000, "name": name,
+        "figure": figure, "value": value, "threshold": rule.threshold if threshold is None else threshold,
+    }  # fmt: skip
+    place = Target(scope=Scope(unit)) if unit >= 0 else Target()
+    target = place if start is None or end is None else Target(time=(start, end))
+    return Finding(rule.key, group, gain, text, evidence, rule.advice, target)  # type: ignore[arg-type]
 
 
 def _share(part: float | None, whole: float | None) -> float:
     return part / whole if part and whole else 0.0
 
 
-def _lengths(kernels: Records) -> I64:
-    duration = kernels["duration"]
-    return np.where(duration == INT_MISSING, 0, duration)
+def _kernels(query: Query, *keys: str) -> Frame | None:
+    """Columns of the selected kernels of the rank, unknown durations as 0; None without kernels or such a column."""
+    table = _figures(query).table("kernels")
+    if table is None or any(key not in table for key in keys):
+        return None
+
+    def known() -> tuple[I64 | slice, Frame]:
+        rows = ALL if is_everything(query) else selected_rows(query, table)
+        frame = frame_of(table, ("name", "start", "end", "duration", "timed", "communicates"), rows)
+        lengths = np.where(frame["duration"] == INT_MISSING, 0, frame["duration"])
+        return rows, frame.with_columns(length=lengths)
+
+    rows, frame = query.local_cache.get("kernels of rules", known)
+    more = frame_of(table, keys, rows)
+    return frame.with_columns(more.texts, **more.columns)
 
 
-def _where(kernels: Records, key: str, test: Callable[[str], Any]) -> Mask:
-    """Mask of the kernels whose text passes a test."""
-    codes = kernels[key]
-    return np.array([*(bool(test(text)) for text in kernels.texts[key]), False], np.bool_)[codes]
+# -- rules of one rank
 
 
-# -- rules of one worker
-
-
-def _free(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    free, stage = _sum(figures, "free_us"), stage_of(figures)
-    share = _share(free, stage)
-    if share > rule.threshold and free is not None:
+def _free(query: Query, rule: Rule, least: float) -> Found:
+    figures = _figures(query)
+    free, stage = figures.sum("free_us") or 0, figures.sum("stage_us")
+    if free > least:
         causes = {cause: ns for cause, ns in figures.cause_times.items() if ns and cause != "unknown"}
-        most = max(causes, key=lambda cause: causes[cause]) if causes else ""
         why = {"host": "mostly the host called late", "dispatch": "mostly between call and launch",
-               "device": "mostly launched work waited"}.get(most, "why is not known")  # fmt: skip
+               "device": "mostly launched work waited"}.get(max(causes, key=causes.__getitem__, default=""),
+                                                            "why is not known")  # fmt: skip
+        share = _share(free, stage)
         text = f"Free for {time_text(round(free))}, {percent_text(share)} of Stage: {why}."
-        yield rule.found(figures.rank.key, free, text, share)
+        yield _finding(query, rule, free, text, "free / stage", share)
 
 
-def _exposed(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    exposed, stage = _sum(figures, "communication_not_overlapped_us"), stage_of(figures)
-    total, covered = _sum(figures, "communication_us"), _sum(figures, "overlapped_us")
+def _exposed(query: Query, rule: Rule, least: float) -> Found:
+    exposed, stage, total, covered = map(_figures(query).sum, (
+        "communication_not_overlapped_us", "stage_us", "communication_us", "overlapped_us"))  # fmt: skip
     share, overlap = _share(exposed, stage), _share(covered, total)
-    if share > rule.threshold and overlap < _COVERED and exposed is not None:
+    if (exposed or 0) > least and overlap < _COVERED:
         text = f"Computing covers {percent_text(overlap)} of communication; the rest is {percent_text(share)} of Stage."
-        yield rule.found(figures.rank.key, exposed, text, share)
+        yield _finding(query, rule, exposed, text, "not overlapped / stage", share)
 
 
-def _gap(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    gaps, stage = figures.gaps, stage_of(figures)
-    if not len(gaps) or not stage:
-        return
-    row = int(np.argmax(gaps.length))
-    length = int(gaps.length[row])
-    if length > rule.threshold * stage:
-        cause = CAUSES[figures.causes[row]]
-        text = f"One gap of {time_text(length)}, {percent_text(length / stage)} of Stage; cause: {cause}."
-        yield rule.found(
-            figures.rank.key, length, text, length / stage, (int(gaps.start[row]), int(gaps.end[row]), "Free")
-        )
+def _gap(query: Query, rule: Rule, least: float) -> Found:
+    figures, gaps = _figures(query), _figures(query).gaps
+    row = int(np.argmax(gaps.length)) if len(gaps) else -1
+    length = int(gaps.length[row]) if row >= 0 else 0
+    if length > least:
+        share = length / (figures.sum("stage_us") or inf)
+        text = (f"One gap of {time_text(length)}, {percent_text(share)} of Stage; "
+                f"cause: {CAUSES[figures.causes[row]]}.")  # fmt: skip
+        begin = int(gaps.begin[row])
+        yield _finding(query, rule, length, text, "gap / stage", share, (begin, begin + length, "Free"))
 
 
-def _launch_bound(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    times = figures.cause_times
+def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
+    times = _figures(query).cause_times
     host, free = times["host"], sum(times.values())
     if host > rule.threshold * free:
         text = f"{percent_text(host / free)} of the free time the device waited for the host to call."
-        yield rule.found(figures.rank.key, host, text, host / free)
+        yield _finding(query, rule, host, text, "host / free", host / free)
 
 
-def _of_kernels(test: Callable[[Records], Mask], text: str) -> Callable[[RankFigures, Rule], Iterator[Finding]]:
-    """A rule about the time of the kernels in a mask, as a share of Stage."""
-
-    def found(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-        kernels, stage = figures.table("kernels"), stage_of(figures)
-        if kernels is None or not stage:
-            return
-        selected = test(kernels)
-        total = int(_lengths(kernels)[selected].sum())
-        if total > rule.threshold * stage:
-            text_of_finding = text.format(count=f"{int(selected.sum()):,}", share=percent_text(total / stage))
-            yield rule.found(figures.rank.key, total, text_of_finding, total / stage)
-
-    return found
+def _of_kernels(
+    key: str, test: Callable[[str], Any], text: str, query: Query, rule: Rule, least: float
+) -> Found:  # fmt: skip
+    kernels = _kernels(query, key)
+    chosen = kernels.has(key, test) if kernels is not None else np.zeros(0, np.bool_)
+    total = int(kernels["length"][chosen].sum()) if kernels is not None else 0
+    if total > least:
+        share = total / (_figures(query).sum("stage_us") or inf)
+        told = text.format(count=f"{int(chosen.sum()):,}", share=percent_text(share))
+        yield _finding(query, rule, total, told, "time / stage", share)
 
 
-def _dynamic(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    kernels = figures.table("kernels")
+def _dynamic(query: Query, rule: Rule, least: float) -> Found:
+    kernels = _kernels(query, "op_state")
     if kernels is None:
         return
-    states = kernels["op_state"] if "op_state" in kernels else np.zeros(0, np.int32)
-    known = int((states >= 0).sum())
-    dynamic = int(_where(kernels, "op_state", lambda text: text.lower() == "dynamic").sum()) if known else 0
-    if known and dynamic > rule.threshold * known:
+    known = int((kernels["op_state"] >= 0).sum())
+    dynamic = int(kernels.has("op_state", lambda text: text.lower() == "dynamic").sum())
+    if dynamic > rule.threshold * known:
         text = f"{dynamic:,} of {known:,} kernels ran with dynamic shapes."
-        yield rule.found(figures.rank.key, None, text, dynamic / known)
+        yield _finding(query, rule, None, text, "dynamic / kernels", dynamic / known)
 
 
-def _cube(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    kernels, stage = figures.table("kernels"), stage_of(figures)
-    if kernels is None or not stage or _MAC not in kernels:
-        return
-    ratio = kernels[_MAC]
-    lengths = _lengths(kernels)
-    rows = np.flatnonzero(
-        _where(kernels, "type", _CUBE.match) & (ratio < _CUBE_BUSY) & (lengths > rule.threshold * stage)
-    )
-    for name, row, same_name in _by_name(kernels, rows):
-        gain = float((lengths[same_name] * (1 - ratio[same_name])).sum())
-        text = f"{name} keeps the cube core busy for {percent_text(float(ratio[row]))} of its time{_times(same_name)}."
-        yield rule.found(
-            figures.rank.key, gain, text, float(ratio[row]), _span(kernels, row, name), threshold=_CUBE_BUSY
-        )
-
-
-def _by_name(kernels: Records, rows: I64) -> Iterator[tuple[str, int, I64]]:
-    """Groups kernels by name, longest total first: the name, the row of the longest, and all rows."""
-    lengths, codes = _lengths(kernels), kernels["name"][rows]
-    found = [rows[codes == code] for code in np.flatnonzero(np.bincount(codes + 1)) - 1]
-    found.sort(key=lambda same_name: -int(lengths[same_name].sum()))
-    for same_name in found[:_MOST_OF_RULE]:
-        row = int(same_name[np.argmax(lengths[same_name])])
-        code = int(kernels["name"][row])
-        yield kernels.texts["name"][code] if code >= 0 else "", row, same_name
-
-
-def _times(rows: I64) -> str:
-    return f" ({len(rows):,} times)" if len(rows) > 1 else ""
-
-
-def _span(kernels: Records, row: int, name: str) -> tuple[int, int, str] | None:
-    if not kernels["timed"][row]:
-        return None
-    return int(kernels["start"][row]), int(kernels["end"][row]), name
-
-
-def _small(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    kernels = figures.table("kernels")
+def _cube(query: Query, rule: Rule, least: float) -> Found:
+    kernels = _kernels(query, "type", _MAC)
     if kernels is None:
         return
-    duration = kernels["duration"]
-    known = ~kernels["communicates"] & (duration != INT_MISSING)
-    count, small = int(known.sum()), int((known & (duration < _SHORT_NS)).sum())
-    if count and small > rule.threshold * count:
-        text = f"{small:,} of {count:,} kernels take less than 10 us."
-        yield rule.found(figures.rank.key, None, text, small / count)
+    chosen = kernels.has("type", _CUBE.match) & (kernels[_MAC] < _CUBE_BUSY) & (kernels["length"] > least)
+    for name, longest, same_name, times in _by_name(kernels.take(chosen)):
+        ratio = float(longest[_MAC][0])
+        gain = float((same_name["length"] * (1 - same_name[_MAC])).sum())
+        text = f"{name} keeps the cube core busy for {percent_text(ratio)} of its time{times}."
+        yield _finding(query, rule, gain, text, "aic_mac_ratio", ratio, _event(longest, name), _CUBE_BUSY)
 
 
-def _blocks(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    kernels, stage = figures.table("kernels"), stage_of(figures)
-    if kernels is None or not stage:
+def _by_name(kernels: Frame) -> Iterator[tuple[str, Frame, Frame, str]]:
+    """Groups kernels by name, longest total first: the name, the longest kernel, all of them, and how often it ran."""
+    groups = Groups(kernels, ["name"])
+    for group in np.argsort(-groups.reduce(kernels["length"]), kind="stable")[:_MOST_OF_RULE].tolist():
+        same_name = kernels.take(groups.index == group)
+        row = int(np.argmax(same_name["length"]))
+        code, count = int(same_name["name"][row]), len(same_name)
+        name = kernels.texts["name"][code] if code >= 0 else ""
+        yield name, same_name.take(slice(row, row + 1)), same_name, f" ({count:,} times)" if count > 1 else ""
+
+
+def _event(kernel: Frame, name: str) -> tuple[int, int, str] | None:
+    return (int(kernel["start"][0]), int(kernel["end"][0]), name) if kernel["timed"][0] else None
+
+
+def _small(query: Query, rule: Rule, least: float) -> Found:
+    kernels = _kernels(query)
+    if kernels is None:
         return
-    values = np.array([int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else -1
-                       for text in kernels.texts["blocks"]] + [-1])[kernels["blocks"]]  # fmt: skip
-    values = np.where(kernels["communicates"], -1, values)
-    most = int(values.max(initial=-1))
-    lengths = _lengths(kernels)
-    rows = np.flatnonzero((values > 0) & (values < most) & (lengths > rule.threshold * stage))
-    for name, row, same_name in _by_name(kernels, rows):
-        gain = float((lengths[same_name] * (1 - values[same_name] / most)).sum())
-        text = f"{name} asks for {values[row]} cores, others for {most}{_times(same_name)}."
-        yield rule.found(
-            figures.rank.key, gain, text, float(values[row]), _span(kernels, row, name), threshold=float(most)
-        )
+    lengths = kernels["duration"][~kernels["communicates"] & (kernels["duration"] != INT_MISSING)]
+    small = int((lengths < _SHORT_NS).sum())
+    if small > rule.threshold * len(lengths):
+        text = f"{small:,} of {len(lengths):,} kernels take less than 10 us."
+        yield _finding(query, rule, None, text, "short kernels / kernels", small / len(lengths))
 
 
-def _synchronises(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    host = figures.events(("python", "cann", "other"), "name", "start", "end", "lane", "host_total")
-    passing = np.array([*(bool(_SYNCHRONISES.match(name)) for name in host.texts["name"]), False], np.bool_)
+def _blocks(query: Query, rule: Rule, least: float) -> Found:
+    kernels = _kernels(query, "blocks")
+    if kernels is None:
+        return
+    of_text = np.array([int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else -1
+                        for text in kernels.texts["blocks"]] + [-1])  # fmt: skip
+    blocks = np.where(kernels["communicates"], -1, of_text[kernels["blocks"]])
+    most = int(blocks.max(initial=-1))
+    chosen = (blocks > 0) & (blocks < most) & (kernels["length"] > least)
+    for name, longest, same_name, times in _by_name(kernels.with_columns(blocks=blocks).take(chosen)):
+        gain = float((same_name["length"] * (1 - same_name["blocks"] / most)).sum())
+        own = float(longest["blocks"][0])
+        text = f"{name} asks for {own:.0f} cores, others for {most}{times}."
+        yield _finding(query, rule, gain, text, "Block Dim", own, _event(longest, name), float(most))
+
+
+def _synchronises(query: Query, rule: Rule, least: float) -> Found:
+    figures = _figures(query)
+    lanes = figures.lanes("python", "cann", "other")
+    host = query.events(("name", "start", "end", "lane", "host_total"), lanes, reaching=True)
     calls = np.isin(host["lane"], figures.lanes("cann")) | (host["host_total"] != INT_MISSING)
-    waiting = host.take(passing[host["name"]] & calls)
+    waiting = host.take(host.has("name", _SYNCHRONISES.match) & calls)
     if not len(waiting):
         return
-    waits = Intervals.union(waiting["start"], waiting["end"]).total
-    host_time = int(host["end"].max() - host["start"].min())
-    if waits > rule.threshold * host_time:
-        share = percent_text(waits / host_time)
-        text = f"The host waits for the device {share} of its time ({len(waiting):,} calls)."
-        yield rule.found(figures.rank.key, waits, text, waits / host_time)
+    low, high = query.range or (int(host["start"].min()), int(host["end"].max()))
+    waits = Intervals.union(waiting["start"], waiting["end"]).clip(low, high).total
+    if waits > rule.threshold * (high - low):
+        share = waits / (high - low)
+        text = f"The host waits for the device {percent_text(share)} of its time ({len(waiting):,} calls)."
+        yield _finding(query, rule, waits, text, "waits / host", share)
 
 
-def _uneven_steps(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    steps = [(step.label, value) for step in figures.steps if (value := step.values[0])]
-    if len(steps) < 2:
-        return
+def _uneven_steps(query: Query, rule: Rule, least: float) -> Found:
+    # steps that a range cuts are shorter
+    whole = _figures(query).steps if query.range is None else ()
+    steps = [(step.label, value) for step in whole if (value := step.times[0])]
     values = [value for _, value in steps]
-    mean = sum(values) / len(values)
-    spread = (max(values) - min(values)) / mean
-    if spread > rule.threshold:
+    mean = sum(values) / max(len(values), 1)
+    if len(values) > 1 and (spread := (max(values) - min(values)) / mean) > rule.threshold:
         slow = max(steps, key=lambda step: step[1])
         text = f"Computing differs by {percent_text(spread)} between steps; step {slow[0]} takes longest."
-        yield rule.found(figures.rank.key, max(values) - min(values), text, spread)
+        yield _finding(query, rule, max(values) - min(values), text, "(max - min) / mean", spread)
 
 
-def _differs(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    apart = (difference(figures) or 0) / 1000
+def _differs(query: Query, rule: Rule, least: float) -> Found:
+    apart = (_figures(query).difference or 0) / 1000
     if apart > rule.threshold:
         text = f"Step times differ from the recorded ones by up to {time_text(round(apart * 1000))}."
-        yield rule.found(figures.rank.key, None, text, apart)
+        yield _finding(query, rule, None, text, "difference_us", apart)
 
 
-def _grows(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    """Reports memory that is held at the end of each step and grows with every step."""
+def _grows(query: Query, rule: Rule, least: float) -> Found:
+    figures = _figures(query)
     allocations, ends = figures.table("allocations"), [step.end for step in figures.steps if step.end is not None]
     if allocations is None or len(ends) < 3:
         return
@@ -369,36 +321,35 @@ def _grows(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
     held = [float(size[(begun <= end) & (until > end)].sum()) for end in ends]
     if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
         text = f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all."
-        yield rule.found(figures.rank.key, None, text, held[-1] / max(held[0], 1), threshold=1 + rule.threshold)
+        grown, figure = held[-1] / max(held[0], 1), "held at the last step / at the first"
+        yield _finding(query, rule, None, text, figure, grown, threshold=1 + rule.threshold)
 
 
-def _small_packets(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    transfers = figures.table("transfers")
-    rows = [] if transfers is None else records(transfers, "op", "link", "size_mb", "large_packets")
-    for op, link, size, large in rows:
+def _small_packets(query: Query, rule: Rule, least: float) -> Found:
+    chosen = Selection.of_rank(query, ranks_of(query)[0])
+    for _, _, op, link, size, large in chosen.rows("transfers", "link", "size_mb", "large_packets"):
         is_large = _ENGINES.match(link) and size > _LARGE_MB and not is_total(op)
         if is_large and large is not None and large < rule.threshold:
             text = f"{op} moves {bytes_text(int(size * 1e6))} over {link} in small packets."
-            yield rule.found(figures.rank.key, None, text, large)
+            yield _finding(query, rule, None, text, "Large Packet Ratio", large)
 
 
-def _level0(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    if figures.rank.level == "Level0":
+def _level0(query: Query, rule: Rule, least: float) -> Found:
+    if ranks_of(query)[0].level == "Level0":
         text = "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers."
-        yield rule.found(figures.rank.key, None, text, 0, threshold=1)
+        yield _finding(query, rule, None, text, "profiler_level", 0, threshold=1)
 
 
-def _no_metrics(figures: RankFigures, rule: Rule) -> Iterator[Finding]:
-    kernels, metrics = figures.table("kernels"), figures.rank.metrics
+def _no_metrics(query: Query, rule: Rule, least: float) -> Found:
+    rank, kernels = ranks_of(query)[0], _figures(query).table("kernels")
     none = kernels is not None and kernels.texts["type"] and not any(
         column.group == METRICS for column in kernels.schema)  # fmt: skip
-    if figures.rank.level != "Level0" and (none or metrics.replace("_", "").upper().endswith("AICORENONE")):
+    if rank.level != "Level0" and (none or rank.metrics.replace("_", "").upper().endswith("AICORENONE")):
         text = "Recorded without AI Core metrics: what binds a kernel is not known."
-        yield rule.found(figures.rank.key, None, text, 0, threshold=1)
+        yield _finding(query, rule, None, text, "metrics", 0, threshold=1)
 
 
-def _vendor_findings(rank: RecordedRank) -> Iterator[Finding]:
-    """Findings from ``prof_rule_*.json``, texts unchanged."""
+def _vendor_findings(query: Query, rank: RecordedRank) -> Iterator[tuple[Finding, str]]:
     for file, content in rank.advice:
         for rule in _objects(content):
             kind = _first(rule, "rule_type", "type")
@@ -408,8 +359,10 @@ def _vendor_findings(rank: RecordedRank) -> Iterator[Finding]:
                 text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
                 sub = _first(advice, "rule_subtype", "subtype")
                 about = " ".join(filter(None, (_first(advice, "op_list"), _first(advice, "tuning_data"))))
-                yield Finding(": ".join(filter(None, (kind, sub))) or "prof_rule", rank.key, None,
-                              " ".join(filter(None, (text, about))), "", source=file)  # fmt: skip
+                key = ": ".join(filter(None, (kind, sub))) or "prof_rule"
+                told, sentence = Rule(key, "", 0, "", _level0), " ".join(filter(None, (text, about)))
+                found = _finding(query, told, None, sentence, "", None, unit=rank.unit)
+                yield replace(found, evidence={**found.evidence, "threshold": None}), file
 
 
 def _objects(content: Any) -> Iterator[Mapping[str, Any]]:
@@ -431,129 +384,111 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
     return utf8_text(str(found)[:_LONGEST])
 
 
-# -- rules of several workers
+# -- rules of several ranks
 
 
-class _Communication(Struct, frozen=True):
-    """Communication of a rank: key (empty: not a rank of the profile), rank, clock, operators and transfers.
-
-    Attributes:
-        operations: See `waits_of`.
-        transfers: ``link``, ``size_mb``, ``transit`` of each, without sums.
-    """
-
-    key: str
-    rank: Any
-    clock: float | None
-    operations: list[tuple[Any, ...]]
-    transfers: list[tuple[Any, ...]]
+def _number(rank: RecordedRank | str) -> Any:
+    return rank if isinstance(rank, str) else rank.rank
 
 
-def _communication_of_ranks(query: Query, ranks: Sequence[RecordedRank]) -> list[_Communication]:
-    """Communication of each rank, else as msprof-analyze's files tell it."""
-    tables = [(rank, query.profile.table("operations", rank.group)) for rank in ranks]
-    found = [_Communication(rank.key, rank.rank, rank.clock, waits_of(table, rank.zero),
-                            _transfers(query.profile.table("transfers", rank.group)))
-             for rank, table in tables if table is not None]  # fmt: skip
-    operations, transfers = (query.profile.table(name) for name in ("operations", "transfers"))
-    if found or operations is None or transfers is None:
-        return found
-    numbers = dict.fromkeys(rank for table in (operations, transfers) for (rank,) in records(table, "rank"))
-    return [_Communication("", number, None, waits_of(operations, rank=number), _transfers(transfers, number))
-            for number in numbers]  # fmt: skip
+def _about_rank(
+    query: Query, rule: Rule, rank: RecordedRank | str, gain: float, text: str, figure: str, value: float,
+    threshold: float,
+) -> Finding:  # fmt: skip
+    unit = -1 if isinstance(rank, str) else rank.unit
+    return _finding(query, rule, gain, text, figure, value, threshold=threshold, unit=unit)
 
 
-def _transfers(table: Records | None, rank: str | None = None) -> list[tuple[Any, ...]]:
-    rows = [] if table is None else records(table, "rank", "op", "link", "size_mb", "transit")
-    return [row[2:] for row in rows if rank in (None, row[0]) and not is_total(row[1])]
-
-
-def _slow_rank(ranks: Sequence[_Communication], rule: Rule) -> Iterator[Finding]:
-    """Ranks that wait for the slowest rank (``late``)."""
-    last = late_rank([(told.rank, told.clock, told.operations) for told in ranks])
-    for index, told in enumerate(ranks):
-        wait, synchronization = (sum(row[place] or 0 for row in told.operations) for place in (4, 5))
+def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
+    found: dict[RecordedRank | str, list[tuple[Any, ...]]] = {}
+    for rank, row in of_ranks(query, ranks_of(query), "operations", "start", "wait", "synchronization"):
+        found.setdefault(rank, []).append(row)
+    ranks = [(_number(rank), None if isinstance(rank, str) else rank.clock,
+              waits_of(rows, 0 if isinstance(rank, str) else rank.zero)) for rank, rows in found.items()]  # fmt: skip
+    last = late_rank(ranks)
+    for index, (rank, (_, _, rows)) in enumerate(zip(found, ranks, strict=True)):
+        wait, synchronization = (sum(row[place] or 0 for row in rows) for place in (4, 5))
         if wait and synchronization > rule.threshold * wait:
-            who = ranks[last].rank if last not in (-1, index) else None
+            who = ranks[last][0] if last not in (-1, index) else None
             others = f"; the others waited for rank {who}" if who is not None else ""
-            whose = "" if told.key else f" of rank {told.rank}"
-            share = percent_text(synchronization / wait)
-            text = f"{share} of the wait{whose} in communication is for the slowest rank to begin{others}."
-            yield rule.found(told.key, synchronization, text, synchronization / wait)
+            share = synchronization / wait
+            whose = f" of rank {rank}" if isinstance(rank, str) else ""
+            text = (f"{percent_text(share)} of the wait{whose} in communication is for the slowest rank to begin"
+                    f"{others}.")  # fmt: skip
+            yield _about_rank(query, rule, rank, synchronization, text, "synchronization / wait", share, rule.threshold)
 
 
-def _slow_links(ranks: Sequence[_Communication], rule: Rule) -> Iterator[Finding]:
-    sums: dict[str, dict[int, list[float]]] = {}
-    for index, told in enumerate(ranks):
-        for link, size, transit in told.transfers:
-            sums_of_rank = sums.setdefault(link, {}).setdefault(index, [0.0, 0.0])
-            sums_of_rank[0] += size
-            sums_of_rank[1] += transit or 0
+def _slow_links(query: Query, rule: Rule, least: float) -> Found:
+    sums: dict[str, dict[RecordedRank | str, list[float]]] = {}
+    for rank, (*_, link, size, transit) in of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit"):
+        sums_of_rank = sums.setdefault(link, {}).setdefault(rank, [0.0, 0.0])
+        sums_of_rank[0] += size
+        sums_of_rank[1] += transit or 0
     for link, of_rank in sums.items():
-        speeds = {index: size / time * 1_000_000 for index, (size, time) in of_rank.items() if time}
-        if len(speeds) < 2:
-            continue
-        mean = sum(speeds.values()) / len(speeds)
-        for index, speed in speeds.items():
-            if speed < (1 - rule.threshold) * mean:
-                told = ranks[index]
-                whose = "this rank" if told.key else f"rank {told.rank}"
+        speeds = {rank: size / time * 1_000_000 for rank, (size, time) in of_rank.items() if time}
+        mean = sum(speeds.values()) / max(len(speeds), 1)
+        least_share = 1 - rule.threshold
+        for rank, speed in speeds.items():
+            if len(speeds) > 1 and speed < least_share * mean:
+                whose = f"rank {rank}" if isinstance(rank, str) else "this rank"
                 text = f"{link} of {whose} moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
-                yield rule.found(told.key, of_rank[index][1] * (1 - speed / mean), text, speed / mean,
-                                 threshold=1 - rule.threshold)  # fmt: skip
+                gain = of_rank[rank][1] * (1 - speed / mean)
+                yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 
-#: Rules about one worker.
+#: Rules about one rank; the threshold of those that can be won is a share of Stage.
 RULES: Final = (
-    Rule("free", "Free as a share of Stage.",
-         "free / stage", 0.1, "See the view `free`: each gap and its cause.", _free),
-    Rule("exposed_communication", "Communication that computing does not cover as a share of Stage, where less than "
-         "half is covered.", "not overlapped / stage", 0.1,
-         "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed),
-    Rule("long_gap", "The longest slice of Free as a share of Stage.", "gap / stage", 0.05,
-         "See what the host did meanwhile (view `free`).", _gap),
-    Rule("launch_bound", "Free time of cause host as a share of all of it.", "host / free", 0.5,
-         "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.", _launch_bound),
-    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", "time / stage", 0.02,
-         "Operators or types that AI Core has: see which in the view `kernels`.",
-         _of_kernels(lambda kernels: _where(kernels, "core", lambda core: re.match("AI_?CPU", core)),
-                     "{count} kernels on AI CPUs take {share} of Stage.")),
-    Rule("transdata", "Kernels of type TransData as a share of Stage.", "time / stage", 0.05,
-         "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
-         _of_kernels(lambda kernels: _where(kernels, "type", "TransData".__eq__),
-                     "{count} conversions of formats (TransData) take {share} of Stage.")),
-    Rule("cast", "Kernels of type Cast as a share of Stage.", "time / stage", 0.05,
-         "Use one type throughout: amp, or types at the source.",
-         _of_kernels(lambda kernels: _where(kernels, "type", "Cast".__eq__), "{count} casts take {share} of Stage.")),
-    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", "dynamic / kernels", 0.5,
-         "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic),
-    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.",
-         "aic_mac_ratio", 0.02,
-         "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube),
-    Rule("small_kernels", "Kernels below 10 us as a share of their number.", "short kernels / kernels", 0.5,
-         "Larger batches, fused operators, graph mode: launching costs as much.", _small),
-    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", "Block Dim", 0.01,
-         "Larger shapes, or another split of the work.", _blocks),
-    Rule("host_synchronises", "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host time.",
-         "waits / host", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises),
-    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", "(max - min) / mean", 0.1,
-         "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
-    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", "difference_us", 0.01,
-         "See both tables of the view `overview`: files of two recordings stand together, or one is cut.", _differs),
+    Rule("free", "Free as a share of Stage.", 0.1, "See the view `free`: each gap and its cause.", _free,
+               of_all=True, wins="exposed"),
+    Rule("exposed_communication", "Communication that computing does not cover as a share of Stage, where less "
+               "than half is covered.", 0.1,
+               "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed,
+               of_all=True, wins="exposed"),
+    Rule("long_gap", "The longest slice of Free as a share of Stage.", 0.05,
+               "See what the host did meanwhile (view `free`).", _gap, of_all=True, wins="exposed"),
+    Rule("launch_bound", "Free time of cause host as a share of all of it.", 0.5,
+               "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.", _launch_bound,
+               of_all=True, wins="exposed"),
+    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", 0.02,
+               "Operators or types that AI Core has: see which in the view `kernels`.",
+               partial(_of_kernels, "core", lambda core: re.match("AI_?CPU", core),
+                       "{count} kernels on AI CPUs take {share} of Stage."), of_all=True),
+    Rule("transdata", "Kernels of type TransData as a share of Stage.", 0.05,
+               "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
+               partial(_of_kernels, "type", "TransData".__eq__,
+                       "{count} conversions of formats (TransData) take {share} of Stage."), of_all=True),
+    Rule("cast", "Kernels of type Cast as a share of Stage.", 0.05,
+               "Use one type throughout: amp, or types at the source.",
+               partial(_of_kernels, "type", "Cast".__eq__, "{count} casts take {share} of Stage."), of_all=True),
+    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", 0.5,
+               "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic,
+               of_all=True),
+    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.", 0.02,
+               "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube, of_all=True),
+    Rule("small_kernels", "Kernels below 10 us as a share of their number.", 0.5,
+               "Larger batches, fused operators, graph mode: launching costs as much.", _small, of_all=True),
+    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", 0.01,
+               "Larger shapes, or another split of the work.", _blocks, of_all=True),
+    Rule("host_synchronises", "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host "
+               "time.", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises,
+               of_all=True, wins="exposed"),
+    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", 0.1,
+               "Leave warm-up steps out; look for shapes that change.", _uneven_steps, of_all=True),
+    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", 0.01,
+               "See both tables of the view `overview`: files of two recordings stand together, or one is cut.",
+               _differs, of_all=True),
     Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
-         "held at the last step / at the first",
-         0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),
-    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below it.",
-         "Large Packet Ratio", 0.2, "Larger buckets, aligned gradients (HCCL).", _small_packets),
-    Rule("level0", "Whether profiler_level was Level0.",
-         "profiler_level", 0, "Record with profiler_level=Level1.", _level0),
-    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", "metrics", 0,
-         "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
+               0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows, of_all=True),
+    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below "
+               "it.", 0.2, "Larger buckets, aligned gradients (HCCL).", _small_packets, of_all=True),
+    Rule("level0", "Whether profiler_level was Level0.", 0, "Record with profiler_level=Level1.", _level0),
+    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", 0,
+               "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
 )  # fmt: skip
-#: Rules that compare workers.
+#: Rules that compare ranks.
 RULES_OF_ALL: Final = (
-    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", "synchronization / wait", 0.5,
-         "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),
-    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.",
-         "bandwidth / mean", 0.2, "Check the link, and what else uses it.", _slow_links),
+    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5,
+               "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),
+    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
+               "Check the link, and what else uses it.", _slow_links),
 )  # fmt: skip

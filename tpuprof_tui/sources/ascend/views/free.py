@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
 from ..recorded import COMMUNICATION, COMPUTING, RecordedRank
 from .figures import CAUSES, RankFigures, figures_of
-from .ranks import in_range, lacks, moment, per_rank
+from .ranks import falling, lacks, moment, per_rank
 
 _WHY: Final = {
     "host": "The host had not called it", "dispatch": "Called, not launched yet",
@@ -20,20 +18,15 @@ _WHY: Final = {
 }  # fmt: skip
 
 
-@per_rank(filtered=False)
+@per_rank
 def free(query: Query, rank: RecordedRank) -> Answer:
     """The free view of one rank."""
-    figures, table = figures_of(query, rank), query.profile.table("coverage", rank.group)
-    if table is None:
+    figures = figures_of(query, rank)
+    if not rank.work_file:
         return Answer(missing=(lacks("gaps", "It is not known when the device was idle.", "a timeline or kernels",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     gaps = figures.gaps
-    chosen = in_range(query, gaps.start)
-    if query.step is not None:
-        chosen &= np.any([np.zeros(len(gaps), np.bool_), *(step.contains(gaps.start) for step in figures.steps
-                                                           if step.number == query.step)], axis=0)  # fmt: skip
-    kept = np.flatnonzero(chosen)
-    order = kept[np.argsort(-gaps.length[kept], kind="stable")]
+    order = falling(gaps.length)
     before, after = figures.neighbours()
     host, device = figures.host_of_gaps(), figures.device_of_gaps()
     causes = [CAUSES[code] for code in figures.causes.tolist()]
@@ -48,13 +41,11 @@ def free(query: Query, rank: RecordedRank) -> Answer:
         return Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]])))
 
     texts = ([values[row] for row in rows] for values in (causes, before, after, host, device))
-    listed = Table("gaps", "Gaps", columns, (gaps.start[order], gaps.length[order], *texts), target=target, word="gap")
-    lengths = gaps.length[kept]
-    times = {cause: int(lengths[figures.causes[kept] == code].sum()) for code, cause in enumerate(CAUSES)}
-    total = int(lengths.sum())
+    listed = Table("gaps", "Gaps", columns, (gaps.begin[order], gaps.length[order], *texts), target=target, word="gap")
+    times, total = figures.cause_times, int(gaps.length.sum())
     facts = (
-        Fact("gaps", "Gaps", len(kept)), Fact("free_us", "Free", total, "duration"),
-        Fact("largest_us", "The longest", int(lengths.max()) if len(lengths) else 0, "duration"),
+        Fact("gaps", "Gaps", len(gaps)), Fact("free_us", "Free", total, "duration"),
+        Fact("largest_us", "The longest", int(gaps.length.max(initial=0)), "duration"),
         *(Fact(f"{cause}_us", _WHY[cause], times[cause], "duration", share=times[cause] / total if total else None)
           for cause in CAUSES),
     )  # fmt: skip
@@ -62,19 +53,20 @@ def free(query: Query, rank: RecordedRank) -> Answer:
     if not rank.timeline:
         missing = (lacks("causes", "Why the device waited is not known.", "a timeline or a database with links",
                          "export trace_view.json (text) or the database (db)"),)  # fmt: skip
-    return Answer(facts, (listed, _between_steps(figures)), missing=missing, source=table.file)
+    return Answer(facts, (listed, _between_steps(query, figures)), missing=missing, source=rank.work_file)
 
 
-def _between_steps(figures: RankFigures) -> Table:
-    """Gaps from the last work of a step to the first of the next."""
+def _between_steps(query: Query, figures: RankFigures) -> Table:
     rows = []
-    for one, other in pairwise(figures.steps):
-        gap = None
-        if figures.coverage is not None and one.low is not None and other.low is not None:
-            ends = [figures.coverage[kind].within(one.low, one.high).end for kind in (COMPUTING, COMMUNICATION)]
-            last = max((int(end.max()) for end in ends if len(end)), default=None)
-            gap = None if last is None else other.low - last
-        rows.append((one.label, other.label, gap))
+    low, high = query.range or (None, None)
+    for one, other in pairwise(figures.every_step):
+        if query.step not in (None, one.number):
+            continue
+        ends = [part.ends[-1] for kind in (COMPUTING, COMMUNICATION) if len(part := figures.used(kind, one))]
+        starts = [part.starts[0] for kind in (COMPUTING, COMMUNICATION) if len(part := figures.used(kind, other))]
+        known = ends and starts and one.low is not None and other.low is not None
+        if known or (low is None and high is None):
+            rows.append((one.label, other.label, int(min(starts) - max(ends)) if known else None))
     columns = (Column("from_step", "From step"), Column("to_step", "To step"),
                Column("gap_us", "Gap", "duration", bar=True))  # fmt: skip
     return Table.of_rows("step_gaps", "Between steps", columns, rows)

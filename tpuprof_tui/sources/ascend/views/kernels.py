@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
 from tpuprof_tui.views.query import Query
 
-from ..recorded import METRICS, RecordedRank
-from .ranks import by_texts, frame_of, lacks, moment, moment_fact, numbers, per_rank, plain, selected_rows
+from ..recorded import KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
+from .ranks import by_texts, frame_of, lacks, moment, moment_fact, per_rank, plain, selected_rows
 
 I64 = npt.NDArray[np.int64]
-#: Further columns of kernels, and whether they hold numbers, in display order.
-_OTHERS: Final = {
-    "model": ("Model ID", True), "model_name": ("Model Name", False), "task": ("Task ID", True),
-    "stream": ("Stream ID", True), "infer": ("Infer ID", True), "device": ("Device_id", True),
-    "op_state": ("OP State", False), "mix_blocks": ("Mix Block Dim", True), "hf32": ("HF32 Eligible", False),
-    "input_shapes": ("Input Shapes", False), "input_types": ("Input Data Types", False),
-    "input_formats": ("Input Formats", False), "output_shapes": ("Output Shapes", False),
-    "output_types": ("Output Data Types", False), "output_formats": ("Output Formats", False),
-    "context": ("Context ID", True),
-}  # fmt: skip
 #: Further columns that are shown by default.
 _SEEN: Final = ("input_shapes",)
 #: Rows read at a time; two pages are still fewer than the limit for reading by offset.
@@ -43,7 +31,7 @@ _NAME, _TYPE, _CORE = (Column("name", "Name", narrows="name"), Column("type", "T
                        Column("core", "Accelerator Core", narrows="accelerator"))  # fmt: skip
 
 
-@per_rank()
+@per_rank
 def kernels(query: Query, rank: RecordedRank) -> Answer:
     """The kernels view of one rank."""
     table = query.profile.table("kernels", rank.group)
@@ -63,10 +51,9 @@ def kernels(query: Query, rank: RecordedRank) -> Answer:
             missing.append(lacks("by_type_shapes", f"Of more than {_SUMMED_BY_SHAPES:,} kernels, there are no sums by "
                                  "input shapes.", "fewer kernels", "--step or --range, for fewer of them"))  # fmt: skip
         else:
-            with suppress(OSError, UnreadableError):  # the file is gone or has changed
-                shapes = frame_of(table, ("type", "input_shapes", "duration"), rows)
-                tables.append(by_texts("by_type_shapes", "By type and input shapes",
-                                       (_TYPE, Column("input_shapes", "Input Shapes")), shapes))  # fmt: skip
+            shapes = frame_of(table, ("type", "input_shapes", "duration"), rows)
+            tables.append(by_texts("by_type_shapes", "By type and input shapes",
+                                   (_TYPE, Column("input_shapes", "Input Shapes")), shapes))  # fmt: skip
     if not any(column.group == METRICS for column in table.schema):
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if not types:
@@ -97,7 +84,6 @@ def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:
 
 
 def _sum(lengths: I64) -> int | None:
-    """Sum of the known lengths, ns; None if none of them is known."""
     known = lengths != INT_MISSING
     return int(lengths.sum(where=known)) if known.any() or not len(known) else None
 
@@ -133,21 +119,14 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
         (Column("bound", "Bound", level="bound_ratio"), texts("bound")),
         (Column("bound_ratio", "Ratio", "share"), lazy(partial(table.take, "bound_ratio"))),
     ]  # fmt: skip
-    for key, (title, is_number) in _OTHERS.items():
+    for key, (title, *_) in KERNEL_TEXTS.items():
         if key in table:
             head = Column(key, title, spare=20, shown=key in _SEEN)
-            columns.append((head, texts(key, numbers if is_number else list)))
+            columns.append((head, texts(key, plain if key in KERNEL_NUMBERS else list)))
     for column in table.schema:
         # unknown columns have the names of the file
         kind = "number" if column.group == METRICS else "text"
         head = Column(column.title, column.title, kind, spare=30, shown=False)  # type: ignore[arg-type]
-        columns.append((head, texts(column.key, list if column.group == METRICS else _plain_of_page)))
+        columns.append((head, texts(column.key, list if column.group == METRICS else plain)))
     return Table("kernels", "Kernels", tuple(head for head, _ in columns), tuple(values for _, values in columns),
                  word="kernel")  # fmt: skip
-
-
-def _plain_of_page(texts: list[str | None]) -> list[Any]:
-    """Values of some texts, as numbers if all are."""
-    distinct = list(dict.fromkeys(text for text in texts if text is not None))
-    values = dict(zip(distinct, plain(distinct), strict=True))
-    return [None if text is None else values[text] for text in texts]

@@ -15,7 +15,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank
-from .ranks import falling, frame_of, lacks, moment, per_rank, selected_rows, with_other_columns
+from .ranks import falling, frame_of, lacks, moment, not_narrowed, per_rank, selected_rows, with_other_columns
 
 I64 = npt.NDArray[np.int64]
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
@@ -26,7 +26,7 @@ _MEGABYTES: Final = tuple(
 )
 
 
-@per_rank(filtered=False)
+@per_rank
 def memory(query: Query, rank: RecordedRank) -> Answer:
     """The memory view of one rank."""
     tables: list[Table] = []
@@ -53,12 +53,9 @@ def memory(query: Query, rank: RecordedRank) -> Answer:
     else:
         missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))
     if modules is not None:
-        tables.append(_modules(modules))
-    notes = []
-    if allocations is not None:
-        notes.append(_KEPT)
-    if (query.range is not None or query.step is not None) and modules is not None:
-        notes.append("Components of CANN: of the whole recording.")
+        tables.append(_modules(modules, selected_rows(query, modules, "time")))
+    notes = [_KEPT] if allocations is not None else []
+    notes += not_narrowed(query, "Memory, which has no events", ("filter",))
     source = next((table.file for table in (curve, allocations, modules) if table is not None), "")
     return Answer(tuple(facts), tuple(tables), notes=tuple(notes), missing=tuple(missing), source=source)
 
@@ -118,9 +115,9 @@ def _by_name(allocations: Records, rows: I64, size: npt.NDArray[np.float64], los
     ))  # fmt: skip
 
 
-def _modules(modules: Records) -> Table:
-    component, reserved = modules["component"], modules["reserved"]
-    rows = [(name, _largest(reserved[component == code])) for code, name in enumerate(modules.texts["component"])]
-    rows.sort(key=lambda row: -(row[1] or 0))
+def _modules(modules: Records, rows: I64) -> Table:
+    component, reserved = modules["component"][rows], modules["reserved"][rows]
+    peaks = [(name, _largest(reserved[component == code])) for code, name in enumerate(modules.texts["component"])]
+    peaks.sort(key=lambda peak: -(peak[1] or 0))
     columns = (Column("component", "Component"), Column("peak_mb", "Peak", "number", "MB", bar=True, head="Peak (MB)"))
-    return Table.of_rows("modules", "Components of CANN", columns, rows)
+    return Table.of_rows("modules", "Components of CANN", columns, peaks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Figure, Frame, Groups, rows, total
 from tpuprof_tui.model import INT_MISSING
@@ -12,20 +13,18 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank
-from .figures import figures_of
 from .ranks import (
     TIMES,
-    WHOLE,
+    as_counted,
     by_texts,
-    falling,
     frame_of,
     is_everything,
     lacks,
     lanes_of,
+    not_narrowed,
     per_rank,
     selected_rows,
     text_or_none,
-    with_other_columns,
 )
 
 _TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
@@ -33,8 +32,6 @@ _SIDES: Final = ("host_self", "host_total", "device_self", "device_total", "devi
 
 
 def _known_total(name: str) -> Figure:
-    """Sum of a column; missing if it has no value at all."""
-
     def values(groups: Groups) -> np.ndarray:
         none = not bool((groups.frame[name] != INT_MISSING).any())
         return np.full(groups.count, INT_MISSING) if none else np.asarray(total(name)(groups))
@@ -54,7 +51,7 @@ _FIGURES: Final = ((Column("calls", "Calls", "count"), rows), *_TIMES)
 _ORDER: Final = ("-device_self_us", "-host_self_us", "name")
 
 
-@per_rank()
+@per_rank
 def operators(query: Query, rank: RecordedRank) -> Answer:
     """The operators view of one rank."""
     tables: list[Table] = []
@@ -69,12 +66,12 @@ def operators(query: Query, rank: RecordedRank) -> Answer:
     notes: tuple[str, ...] = ()
     file, frame, follows = _calls(query, rank)
     if frame is not None:
-        notes = () if is_everything(query) or follows else (WHOLE,)
+        notes = () if follows else not_narrowed(query, "By name, as the exporter counted")
         source = source or file
         tables.append(
             Table.of_pivot("by_name", "By name", frame, ["name"], [_NAME, *_FIGURES], _ORDER, word="operator")
         )
-        if (frame["shapes"] >= 0).any() or (follows and (figures_of(query, rank).operators["shapes"] >= 0).any()):
+        if (frame["shapes"] >= 0).any() or (follows and (_recorded_operators(query)["shapes"] >= 0).any()):
             shapes = frame.with_texts("shapes", lambda text: " ".join(text.split()))
             tables.append(Table.of_pivot("by_name_shape", "By name and input shapes", shapes, ["name", "shapes"],
                                          [_NAME, _SHAPES, *_FIGURES], _ORDER, word="operator"))  # fmt: skip
@@ -85,21 +82,12 @@ def operators(query: Query, rank: RecordedRank) -> Answer:
 
 
 def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
-    """Time by type as the exporter counted it, of a selection from the kernels."""
     heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
     statistic = query.profile.table("statistic", rank.group)
     if is_everything(query) and statistic is not None and statistic.texts["type"]:
-        order = falling(statistic["total"])
-        times = statistic["total"][order]
-        whole = int(times[times != INT_MISSING].sum())
-        values = (
-            statistic.values("type", order), statistic.values("core", order),
-            [None if count != count else int(count) for count in statistic["count"][order].tolist()], times,
-            *(statistic[key][order] for key in ("least", "mean", "most")),
-            np.where(times != INT_MISSING, times / whole, np.nan) if whole else np.full(len(order), np.nan),
-        )  # fmt: skip
-        table = Table("by_type", "By type", (*heads, *(head for head, _ in TIMES)), values)
-        return with_other_columns(table, statistic, order), statistic.file
+        keys = ("type", "core", "count", "total", "least", "mean", "most", "share")
+        named = dict(zip(keys, (*heads, *(head for head, _ in TIMES)), strict=True))
+        return as_counted("by_type", "By type", named, statistic), statistic.file
     kernels = query.profile.table("kernels", rank.group)
     if kernels is None or not kernels.texts["type"]:
         return None, ""
@@ -118,8 +106,14 @@ def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
     exported = query.profile.table("operators", rank.group)
     if exported is None or not is_everything(query):
         frame = query.events(("name", "shapes", *_SIDES), lanes_of(query, "python", "other"))
-        if len(figures_of(query, rank).operators):
+        if len(_recorded_operators(query)):
             return rank.timeline, frame.take(frame["host_total"] != INT_MISSING), True
     if exported is None:
         return "", None, True
     return exported.file, frame_of(exported, ("name", "shapes", *_SIDES)), False
+
+
+def _recorded_operators(query: Query) -> Frame:
+    whole = replace(query, range=None, filter="", step=None)
+    frame = whole.events(("shapes", "host_total"), lanes_of(query, "python", "other"))
+    return frame.take(frame["host_total"] != INT_MISSING)

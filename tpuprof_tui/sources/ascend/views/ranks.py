@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,10 @@ from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, mo
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
@@ -24,8 +26,6 @@ from ..recorded import OTHERS, RANKS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-WHOLE: Final = "These figures are of the whole recording."
-_UNFILTERED: Final = "These figures do not follow the filter."
 #: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
 #: does not.
 STEP_HEADS: Final = {
@@ -65,27 +65,22 @@ def ranks_of(query: Query) -> list[RecordedRank]:
     return [rank for rank in recorded_ranks(query.profile) if group < 0 or rank.group == group]
 
 
-def per_rank(
-    *, filtered: bool = True
-) -> Callable[[Callable[[Query, RecordedRank], Answer]], Callable[[Query], Answer]]:  # fmt: skip
-    """Decorator that makes a view of a function that answers for one rank, whose group is the scope.
+def per_rank(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
+    """Makes a view of a function that answers for one rank, whose group is the scope."""
 
-    ``filtered``: whether the view follows a filter; if not, a note states that.
-    """
+    def view(query: Query) -> Answer:
+        ranks = ranks_of(query)
+        answers = [compute(replace(query, scope=Scope(rank.group), baseline=None), rank) for rank in ranks]
+        return stack_workers(list(zip(_names(ranks), answers, strict=True)), [rank.group for rank in ranks])
 
-    def decorated(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
-        def view(query: Query) -> Answer:
-            ranks, found = ranks_of(query), []
-            for name, rank in zip(_names(ranks), ranks, strict=True):
-                answer = compute(replace(query, scope=Scope(rank.group), baseline=None), rank)
-                if query.filter and not filtered:
-                    answer = replace(answer, notes=(*answer.notes, _UNFILTERED))
-                found.append((name, answer))
-            return stack_workers(found, [rank.group for rank in ranks])
+    return view
 
-        return view
 
-    return decorated
+def not_narrowed(query: Query, what: str, by: Sequence[str] = ("range", "step", "filter")) -> tuple[str, ...]:
+    """The sentence that something does not follow a selection; empty if the query has none of the parts in ``by``."""
+    parts = {"range": query.range is not None, "step": query.step is not None, "filter": bool(query.filter)}
+    found = [part for part in by if parts[part]]
+    return (f"{what}: not narrowed by {' or '.join(found)}.",) if found else ()
 
 
 def _names(ranks: Sequence[RecordedRank]) -> list[str]:
@@ -169,26 +164,11 @@ def by_texts(name: str, title: str, heads: Sequence[Column], frame: Frame) -> Ta
     return Table.of_pivot(name, title, frame, keys, figures, ("-total_us",), word=keys[0] if len(keys) == 1 else "row")
 
 
-def numbers(texts: Sequence[str | None]) -> list[Any]:
-    """Values of texts, each that is a number as a number."""
-    return [None if text is None else _number(text, int, float) for text in texts]
-
-
-def _number(text: str, *kinds: type) -> Any:
-    for kind in kinds if len(text) <= _EXACT else ():
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def plain(texts: Sequence[str]) -> list[Any]:
-    """Values of texts: as integers if all are, else as floats if all are, else as texts."""
-    for kind in (int, float):
-        found = [_number(text, kind) for text in texts]
-        if not any(isinstance(value, str) for value in found):
-            return found
+def plain(texts: Sequence[str | None]) -> list[Any]:
+    """Values of texts: as integers if all are, else as floats if all are, else as texts; exact numbers only."""
+    for kind in (int, float) if all(text is None or len(text) <= _EXACT for text in texts) else ():
+        with suppress(ValueError):
+            return [None if text is None else kind(text) for text in texts]
     return list(texts)
 
 
@@ -210,6 +190,17 @@ def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tupl
     return found
 
 
+def as_counted(key: str, title: str, heads: Mapping[str, Column], statistic: Records) -> Table:
+    """A table that the exporter counted, longest total first, with the file's further columns; heads by column."""
+    order = falling(statistic["total"])
+    values: dict[str, Any] = {name: statistic.values(name, order) for name in heads if name in statistic}
+    values["count"] = [None if count != count else int(count) for count in statistic["count"][order].tolist()]
+    times = np.where(values["total"] == INT_MISSING, np.nan, values["total"])
+    values["share"] = times / (np.nansum(times) or np.nan)
+    table = Table(key, title, tuple(heads.values()), tuple(values[name] for name in heads))
+    return with_other_columns(table, statistic, order)
+
+
 def with_other_columns(table: Table, records: Records, rows: Rows = ALL) -> Table:
     """Appends a file's undocumented columns to a table of its rows."""
     others = as_in_file(records, rows, spare=9)
@@ -227,7 +218,7 @@ def lacks(key: str, text: str, needs: str, do: str) -> Missing:
     return Missing(key, needs, do, text)
 
 
-@per_rank()
+@per_rank
 def other_tables(query: Query, rank: RecordedRank) -> Answer:
     """Other tables: files of the exporter that no other view shows completely, as they are."""
     files = [table for table in query.profile.tables if table.group == rank.group and table.name.endswith(".csv")]
@@ -239,3 +230,22 @@ def other_tables(query: Query, rank: RecordedRank) -> Answer:
     heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
     names = Table.of_rows("files", "Files", heads, [(file.file, len(file.schema), len(file)) for file in files])
     return Answer(tables=(names, *tables), source=files[0].file if files else "")
+
+
+# -- the workers
+
+
+def workers(profile: Profile) -> tuple[Worker, ...]:
+    """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
+    # events that are set aside have no times
+    windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
+    return tuple(
+        Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),),
+               window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
+        for rank in recorded_ranks(profile)
+    )  # fmt: skip
+
+
+def _device(rank: RecordedRank) -> dict[str, Any]:
+    device = rank.device if rank.device >= 0 else None
+    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

@@ -22,7 +22,7 @@ _NO: Final = np.zeros(0, np.int64)
 _MOST: Final = 64
 
 
-@per_rank()
+@per_rank
 def streams(query: Query, rank: RecordedRank) -> Answer:
     """The streams view of one rank."""
     found = sorted(_busy(query), key=lambda stream: -stream[2].total)

@@ -1,0 +1,131 @@
+"""`Files`: opens the files of a worker, each once; one that cannot be read is a Problem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import Problem, Severity
+
+from .csv_table import CsvTable, line_with
+from .database import Database
+from .places import WorkerFiles, relative
+
+#: Times in us that are rounded to six digits are multiples of this, in ns.
+ROUNDED_NS: Final = 10_000_000_000
+_MOST_BYTES: Final = 1 << 30
+Result = TypeVar("Result")
+
+
+class Files:
+    """The files of a worker by role (``op_statistic.csv``).
+
+    Args:
+        paths: The files.
+        opened: The opened path, which names of files are relative to; None: they are bare.
+
+    Attributes:
+        problems: Defects found so far; those of tables and databases are `reported`.
+    """
+
+    def __init__(self, paths: WorkerFiles, opened: Path | None) -> None:
+        self.paths, self._opened = paths, opened
+        self.problems: list[Problem] = []
+        self._tables: dict[str, CsvTable | None] = {}
+        self._databases: dict[str, Database | None] = {}
+
+    def name(self, path: Path) -> str:
+        """A file as it is shown."""
+        return path.name if self._opened is None else next(relative([path], self._opened))
+
+    def warn(self, what: str, done: str, file: str = "", severity: Severity = Severity.WARNING, **more: Any) -> None:
+        """Reports a problem."""
+        self.problems.append(Problem(severity, what, done, file, **more))
+
+    def tried(self, path: Path, read: Callable[[str], Result]) -> Result | None:
+        """What a function makes of a file, given the name of the file; None and a problem if that is unreadable."""
+        name = self.name(path)
+        try:
+            return read(name)
+        except UnreadableError as error:
+            self.warn(str(error), "It is left out.", name, Severity.ERROR)
+            return None
+
+    def device_of(self, role: str) -> int:
+        """The only device to read from files of a role, because they are shared; -1: all."""
+        return self.paths.device if role in self.paths.shared else -1
+
+    def table(self, role: str) -> CsvTable | None:
+        """The csv table with a role; None if there is none."""
+        paths = self.paths.by_role.get(role)
+        if paths and role not in self._tables:
+            self._tables[role] = self.tried(paths[0], lambda name: CsvTable.opened(paths, name, self.device_of(role)))
+        return self._tables.get(role)
+
+    def database(self, *roles: str) -> Database | None:
+        """The database with the first of some roles that a file has; None if there is none."""
+        role = next((role for role in roles if role in self.paths.by_role), "")
+        if role and role not in self._databases:
+            path = self.paths.by_role[role][0]
+            self._databases[role] = self.tried(path, lambda name: Database(path, name, self.device_of(role)))
+        return self._databases.get(role)
+
+    def json(self, role: str) -> tuple[str, Any] | None:
+        """Name and content of the JSON file with a role, an object; None if there is none."""
+        for path in self.paths.by_role.get(role, ())[:1]:
+            return self.tried(path, lambda name, path=path: (name, read_json(path, name)))  # type: ignore[misc]
+        return None
+
+    def report(self) -> None:
+        """Adds the defects of tables and databases to the problems; tables that nothing needed yet are scanned."""
+        for role in self.paths.by_role:
+            table = self.table(role) if role.endswith(".csv") else None
+            if table is not None and not table.rows:
+                table.read({})
+        for opened in (*self._tables.values(), *self._databases.values()):
+            self.problems += opened.problems if opened is not None else []
+
+
+def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
+    """The object in a JSON file, numbers as decimals; ``whatever``: any other JSON value is accepted too.
+
+    Raises:
+        UnreadableError: The file cannot be read or holds no object.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UnreadableError(f"{name} is too large for such a file.")
+        found = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), parse_float=Decimal, strict=False)
+    except OSError as error:
+        raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno:,}"
+        raise UnreadableError(f"{name} cannot be decoded after {where} ({error.msg}).") from None
+    except (ValueError, RecursionError):
+        raise UnreadableError(f"{name} cannot be decoded.") from None
+    if not whatever and not isinstance(found, dict):
+        raise UnreadableError(f"{name} holds no JSON object.")
+    return found
+
+
+def rounded_times(table: CsvTable, times: npt.NDArray[np.int64], column: str) -> npt.NDArray[np.bool_] | None:
+    """Reports times that a spreadsheet rounded (``1.73641E+15``): mask of them; None if there are none."""
+    # by value first, since times are not read as text
+    found = np.asarray((times > 0) & (times % ROUNDED_NS == 0))
+    rows = np.flatnonzero(found)[:1]
+    (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
+    if text is None or "E" not in text.upper():
+        return None
+    line = line_with(table.paths, text)
+    table.problems.append(Problem(
+        Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
+        "The rows stand as they are written, nothing over time uses them.", table.name, count=int(found.sum()),
+    ))  # fmt: skip
+    return found

@@ -307,8 +307,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
         counters: Counters of the capture.
         steps: Steps of the run, from the source.
         tables: Rows that the source recorded beside the events: at most one of each name and group.
-        view_data: Source-specific data about the recording for the source's own views; no file has it.
-        workers: The recordings that it consists of, in the order of their groups; empty: one of the whole profile.
+        workers: The recordings that it consists of, in the order of their groups; None: one of the whole profile.
         identities: Names of hosts and users in the recording, with their kind (host or user), for redaction.
         epoch_ns: Time of the source's clock at the zero of the time line, ns; 0: the time line has its own zero.
         wall_ns: Wall-clock time (UTC) at the zero of the time line, ns since 1970; None if unknown.
@@ -338,8 +337,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     counters: tuple[Counter, ...] = ()
     steps: Steps = field(default_factory=Steps)
     tables: tuple[Table, ...] = ()
-    view_data: Mapping[str, Any] = field(default_factory=dict)
-    workers: tuple[Worker, ...] = ()
+    workers: tuple[Worker, ...] | None = None
     identities: Mapping[str, str] = field(default_factory=dict)
     epoch_ns: int = 0
     wall_ns: int | None = None

@@ -431,7 +431,7 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         """Imports the source's own function for a purpose; None if generic code is used.
 
         Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
-        same in the order of a table; ``workers``: workers that recorded a profile (``views.report``); ``findings``:
+        same in the order of a table; ``findings``:
         additional findings (``views.finding_rules``); ``steps``: steps as it defines them (``views.steps``);
         ``page_summary``, ``page_memory``: parts of the web page.
         """

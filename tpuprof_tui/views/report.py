@@ -31,8 +31,7 @@ _OWN_WINDOW: Final = "Sessions have a clock and a window of their own; figures d
 
 def workers_of(profile: Profile) -> tuple[Worker, ...]:
     """The workers of a profile as its source defines them, else a single one."""
-    entry = profile.vocabulary.entry("workers")
-    found = profile.workers or (tuple(entry(profile)) if entry is not None else (_one_worker(profile),))
+    found = (_one_worker(profile),) if profile.workers is None else profile.workers
     redactor = profile.redactor
     if redactor is None:
         return found

@@ -22,8 +22,6 @@ from msgspec import Struct
 from tpuprof_tui.model import is_missing
 from tpuprof_tui.model.table import Table
 
-#: Keys of ``Profile.view_data``: what is known of each rank, and names of the files about all of them.
-RANKS, SOURCES = "ranks", "sources"
 #: Step columns in display order: name in csv files, name in StepTraceTime, key.
 STEP_COLUMNS: Final = (
     ("Computing", "computing", "computing_us"),

@@ -78,5 +78,4 @@ VOCABULARY: Final = Vocabulary(
         View("findings", "Findings", "What is worth a look, by the time that could be saved; the vendor's own advice.",
              f"{_VIEWS}.findings:findings", all_workers=True, place="first"),
     ),
-    entries={"workers": f"{_VIEWS}.ranks:workers"},
 )  # fmt: skip

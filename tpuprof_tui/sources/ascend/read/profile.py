@@ -39,6 +39,7 @@ from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
@@ -46,7 +47,7 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RANKS, SOURCES, STEP, RecordedRank, Step, late_rank, records, waits_of
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
 from ..vocabulary import DEVICE, VOCABULARY
 from .clocks import align
@@ -209,7 +210,13 @@ class _ProfileBuilder:
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.details.metrics]
-        sources = tuple(dict.fromkeys(records.file for records in self._cluster.values()))
+        # events that are set aside have no times
+        windows = len({place.session for place in places}) > 1 or bool(self._aside)
+        workers = tuple(
+            Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),), recorded=rank,
+                   window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
+            for rank in ranks
+        )  # fmt: skip
         return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
@@ -217,8 +224,8 @@ class _ProfileBuilder:
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
-            source_data={}, view_data={RANKS: tuple(ranks), SOURCES: sources},
-            groups=Groups(self._groups), lanes=(*self._lanes, *self._aside), scopes=Scopes(),
+            source_data={}, workers=workers, groups=Groups(self._groups),
+            lanes=(*self._lanes, *self._aside), scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
             wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
@@ -591,3 +598,8 @@ def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     kind, from_row, to_row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     launching = frozenset(map(kinds.index, ("operator", "launch")))
     return Links(kinds, kind, from_row, to_row, launching=launching)
+
+
+def _device(rank: RecordedRank) -> dict[str, Any]:
+    device = rank.device if rank.device >= 0 else None
+    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 
-from ..recorded import SOURCES, STEP_COLUMNS, one_clock, step_records
+from ..recorded import STEP_COLUMNS, one_clock, step_records
 from .communication import LINK, LINK_KEYS, PARTS, TIMES, TO_WHOM, of_ranks
 from .figures import figures_of
 from .ranks import STEP_NOTE, STEP_TIMES, lacks, not_narrowed, of_operator, ranks_of
@@ -25,7 +25,7 @@ _Row = tuple[Any, ...]
 def cluster(query: Query) -> Answer:
     """The cluster view."""
     profile, missing = query.profile, list[Missing]()
-    sources: list[str] = list(profile.view_data.get(SOURCES, ()))
+    sources = list(dict.fromkeys(table.file for table in profile.tables if table.group < 0))
     table = profile.table("cluster_steps")
     steps: list[_Row] = [] if table is None else step_records(table, "kind", "index", "step")
     steps = [row for row in steps if query.step is None or row[2] == str(query.step)]

@@ -17,12 +17,11 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
-from ..recorded import OTHERS, RANKS, STEP_COLUMNS, RecordedRank
+from ..recorded import OTHERS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -55,8 +54,7 @@ _EXACT: Final = 15
 
 def recorded_ranks(profile: Profile) -> tuple[RecordedRank, ...]:
     """The ranks of a profile."""
-    found: tuple[RecordedRank, ...] = profile.view_data.get(RANKS, ())
-    return found
+    return tuple(worker.recorded for worker in profile.workers or ())
 
 
 def ranks_of(query: Query) -> list[RecordedRank]:
@@ -233,19 +231,3 @@ def other_tables(query: Query, rank: RecordedRank) -> Answer:
 
 
 # -- the workers
-
-
-def workers(profile: Profile) -> tuple[Worker, ...]:
-    """The workers of a profile, in the order of its groups; empty for a folder of cluster figures alone."""
-    # events that are set aside have no times
-    windows = len(profile.groups.sessions) > 1 or any(lane.is_aside for lane in profile.lanes)
-    return tuple(
-        Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),),
-               window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
-        for rank in recorded_ranks(profile)
-    )  # fmt: skip
-
-
-def _device(rank: RecordedRank) -> dict[str, Any]:
-    device = rank.device if rank.device >= 0 else None
-    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

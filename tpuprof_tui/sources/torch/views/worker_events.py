@@ -210,7 +210,7 @@ def whole_of(query: Query, worker: Worker) -> Query:
 def workers_of(query: Query) -> list[Worker]:
     """The workers that a query covers."""
     top = query.top_group
-    return [worker for worker in query.profile.workers if top < 0 or worker.group == top]
+    return [worker for worker in query.profile.workers or () if top < 0 or worker.group == top]
 
 
 def one_by_one(query: Query, workers: Iterable[Worker] | None = None) -> Iterator[WorkerEvents]:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.navigation import toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.place import at_place, place_of, place_words
@@ -16,7 +17,6 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
 from tpuprof_tui.cli.main import build_parser
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import ask
 
 PROFILE = make_profile([make_lane("TIU", core, starts=[0, 400], ends=[300, 1000]) for core in range(2)])

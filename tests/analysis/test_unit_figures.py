@@ -10,6 +10,7 @@ from work_rows import top
 
 from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score, top_events
 from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import chart_data
@@ -17,7 +18,6 @@ from tpuprof_tui.analysis.totals.exposed import with_exposed
 from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
 

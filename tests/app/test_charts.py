@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, small_profile
 from rich.cells import cell_len
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import BINS, bytes_in_bins, chart_data
@@ -20,7 +21,6 @@ from tpuprof_tui.app.drawing.charts import curve, series_curve
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.views.answer import Series
 from tpuprof_tui.views.curves import durations
-from tpuprof_tui.views.query import query_of
 
 
 def ints(*values):

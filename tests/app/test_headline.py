@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from profiles import small_profile
 from screen import explored, frame, press
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.panes.headline import HeadlineBar
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIGURES = ("busiest", "idlest", "exposed")

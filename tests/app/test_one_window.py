@@ -7,6 +7,7 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.aggregates import group_by
@@ -19,7 +20,6 @@ from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
 from tpuprof_tui.views.pages import summary_report
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
 

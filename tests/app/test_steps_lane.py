@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
@@ -23,7 +24,6 @@ from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.query import Query
 
 PALETTE = Palette()
 

@@ -16,6 +16,7 @@ from work_rows import headroom
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.top_events import top_events
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
@@ -25,7 +26,6 @@ from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.views.answer import Table
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.units import one_unit
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -9,6 +9,7 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, small_profile
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.answers import SummaryAnswers
@@ -17,7 +18,6 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import quick_views, slow_views
 
 

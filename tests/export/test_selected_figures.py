@@ -9,13 +9,13 @@ from profiles import big_profile
 from web_reading import page_of
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.views import as_sheet
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.redacting import redacted
 from tpuprof_tui.views.registry import answer, ask, view_of
 from tpuprof_tui.views.report import of_worker, workers_of

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
@@ -31,7 +32,6 @@ from tpuprof_tui.sources.sophgo.files.summary_text import (
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 from tpuprof_tui.sources.sophgo.views.kernel_launches import kernel_launches
 from tpuprof_tui.sources.sophgo.views.published_summary import published
-from tpuprof_tui.views.query import Query, query_of
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
 

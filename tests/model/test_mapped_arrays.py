@@ -13,12 +13,12 @@ import pytest
 from msgspec import Struct
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import mapped_arrays
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.views.as_json import answer_record
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, views_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
@@ -16,7 +17,6 @@ from tpuprof_tui.sources.chrome.peek import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.report import recordings
 
 S = 10**9

@@ -19,6 +19,7 @@ from sections_here import by_several, in_process
 
 from tpuprof_tui import open_profile, open_profiles
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
@@ -33,7 +34,6 @@ from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.query import Query
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 from screen import explorer, frame, opened, settled

@@ -13,6 +13,7 @@ import pytest
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.critical_path import critical_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
@@ -20,7 +21,6 @@ from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
 from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views.diff import Compared, diff_record
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 

@@ -19,6 +19,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
@@ -29,7 +30,6 @@ from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, facts_of, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
 

@@ -21,6 +21,7 @@ from profiles import make_lane, make_profile
 from tpuprof_tui.analysis.compare.alignment import paired_events, paired_launches
 from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.compare.work import joint_work
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
@@ -32,7 +33,6 @@ from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, selected_views, why
 from tpuprof_tui.views.differences import difference_text, differences_of
 from tpuprof_tui.views.joining import join_sides
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]

@@ -18,6 +18,7 @@ import pytest
 from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
 from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
 from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
@@ -26,7 +27,6 @@ from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 

@@ -14,6 +14,7 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from rich.console import Console
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.result_cache import memory_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -30,7 +31,6 @@ from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.pages import info_report, numbered_text, summary_report, title_line
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
 from tpuprof_tui.views.units import lanes
 

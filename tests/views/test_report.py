@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 from profiles import Texts, make_lane, make_profile, small_profile
 
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.session import Session
@@ -23,7 +24,6 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Column, Table
 from tpuprof_tui.views.as_json import answer_record, table_record
 from tpuprof_tui.views.as_text import text_table
-from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, view_of, views_of
 from tpuprof_tui.views.report import exact_us, report_record, workers_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
@@ -12,7 +13,6 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, selected_views
-from tpuprof_tui.views.query import Query
 
 from .opening import check_step, open_captures
 from .pages import pages_of

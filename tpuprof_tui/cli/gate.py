@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
@@ -31,7 +32,6 @@ from tpuprof_tui.views.gating import (
     side_of,
     why_gated,
 )
-from tpuprof_tui.views.query import Query
 
 from .opening import open_capture, tell
 from .pages import Pages

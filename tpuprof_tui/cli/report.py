@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.session import Session
@@ -14,7 +15,6 @@ from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.as_text import ROWS
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of
 

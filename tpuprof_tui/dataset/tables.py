@@ -31,8 +31,8 @@ from .places import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.sources.source import Source
-    from tpuprof_tui.views.query import Query
 
 #: Number of rows of a record batch and of a row group, the unit that Parquet readers skip and load.
 GROUP: Final = 65_536
@@ -139,8 +139,8 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     newest = max((changed for _, changed in states), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
+        from tpuprof_tui.analysis.query import Query
         from tpuprof_tui.analysis.selecting.session import Session
-        from tpuprof_tui.views.query import Query
         from tpuprof_tui.views.report import total_ns
 
         query = Query(Session.of(catalog.open(path, {})))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -16,7 +17,6 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.views.answer import Fact
-from tpuprof_tui.views.query import Query
 
 
 class Selection(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -12,7 +13,6 @@ from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Table, Target
-from .query import Query
 
 #: Separator of the names in a path; a comma replaces it inside names.
 SEPARATOR = ";"

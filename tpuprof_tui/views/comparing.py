@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.alignment import Pairs
 from tpuprof_tui.analysis.compare.comparison import Comparison
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Profile, Role, is_missing
@@ -21,7 +22,6 @@ from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Fact, Kind, Table
 from .joining import join_sides
-from .query import Query
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Fact, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 #: Maximum number of events off the path listed with their slack.

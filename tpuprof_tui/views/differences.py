@@ -8,11 +8,11 @@ import numpy as np
 
 from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.units import time_text
 
 from .comparing import Compared
-from .query import Query
 
 
 def cached_differences(session: Session) -> Differences | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
@@ -24,7 +25,6 @@ from tpuprof_tui.formats.units import bytes_text, time_text
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
 
 from .answer import Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 Wins = Literal["", "idle", "exposed"]

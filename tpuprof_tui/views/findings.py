@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.findings.top_events import ScoredEvent, top_events
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time_text
@@ -18,7 +19,6 @@ from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target, places_text
 from .finding_rules import RULES, Finding, Rule, Wins, evidence, findings_of, most_to_win
-from .query import Query
 from .report import workers_of
 
 #: Maximum findings per event rule.

@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
@@ -36,7 +37,6 @@ from tpuprof_tui.model.uniques import uniques
 from .answer import plain
 from .comparing import Compared
 from .diff import has_lost_records, noise_record, status_word
-from .query import Query
 from .registry import answer, view_of, views_of
 
 #: Key at the start of a baseline file.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Profile
 
-from .query import Query
 from .registry import answer, view_of
 from .report import total_ns
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.lane_index import count_starting
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import Headline
@@ -14,7 +15,6 @@ from tpuprof_tui.model import Severity
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .answer import Answer, Column, Fact, Table, Target
-from .query import Query
 
 
 def headline(query: Query) -> Headline:

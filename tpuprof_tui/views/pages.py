@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
@@ -18,7 +19,6 @@ from tpuprof_tui.model.vocabulary import Word
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
 from .cells import NAME_WIDTH
-from .query import Query
 from .registry import answer, view_of, views_of
 from .report import total_ns
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from tpuprof_tui.analysis.links.launches import build_full_session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.view import View
 
 from .answer import Answer
-from .query import Query
 from .registry import answer, views_of
 
 #: Maximum number of workers for which slow views are computed unasked.

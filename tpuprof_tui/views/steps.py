@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, repeated_sequences
 from tpuprof_tui.analysis.steps.step_figures import (
     Steadiness,
@@ -24,7 +25,6 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import unfiltered_row
 from tpuprof_tui.analysis.selecting.grouping import text_condition
@@ -30,7 +31,6 @@ from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Profile
 
 from .answer import Answer, Column, Missing, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui.analysis.links.waits import barrier_of, waits_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views.waits import waits
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 

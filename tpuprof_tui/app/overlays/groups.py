@@ -12,6 +12,7 @@ from rich.segment import Segment
 from textual.binding import BindingType
 from textual.content import Content
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import with_condition
 from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
@@ -20,7 +21,6 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
 from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
-from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette

@@ -17,10 +17,10 @@ from tpuprof_tui.formats.units import GUESS, percent_text, plural, span_text, ti
 from ..drawing.theme import Palette
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.analysis.totals.figures import Headline
     from tpuprof_tui.model import Profile
-    from tpuprof_tui.views.query import Query
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
 Part = tuple[str, Style, int]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
@@ -14,7 +15,6 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
 from tpuprof_tui.views.screen import quick_views, slow_views
 

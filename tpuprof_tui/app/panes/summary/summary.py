@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Session
@@ -24,7 +25,6 @@ from tpuprof_tui.app.shell.background import background_of
 from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import DEFERRED, quick_views
 

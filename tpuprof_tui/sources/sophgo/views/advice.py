@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.grouping import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import clean
@@ -31,7 +32,6 @@ from tpuprof_tui.views.finding_rules import (
     lanes_doing,
     window_finding,
 )
-from tpuprof_tui.views.query import Query
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

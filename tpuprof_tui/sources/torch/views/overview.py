@@ -11,13 +11,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import rows_of_table
 from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING, Activity
@@ -23,7 +24,6 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Missing
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
 from ..categories import STEP, Kind

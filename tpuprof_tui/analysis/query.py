@@ -10,19 +10,20 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from tpuprof_tui.analysis.events import events
-from tpuprof_tui.analysis.index.lane_index import LaneIndex
-from tpuprof_tui.analysis.pivot import Frame
-from tpuprof_tui.analysis.result_cache import ResultCache
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session
-from tpuprof_tui.analysis.selecting.filters import split_step, with_step
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.steps.step_figures import step_span
-from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
-from tpuprof_tui.analysis.totals.work_sums import submitted
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
+
+from .events import events
+from .index.lane_index import LaneIndex
+from .pivot import Frame
+from .result_cache import ResultCache
+from .selecting.filter_masks import apply_filter, filtered_session
+from .selecting.filters import split_step, with_step
+from .selecting.session import Session
+from .selecting.state import DisplayState, Scope
+from .steps.step_figures import step_span
+from .totals.figures import UnitFigures, unit_figures
+from .totals.work_sums import submitted
 
 EVERYTHING: Final = Scope()
 

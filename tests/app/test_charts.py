@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import BINS, bytes_in_bins, chart_data
 from tpuprof_tui.app.drawing.charts import curve, series_curve
@@ -51,7 +50,7 @@ def test_missing_sizes_move_nothing():
 
 def test_data_adds_up_to_what_was_moved():
     profile = small_profile(1, instructions=600)
-    session = Session.build(profile)
+    session = session_of(profile)
     data = chart_data(session, DisplayState.of(profile.start_ns, profile.end_ns), Scope())
     for engine, values in data.bandwidth.items():
         lanes = [lane for lane in profile.lanes if lane.kind == engine]
@@ -64,7 +63,7 @@ def test_data_adds_up_to_what_was_moved():
 
 def test_a_core_counts_of_a_port_only_what_it_submitted():
     profile = small_profile(1, instructions=600)
-    session = Session.build(profile)
+    session = session_of(profile)
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     parts = [chart_data(session, view, Scope(core)).durations.sum() for core in profile.groups.numbers]
     known = sum(int(((lane["role"] == Role.WORK) & (profile.unit_of(lane) >= 0 or lane["core"] != INT_MISSING)).sum())
@@ -84,9 +83,9 @@ def test_sums_of_a_long_lane_are_those_of_its_rows(overlapping):
         "starts": starts, "ends": ends, "role": (chance.random(count) < 0.2).astype(np.int8),
         "bytes": np.where(chance.random(count) < 0.1, INT_MISSING, chance.integers(0, 10**6, count)),
     }  # fmt: skip
-    long = Session.build(make_profile([make_lane("GDMA", 0, **columns)]))
+    long = session_of(make_profile([make_lane("GDMA", 0, **columns)]))
     parts = [{key: values[low : low + 1_000] for key, values in columns.items()} for low in range(0, count, 1_000)]
-    short = Session.build(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
+    short = session_of(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
     last = int(ends.max())
     for start, end in ((0, last), (last // 3, last // 2), (last // 2, last // 2 + 50), (1, last // 5)):
         view = replace(DisplayState.of(0, last), start=start, end=end)

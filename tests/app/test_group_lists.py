@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, numbers_shown, with_condition
@@ -31,7 +31,7 @@ async def test_without_named_work_engines_are_grouped_though_waits_have_names():
         for engine in ("TIU", "GDMA")
     ]
     profile = make_profile(lanes, strings={"name": Strings(["wait"])})
-    assert not has_named_work(Session.build(profile))
+    assert not has_named_work(session_of(profile))
     async with opened(profile) as pilot:
         await press(pilot, "b")
         assert "Engine: 2 groups of 2 instructions (work)" in frame(pilot.app)
@@ -44,7 +44,7 @@ def test_work_with_a_name_is_known_to_have_one(session):
 # the groups themselves
 
 
-@pytest.mark.parametrize("column", [column.key for column in Session.build(small_profile(2)).columns])
+@pytest.mark.parametrize("column", [column.key for column in session_of(small_profile(2)).columns])
 def test_each_group_is_what_its_filter_leaves(session, column):
     state = view_of(session, filter="!core=7")
     table = group_table(session, state, column, work_only=False)
@@ -91,7 +91,7 @@ def test_groups_are_of_what_the_table_holds(session, changes, work_only):
 def test_any_name_can_be_asked_for_alone(texts):
     count = len(texts)
     lane = make_lane("TIU", 0, starts=np.arange(count) * 10, ends=np.arange(count) * 10 + 5, name=range(count))
-    session = Session.build(make_profile([lane], strings={"name": Strings(texts)}))
+    session = session_of(make_profile([lane], strings={"name": Strings(texts)}))
     table = group_table(session, view_of(session), "name", work_only=False)
     for place, condition in enumerate(table.conditions):
         found = apply_filter(session, condition)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import KERNELS, small_profile
+from profiles import KERNELS, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 from work_rows import headroom
 
@@ -17,7 +17,6 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.top_events import top_events
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.commands import columns_named
@@ -312,7 +311,7 @@ async def test_lost_time_is_told_by_kernel_function_and_operation(size):
 
 
 def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
         found = top_events(session, view, scope, 3)
@@ -338,7 +337,7 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
 
 
 def test_a_reason_adds_up(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     for core in profile.groups.numbers:
         place = one_unit(Query(session, Scope(core))).figure("place")
         assert 1 <= place <= len(profile.groups.numbers)
@@ -355,7 +354,7 @@ def test_a_reason_adds_up(profile):
 @pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])
 def test_differences_are_told_by_what_is_known(sample, by):
     profile = open_profile(SAMPLES / sample)
-    session = Session.build(profile)
+    session = session_of(profile)
     for core in profile.groups.numbers:
         parts = [work_differences(session, core, profile.start_ns, profile.end_ns, less) for less in (False, True)]
         assert any(parts) == bool(by)

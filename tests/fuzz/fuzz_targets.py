@@ -194,7 +194,7 @@ def torch_trace(data: bytes) -> None:
         except TpuprofError as error:
             check_refusal(error)
             return
-        query = Query(Session.build(profile))
+        query = Query(Session(profile))
         json.dumps(report_record(query, views_of(profile.vocabulary), workers_of(profile)))
         for lane in profile.lanes:
             lane.arrays()

@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 def report(path):
     profile = open_profile(path)
-    return report_record(Query(Session.build(profile)), views_of(profile.vocabulary), workers_of(profile))
+    return report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile))
 
 
 def test_the_synthetic_sample_is_what_the_program_writes(tmp_path):

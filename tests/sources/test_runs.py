@@ -9,7 +9,6 @@ from hypothesis import strategies as some
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
@@ -105,7 +104,7 @@ def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time
     trace(tmp_path / "w.2.pt.trace.json", DAY // 1000 + 60_000_000, length=500)
     profile = open_profile(tmp_path)
     assert profile.groups.device_count == 1
-    assert [unit.utilisation for unit in Session.build(profile).headline.units] == [1, 1]
+    assert [unit.utilisation for unit in query_of(profile).headline.units] == [1, 1]
     assert main(["info", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
     assert "Recordings" in listed

@@ -88,7 +88,7 @@ def test_what_must_hold_of_any_trace(tmp_path_factory, drawn):
     path.write_text(json.dumps({"traceEvents": events}))
     profile = open_profile(path)
     check_lines_and_links(profile, sum(event["ph"] == "X" for event in events))
-    found = report_record(Query(Session.build(profile)), views_of(profile.vocabulary), workers_of(profile))
+    found = report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile))
     views = found["views"]
 
     def figures(view: str) -> dict[str, Any]:

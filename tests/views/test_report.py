@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, session_of, small_profile
 
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.place import scope_named
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main
@@ -157,7 +156,7 @@ def check_parity(capsys, path, filter_text, window, group, step):
     _, by_command = told(capsys, *words)
     profile = open_profile(path)
     scope = Scope() if group is None else scope_named(profile, None, group)
-    session = Session.build(profile)
+    session = session_of(profile)
     state = DisplayState.of(profile.start_ns, profile.end_ns)
     state = replace(state, filter=with_step(filter_text, step), scope=scope)
     if window is not None:

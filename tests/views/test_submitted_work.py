@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from profiles import session_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import Query
@@ -24,7 +25,7 @@ CAPTURE = Path(__file__).parents[2] / "samples" / "aksv_cdma"
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session.of(open_profile(CAPTURE))
+    return session_of(open_profile(CAPTURE))
 
 
 @pytest.mark.parametrize("condition", ["", "dur>1us"])

@@ -33,9 +33,9 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .index.lane_index import LaneIndex, build_index
+from .index.unit_index import submitted_rows
 from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
 from .selecting.session import Session
-from .totals.work_sums import submitted_rows
 
 Ints = npt.NDArray[np.int64]
 #: Maximum number of events visited by a slack search; beyond it, slack is reported as a lower bound.

@@ -13,17 +13,19 @@ from msgspec.structs import force_setattr, replace
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
 
+from .derived_columns import with_derived_columns
 from .events import events
-from .index.lane_index import LaneIndex
+from .index.lane_index import LaneIndex, count_starting
+from .index.unit_index import submitted
 from .pivot import Frame
 from .result_cache import ResultCache
 from .selecting.filter_masks import apply_filter, filtered_session
 from .selecting.filters import split_step, with_step
 from .selecting.session import Session
 from .selecting.state import DisplayState, Scope
+from .steps.step_detection import ProfileSteps, steps_of
 from .steps.step_figures import step_span
-from .totals.figures import UnitFigures, unit_figures
-from .totals.work_sums import submitted
+from .totals.figures import Headline, UnitFigures, unit_figures
 
 EVERYTHING: Final = Scope()
 
@@ -162,8 +164,28 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:
         """Figures of each unit of the scope in the window."""
-        shown = self.filtered_session
-        return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window_of(unit)) for unit in self.units)
+        return tuple(unit_figures(self.filtered_session, unit, *self.window_of(unit)) for unit in self.units)
+
+    @property
+    def headline(self) -> Headline:
+        """Figures of the first line of the screen, cached."""
+
+        def compute() -> Headline:
+            guessed = any(self.filtered_session.profile.lanes[number].role_guessed for number in self.lanes)
+            return Headline.of(self.span, self.event_count, self.unit_figures, guessed)
+
+        which = (self.scope, self.range, self.full_filter, self.among)
+        return self.cache.get("headline", compute, *which, limit=4)
+
+    @property
+    def event_count(self) -> int:
+        """Number of events on `lanes` that start in the window."""
+        return sum(count_starting(index, *self.window) for index in self.lane_indexes.values())
+
+    @property
+    def steps(self) -> ProfileSteps:
+        """All steps of the profile."""
+        return steps_of(self.session)
 
     def events(
         self, keys: Collection[str], lanes: Iterable[int] | None = None, *, reaching: bool = False
@@ -220,12 +242,12 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def step_text(self) -> str:
         """Suffix of headings that names the step; empty: all steps."""
-        return "" if self.step is None else f", {self.session.steps.word.one} {self.step} only"
+        return "" if self.step is None else f", {self.steps.word.one} {self.step} only"
 
 
 def query_of(profile: Profile, **selection: Any) -> Query:
-    """A query about a newly opened profile; for scripts."""
-    return Query(Session.of(profile), **selection)
+    """A query about a newly opened profile: the one way to ask it; further ones share its ``session``."""
+    return Query(Session(with_derived_columns(profile)), **selection)
 
 
 def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:

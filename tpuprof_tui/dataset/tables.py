@@ -139,13 +139,11 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     newest = max((changed for _, changed in states), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
-        from tpuprof_tui.analysis.query import Query
-        from tpuprof_tui.analysis.selecting.session import Session
+        from tpuprof_tui.analysis.query import query_of
         from tpuprof_tui.views.report import total_ns
 
-        query = Query(Session.of(catalog.open(path, {})))
-        # the session's profile includes detected steps and exposed time, like the explorer's table
-        profile = query.session.profile
+        query = query_of(catalog.open(path, {}))
+        profile = query.profile
         problems: list[dict[str, Any]] = [
             {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
              "offset": _none_if_negative(each.offset),

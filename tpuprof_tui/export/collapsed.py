@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.totals.call_stacks import call_stacks
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
@@ -21,7 +21,7 @@ def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress:
     Raises:
         WriteError: The file could not be written; no partial file is left.
     """
-    session = Session.of(profile.timed_part)
+    session = query_of(profile.timed_part).session
     whole, lanes = session.profile, session.profile.lanes
     tree, labels = call_stacks(
         session, (whole.start_ns, whole.end_ns + 1), masks=lambda place: job.selection.passes(whole, lanes[place])

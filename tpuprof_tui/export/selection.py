@@ -9,9 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import split_step
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Profile
@@ -104,7 +103,7 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
             expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
             among = selection.units
-    return Query(Session.of(profile), scope, window, expression, step, among=among)
+    return query_of(profile, scope=scope, range=window, filter=expression, step=step, among=among)
 
 
 def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:

@@ -137,7 +137,7 @@ def _more_steps(compared: Compared) -> Iterator[tuple[float, str]]:
     """Another number of marked steps, as the first cause: then all sums differ."""
     if compared.base.step is not None:
         return
-    sides = [query.session.steps for query in (compared.base, compared.other)]
+    sides = [query.steps for query in (compared.base, compared.other)]
     counts = [len(set(side.steps.number.tolist())) for side in sides]
     marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
     if marked and counts[0] != counts[1]:

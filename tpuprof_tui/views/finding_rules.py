@@ -295,7 +295,7 @@ def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if query.step is not None or query.range is not None:
         return
-    steps = query.session.steps
+    steps = query.steps
     if not len(steps):
         return
     known = steps.set_of(query.scope.group)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
 from tpuprof_tui.formats.units import MISSING, clock_text, plural, time_text
@@ -36,7 +35,7 @@ _HEAD: Final = "overview"
 
 def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
     """Summary of a profile or of one step: overview, then the ``in_summary`` views with ``limit`` rows per table."""
-    query = Query(Session(profile), step=step)
+    query = query_of(profile, step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
     problems = (f"{plural(count, 'problem')}; listed at the end.",) if count else ()
@@ -68,7 +67,7 @@ def info_report(
     profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
 ) -> Report:
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
-    query = Query(Session(profile))
+    query = query_of(profile)
     device, words = profile.device, profile.vocabulary
     ports, count, total = words.group_kind("ports"), len(profile.scopes), total_ns(query.session)
     facts = [

@@ -63,7 +63,7 @@ def step_spans(query: Query) -> list[StepSpans]:
 
 def detected_steps(query: Query, worker: int | None = None) -> list[StepSpans]:
     """The steps that `steps` lists, by group; ``worker``: only those of one group."""
-    found = query.session.steps
+    found = query.steps
     table, spans = step_lengths(found), []
     for group, steady in table.steadiness.items():
         if worker not in (None, group):
@@ -83,7 +83,7 @@ def detected_steps(query: Query, worker: int | None = None) -> list[StepSpans]:
 
 def steps(query: Query) -> Answer:
     """Table of steps, facts about their usual length, and table of repeated launch sequences."""
-    found, words = query.session.steps, query.vocabulary
+    found, words = query.steps, query.vocabulary
     if not len(found):
         needs = "" if query.profile.has(NAMES) else words.needs(NAMES)
         return Answer(missing=(Missing(f"No {words.step.plural} are recorded, and no sequence of launches repeats.",
@@ -118,7 +118,7 @@ def steps(query: Query) -> Answer:
 
 def step_facts(query: Query) -> tuple[Fact, ...]:
     """The facts of `steps` alone, without computing the figures of each step."""
-    found = query.session.steps
+    found = query.steps
     if not len(found) or query.scope.lane >= 0:
         return ()
     table = step_lengths(found)
@@ -144,7 +144,7 @@ def _selected_rows(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype
     if query.step is not None:
         chosen &= table.number == query.step
     if query.scope.group >= 0:
-        steps = query.session.steps.set_of(query.scope.group)
+        steps = query.steps.set_of(query.scope.group)
         chosen &= np.isin(table.index, steps.index) if steps is not None else False
     return np.flatnonzero(chosen)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import unfiltered_row
@@ -24,7 +25,6 @@ from tpuprof_tui.analysis.totals.work_sums import (
     TOTAL,
     Grouping,
     WorkSums,
-    submitted_rows,
     work_sums,
 )
 from tpuprof_tui.formats.units import MISSING

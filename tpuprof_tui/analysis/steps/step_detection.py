@@ -23,6 +23,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..result_cache import ResultCache
+from ..selecting.session import Session
 from .launch_sequence import LaunchSequence, launch_sequences
 from .repetition import Level, find_level, levels_within, most_common, signatures
 
@@ -257,16 +258,15 @@ def with_steps(profile: Profile) -> Profile:
     return replace(profile, lanes=tuple(with_step))
 
 
-def steps_of(profile: Profile) -> ProfileSteps:
-    """The steps of a profile; O(events) if its source does not list them.
+def steps_of(session: Session) -> ProfileSteps:
+    """The steps of an unfiltered profile, cached; O(events) the first time if its source does not list them."""
 
-    A profile from ``with_steps`` caches them, shared with the columns of its lanes.
-    """
-    for lane in profile.lanes:
-        column = lane.columns.get(KEY)
-        if isinstance(column, StepColumn):
-            return column.find()
-    return _detect_steps(profile)
+    def find() -> ProfileSteps:
+        columns = (lane.columns.get(KEY) for lane in session.profile.lanes)
+        found = next((column.find for column in columns if isinstance(column, StepColumn)), None)
+        return _detect_steps(session.profile) if found is None else found()
+
+    return session.cache.get("steps", find)
 
 
 def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:

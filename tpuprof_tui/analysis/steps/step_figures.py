@@ -18,9 +18,9 @@ from msgspec.structs import asdict
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 
 from ..index.lane_index import LaneIndex, build_index
+from ..index.unit_index import Indexes, UnitIndex, build_unit_index
 from ..selecting.session import Session
-from ..totals.figures import Indexes, UnitIndex, build_unit_index
-from .step_detection import ProfileSteps
+from .step_detection import ProfileSteps, steps_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -333,7 +333,7 @@ def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int]
 
 
 def _steps_lane(session: Session, group: int) -> Lane:
-    found = session.steps
+    found = steps_of(session)
     own = found.set_of(group) if group >= 0 else None
     indexes = np.arange(len(found)) if group < 0 else own.index if own is not None else np.zeros(0, np.int64)
     number, inverse = np.unique(found.steps.number[indexes], return_inverse=True)

@@ -16,8 +16,8 @@ from tpuprof_tui.model.lane import Rows
 from ..index.axis import edges_of
 from ..index.lane_index import LaneIndex, rows_between
 from ..index.running_sums import BLOCK, MIN_BLOCKS, PiecewiseRate, inner_blocks
+from ..index.unit_index import owners_of
 from ..selecting.filter_masks import filtered_session
-from .work_sums import owners_of
 
 if TYPE_CHECKING:
     from ..selecting.session import Session

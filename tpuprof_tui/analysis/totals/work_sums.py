@@ -12,18 +12,16 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.model.uniques import uniques
 
-from ..index.lane_index import LaneIndex, build_index, rows_starting
+from ..index.lane_index import LaneIndex, rows_starting
 from ..index.running_sums import BLOCK, MIN_BLOCKS
+from ..index.unit_index import owners_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: Columns that work can be grouped by.
 Grouping = Literal["kernel", "name", "type"]
-#: Sets of groups for which the index of a lane they share is cached.
-_SUBMITTERS: Final = 4
 _GROUPINGS: Final[tuple[Grouping, ...]] = ("kernel", "name", "type")
 #: Row indexes of ``WorkSums.sums``.
 COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
@@ -86,33 +84,6 @@ def work_sums(
         for key, part in _of_lane(index, start, end, labels, block, only).items():
             found[key].add(part)
     return found
-
-
-def owners_of(index: LaneIndex) -> frozenset[int]:
-    """Groups that submitted the events of a lane, with ``INT_MISSING`` if some have no owner; O(n) once."""
-    if "owner" not in index.lane:
-        return frozenset()
-    return index.cache.get("owners", lambda: frozenset(uniques(index.lane["owner"]).tolist()))
-
-
-def submitted_rows(lane: Lane, groups: Collection[int]) -> npt.NDArray[np.int64] | slice:
-    """Rows of a lane that belong to these groups: all, of a lane outside them those that they submitted."""
-    if lane.group in groups or "owner" not in lane:
-        return slice(0, len(lane))
-    return np.flatnonzero(np.isin(lane["owner"], list(groups)))
-
-
-def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
-    """The index, of a lane outside these groups restricted to the events that they submitted; cached."""
-    lane = index.lane
-    if lane.group in groups or "owner" not in lane or owners_of(index) <= groups:
-        return index
-    return index.cache.get(
-        "submitted",
-        lambda: build_index(lane.select_rows(submitted_rows(lane, groups)), last=index.last),
-        groups,
-        limit=_SUBMITTERS,
-    )
 
 
 def chosen_lanes(

@@ -196,8 +196,8 @@ class CaptureReader:
 
 def prepared_session(profile: Profile) -> Session:
     """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
-    from tpuprof_tui.analysis.links.launches import build_full_session
+    from tpuprof_tui.views import screen
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    return build_full_session(profile)
+    return screen.prepared_session(profile)

@@ -69,7 +69,7 @@ def _steps(events: WorkerEvents) -> Answer:
     chosen = np.flatnonzero(events.chosen)
     counts = [bool(each) for each in found.counted.tolist()]
     launched, lost = found.launched, None
-    if query.filter and not query.session.steps.guessed:
+    if query.filter and not query.steps.guessed:
         work = events.with_query(step=None, range=None).frame("stream", "call_start", "call_end")
         launched = np.array(list(map(len, work_of_steps(work, found))), np.int64)
     if events.recorded.unrecorded:

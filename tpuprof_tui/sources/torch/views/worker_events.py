@@ -179,7 +179,7 @@ class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
     @property
     def step_notes(self) -> tuple[str, ...]:
         """A note if the selected step was found by repetition; else empty."""
-        return (_GUESSED,) if self.query.step is not None and self.query.session.steps.guessed else ()
+        return (_GUESSED,) if self.query.step is not None and self.query.steps.guessed else ()
 
     @property
     def replay_notes(self) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def _steps_to_select(query: Query, worker: Worker) -> Steps:
     steps = steps_of(query, worker)
     if query.step is None or steps.annotated:
         return steps
-    found = query.session.steps
+    found = query.steps
     own = found.set_of(worker.group)
     if own is None:
         return replace(steps, number=np.full(len(steps.label), INT_MISSING, np.int64))

@@ -10,7 +10,7 @@ from screen import explorer, frame, opened, press
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.aggregates import group_by
+from tpuprof_tui.analysis.totals.grouping import group_table
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
@@ -119,5 +119,5 @@ def test_means_are_rounded_and_the_same_in_every_list():
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
     assert row[3] == "2"
-    groups = group_by(names, np.array([2, 2, 1]))
+    groups = group_table(session, whole(session), "name", work_only=True)
     assert time_text(round(float(groups.mean[0]))) == "2 ns"

@@ -1,10 +1,10 @@
-"""Pivot tables: rows of a frame grouped by key columns, with figures of each group. The only group-by of views."""
+"""Pivot tables: rows of a frame grouped by key columns, with figures of each group. The only group-by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, is_missing
 
-from .totals.aggregates import distinct_together
-
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+#: Value ranges up to this size, or up to four times the number of rows, are counted in a dense table.
+_DENSE: Final = 1 << 16
 
 
 class Frame(Struct, frozen=True, eq=False):
@@ -93,6 +95,10 @@ class Groups:
         rows[self.index[::-1]] = np.arange(len(self.index))[::-1]
         return rows
 
+    def values(self, key: str) -> Array:
+        """Value of each group in a key column (or of its first row in another), by ascending values of the keys."""
+        return np.asarray(self.frame[key][self.first])
+
     @cached_property
     def sizes(self) -> Ints:
         """Number of rows of each group."""
@@ -113,6 +119,42 @@ class Groups:
         return reduced
 
 
+def distinct(values: Array) -> tuple[Array, Ints]:
+    """Distinct values, ascending, and for each row the index of its value among them."""
+    if values.dtype.kind == "f":
+        found, places = np.unique(values, return_inverse=True)
+        return found, places
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if values.dtype.itemsize < 4:
+        # differences of small integer types may overflow
+        values = values.astype(np.int32)
+    low, high = int(values.min()), int(values.max())
+    if low == INT_MISSING < high:
+        # the known ones may be close to one another
+        low = int(values[values != INT_MISSING].min()) - 1
+        found, places = distinct(np.maximum(values, low))
+        found[0] = INT_MISSING
+        return found, places
+    if high - low >= max(_DENSE, 4 * len(values)):
+        found, places = np.unique(values.astype(np.int64), return_inverse=True)
+        return found, places
+    shifted = values - values.dtype.type(low) if low else values
+    present = np.bincount(shifted, minlength=high - low + 1) > 0
+    if bool(present.all()):
+        return np.arange(low, high + 1, dtype=np.int64), shifted
+    return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[shifted]
+
+
+def distinct_together(*codes: Array) -> tuple[Array, int]:
+    """Dense index (in ascending order) of each row's combination of codes, and the number of distinct combinations."""
+    places = distinct(codes[0])[1]
+    for each in codes[1:]:
+        found, of_code = distinct(each)
+        places = distinct(np.asarray(places, np.int64) * len(found) + of_code)[1]
+    return places, int(places.max()) + 1 if len(places) else 0
+
+
 #: Values of a figure, one for each group; missing ones as in columns, or None.
 Figure = Callable[[Groups], "Array | list[Any]"]
 
@@ -126,9 +168,9 @@ def key(name: str, missing: Any = "") -> Figure:
     """The text or value of a key column."""
 
     def values(groups: Groups) -> Array | list[Any]:
-        codes, texts = groups.frame[name][groups.first], groups.frame.texts.get(name)
+        codes, texts = groups.values(name), groups.frame.texts.get(name)
         if texts is None:
-            return np.asarray(codes)
+            return codes
         return [texts[code] if code >= 0 else missing for code in codes.tolist()]
 
     return values

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
 from tpuprof_tui.formats.escape import line_text

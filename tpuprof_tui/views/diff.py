@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable

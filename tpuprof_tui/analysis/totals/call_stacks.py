@@ -20,8 +20,8 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.uniques import uniques
 
+from ..pivot import Frame, Groups
 from ..selecting.session import Session
-from .aggregates import group_by
 from .work_sums import chosen_lanes, chosen_work
 
 Ints = npt.NDArray[np.int64]
@@ -162,24 +162,17 @@ class _RowBuilder:
             owner = lane.take("owner", rows)
             groups = np.where((owner >= 0) & (owner < len(self.session.profile.groups)), owner, lane.group)
         missing = np.full(len(rows), -1)
-        codes = [self.labels.encode(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys]
-        combined, sizes = groups + 1, []
-        for each in codes:
-            sizes.append(int(each.max(initial=0)) + 1)
-            combined = combined * sizes[-1] + each
-        found = group_by(combined, took)
-        rest = found.values
-        levels: list[Ints] = []
-        for size in reversed(sizes):
-            levels.insert(0, rest % size)
-            rest = rest // size
-        parent = rest - 1
+        codes = {
+            key: self.labels.encode(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys
+        }
+        found = Groups(Frame({"group": groups, **codes, "took": took}, {}), ("group", *codes))
+        parent, *levels = (found.values(key) for key in ("group", *codes))
         for key, label in zip(self.labels.keys[:-1], levels, strict=False):
             # work without a kernel is attached directly to its group
             known = label > self.labels.missing(key)
             parent[known] = self._append(parent[known], label[known])
         if levels:
-            self._append(parent, levels[-1], found.total, found.count)
+            self._append(parent, levels[-1], found.reduce(took), found.sizes)
 
 
 class _Frames(Struct, frozen=True, eq=False):

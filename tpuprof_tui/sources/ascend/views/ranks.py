@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, most, rows, share, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import ALL, Rows

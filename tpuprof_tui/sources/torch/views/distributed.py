@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals

@@ -30,8 +30,8 @@ def events(
     Args:
         session: The profile.
         lanes: Numbers of the lanes.
-        keys: Columns of lanes (lanes without one have missing values), ``lane`` (its number), ``row`` (of the lane),
-            ``inside`` (whether the event starts in the window).
+        keys: Columns of lanes (lanes without one have missing values), ``lane`` (its number), ``unit`` (of the lane,
+            -1: none), ``row`` (of the lane), ``inside`` (whether the event starts in the window).
         window: Start and end, ns: only events that start in it, those at the very end of the recording included.
         condition: Filter expression; empty: none.
         owners: Groups whose events count on lanes outside of them (`Lane` column ``owner``); empty: all.
@@ -58,6 +58,8 @@ def events(
     for key in keys:
         if key == "lane":
             parts = [np.full(row_count(rows), number) for number, _, rows in chosen]
+        elif key == "unit":
+            parts = [np.full(row_count(rows), profile.unit_of(lane)) for _, lane, rows in chosen]
         elif key == "row":
             parts = [row_numbers(rows) for _, _, rows in chosen]
         elif key == "inside":

@@ -44,7 +44,7 @@ class Frame(Struct, frozen=True, eq=False):
 
     def has(self, key: str, test: Callable[[str], object]) -> Mask:
         """Mask of the rows whose text passes a test, which is called once for each text in use; missing: none does."""
-        codes, table = self[key], self.texts[key]
+        codes, table = self[key], self.texts.get(key, ())
         used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
         passing = np.zeros(int(used.max(initial=0)) + 2, np.bool_)
         for code in used.tolist():
@@ -62,7 +62,7 @@ class Frame(Struct, frozen=True, eq=False):
         ``change`` is called once for each text in use; missing values get a text of their own, or stay missing. Equal
         texts share a code.
         """
-        codes, table = self[origin or key], self.texts[origin or key]
+        codes, table = self[origin or key], self.texts.get(origin or key, ())
         codes_of: dict[str, int] = {}
         used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
         changed = np.full(int(used.max(initial=0)) + 2, -1, np.int64)
@@ -108,9 +108,9 @@ class Groups:
         """Number of rows of each group that are in a mask."""
         return np.bincount(self.index[mask], minlength=self.count).astype(np.int64)
 
-    def reduce(self, values: Ints, ufunc: np.ufunc = np.add, start: int = 0) -> Ints:
+    def reduce(self, values: Array, ufunc: np.ufunc = np.add, start: int = 0) -> Array:
         """Sum (or another reduction, with its initial value) of the known values of each group."""
-        reduced = np.full(self.count, start, np.int64)
+        reduced = np.full(self.count, start, values.dtype if values.dtype.kind == "f" else np.int64)
         known = values != INT_MISSING
         if known.all():
             ufunc.at(reduced, self.index, values)

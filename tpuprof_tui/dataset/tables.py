@@ -152,7 +152,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
             for each in profile.problems
         ]  # fmt: skip
         facts, fault = _facts(query, problems)
-        figures = [*facts, *_sums(profile)]
+        figures = [*facts, *_work(query)]
         row = {
             "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
@@ -419,29 +419,22 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     return list(rows.values()), fault
 
 
-def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
+def _work(query: Query) -> Iterator[dict[str, Any]]:
     """Rows of figures: sum, count and maximum of durations of device work, by kernel, operation and so on.
 
     The text columns to group by are ``Vocabulary.work_breakdowns``.
     """
-    lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
-    works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
-    times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
-             for lane, rows in zip(lanes, works, strict=True)]  # fmt: skip
-    for view, key in dict(profile.vocabulary.work_breakdowns).items():
+    from tpuprof_tui.analysis.pivot import key, most, pivot, rows, total
+
+    profile = query.profile
+    lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums] if profile.timed else []
+    for view, column in profile.vocabulary.work_breakdowns:
+        known = [number for number in lanes if has_column(profile, profile.lanes[number], column)]
+        work = query.events((column, "role", "start", "end"), known)
+        work = work.take((work["role"] == Role.WORK) & (work[column] >= 0))
+        work = work.with_columns(took=work["end"] - work["start"])
         kind = _PARTS.get(view, view)
-        texts = profile.strings.get(key, ())
-        known = [each for each in zip(lanes, works, times, strict=True) if has_column(profile, each[0], key)]
-        if not known:
-            continue
-        codes = np.concatenate([lane.take(key, rows) for lane, rows, _ in known])
-        took = np.concatenate([each for _, _, each in known])
-        named = (codes >= 0) & (codes < len(texts))
-        if not named.all():
-            codes, took = codes[named], took[named]
-        sums, counts = np.bincount(codes, took, len(texts)), np.bincount(codes, minlength=len(texts))
-        longest = np.zeros(len(texts))
-        np.maximum.at(longest, codes, took)
-        for code in np.flatnonzero(counts).tolist():
-            yield {"figure": f"{kind}:{texts[code]}", "kind": kind, "name": texts[code], "value": float(sums[code]),
-                   "count": int(counts[code]), "longest": float(longest[code])}  # fmt: skip
+        figures = {"name": key(column), "ns": total("took"), "count": rows, "longest": most("took")}
+        for name, ns, count, longest in pivot(work, (column,), figures, ()):
+            yield {"figure": f"{kind}:{name}", "kind": kind, "name": name, "value": float(ns), "count": count,
+                   "longest": float(longest)}  # fmt: skip

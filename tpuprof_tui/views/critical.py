@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.pivot import Frame, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
@@ -97,7 +99,7 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
     return found, list(texts)
 
 
-def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> Table:
+def _table(query: Query, path: CriticalPath, by: str, title: str, table_key: str) -> Table:
     label, names = _labels(query, path, by)
     columns = (
         Column("share", "Share", "share", bar=True), Column("total_us", "On path", "duration"),
@@ -106,26 +108,23 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
         Column("name", "Name"),
     )  # fmt: skip
     window, pauses = query.span, (_WAITS, _GAPS, _HOST_GAPS)
-    sums = _sums(path, label, names)
-    rows = [
+    sums = _by_label(path, label, names)
+    told = [
         (ns / window, ns, count, *((None, None) if name in pauses else (-ns / 2, -ns / 2 / window)), assumed, name)
         for name, ns, count, assumed, _ in sums
     ]
-    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one,
+    return Table.of_rows(table_key, title, columns, told, word=query.vocabulary.operation.one,
                          target=lambda row: _target(path, sums[row][4]))  # fmt: skip
 
 
-def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _by_label(path: CriticalPath, label: Ints, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """For each label: name, total ns, number of parts, assumed ns, index of the longest part; by ns descending."""
-    size = len(names)
-    longest = np.full(size, -1)
-    by_length = np.argsort(path.length, kind="stable")
-    longest[label[by_length]] = by_length
-    total = np.bincount(label, weights=path.length, minlength=size).astype(np.int64)
-    assumed = np.bincount(label, weights=path.length * path.assumed, minlength=size).astype(np.int64)
-    count = np.bincount(label, minlength=size)
-    rows = zip(names, total.tolist(), count.tolist(), assumed.tolist(), longest.tolist(), strict=True)
-    return sorted(rows, key=lambda row: (-row[1], row[0]))
+    by_length = np.argsort(path.length, kind="stable")[::-1]
+    parts = Frame({"label": label, "length": path.length, "assumed": path.assumed, "part": np.arange(len(path))},
+                  {"label": names})  # fmt: skip
+    figures = {"name": key("label"), "ns": total("length"), "count": rows, "assumed": total("length", "assumed"),
+               "longest": key("part")}  # fmt: skip
+    return pivot(parts.take(by_length), ("label",), figures, ("-ns", "name"))
 
 
 def _units(query: Query, path: CriticalPath) -> Table:
@@ -134,7 +133,7 @@ def _units(query: Query, path: CriticalPath) -> Table:
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
     label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
-    sums = [each for each in _sums(path, label, titles) if each[2]]
+    sums = _by_label(path, label, titles)
     return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns,
                          [(name, ns / query.span, ns, count) for name, ns, count, _, _ in sums],
                          target=lambda row: _target(path, sums[row][4]))  # fmt: skip

@@ -6,14 +6,14 @@ key and yield nothing if the source lacks one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Frame, count_true, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -22,13 +22,14 @@ from tpuprof_tui.analysis.steps.step_figures import steadiness
 from tpuprof_tui.analysis.totals.figures import UnitFigures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, time_text
-from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
+from tpuprof_tui.model import Activity, Role, is_missing
 
 from .answer import Target
 
-Ints = npt.NDArray[np.int64]
 Wins = Literal["", "idle", "exposed"]
 
+#: What moves data within a unit.
+MOVING: Final = (Activity.TRANSFER,)
 #: Transfers of fewer bytes are small: moving the data takes about as long as starting the transfer.
 SMALL: Final = 4096
 
@@ -135,56 +136,28 @@ def window_finding(query: Query, rule: Rule, group: str, gain: float, text: str,
     return Finding(rule.key, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
 
 
-# -- rows of the lanes that a query selects
+# -- events of the lanes that a query selects
 
 
-class LaneRows(Struct, frozen=True, eq=False):
-    """Some rows of a lane of a unit, with their durations, ns."""
+def work_doing(query: Query, activities: Collection[Activity], *keys: str) -> Frame:
+    """Work of some activities that starts in the window, of the units' device lanes with these columns.
 
-    lane: Lane
-    rows: Ints
-    unit: int
-    length: Ints
-    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-    def take(self, key: str) -> npt.NDArray[Any]:
-        """A column of the rows, cached."""
-        if key not in self._columns:
-            self._columns[key] = self.lane.take(key, self.rows)
-        return self._columns[key]
+    Its columns are ``keys``, ``lane``, ``row``, ``unit`` and ``took``, ns.
+    """
+    profile = query.profile
+    lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums and lane.activity in activities
+             and profile.unit_of(lane) in query.units and all(key in lane for key in keys)]  # fmt: skip
+    frame = query.events({*keys, "lane", "row", "unit", "role", "start", "end"}, lanes)
+    return _with_time(frame.take(frame["role"] == Role.WORK))
 
 
-def lanes_doing(query: Query, activity: Activity) -> list[LaneRows]:
-    """Work of an activity that starts in the window, by device lane; shared by all rules."""
-    return query.local_cache.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
+def _with_time(frame: Frame) -> Frame:
+    return frame.with_columns(took=frame["end"] - frame["start"])
 
 
-def _lanes_doing(query: Query, activity: Activity) -> Iterator[LaneRows]:
-    profile = query.filtered_session.profile
-    start, end = query.window
-    units = set(query.units)
-    for lane in profile.lanes:
-        unit = profile.unit_of(lane)
-        if lane.on_host or not lane.in_sums or not len(lane) or unit not in units or lane.activity is not activity:
-            continue
-        low, high = np.searchsorted(lane["start"], (start, end))
-        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WORK]
-        if len(rows):
-            yield LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
-
-
-def by_text(profile: Profile, each: LaneRows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
-    """Sums of weights by the text of a column."""
-    codes = each.take(key)
-    known = codes >= 0
-    sums = np.bincount(codes[known], weights=np.asarray(weights, np.float64)[known])
-    for code in np.flatnonzero(sums).tolist():
-        yield clean(profile.text(key, code)), float(sums[code])
-
-
-def filter_target(query: Query, key: str, text: str) -> Target:
+def filter_target(column: str, text: str) -> Target:
     """Target that filters by a text."""
-    return Target(condition=text_condition(key, text, alone=True)) if text else Target()
+    return Target(condition=text_condition(column, text, alone=True)) if text else Target()
 
 
 # -- rules
@@ -204,56 +177,40 @@ def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    if "kernel" not in profile.strings:
-        return
-    waits: dict[tuple[str, int], dict[int, float]] = {}
-    start, end = query.window
-    for lane in profile.lanes:
-        unit = profile.unit_of(lane)
-        if unit not in query.units or "kernel" not in lane or not len(lane):
-            continue
-        low, high = np.searchsorted(lane["start"], (start, end))
-        codes = lane.take("kernel", slice(low, high))
-        there = np.flatnonzero(np.bincount(codes[codes >= 0]))
-        for kernel in (clean(profile.text("kernel", code)) for code in there.tolist()):
-            waits.setdefault((kernel, profile.groups.session(unit)), {}).setdefault(unit, 0.0)
-        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
-        each = LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
-        for kernel, ns in by_text(profile, each, "kernel", each.length):
-            # lanes of a unit wait concurrently: take the longest
-            of_units = waits[kernel, profile.groups.session(unit)]
-            of_units[unit] = max(of_units[unit], ns)
+    groups, session = query.profile.groups, query.session
+    lanes = [number for number, lane in enumerate(query.profile.lanes) if "kernel" in lane
+             and session.unit_of(number) in query.units]  # fmt: skip
+    frame = query.events(("kernel", "lane", "unit", "role", "start", "end"), lanes)
+    frame = _with_time(frame.take(frame["kernel"] >= 0).with_texts("kernel", clean))
+    frame = frame.with_columns(waits=frame["role"] == Role.WAIT)
+    figures = {"kernel": key("kernel"), "unit": key("unit"), "ns": total("took", "waits")}
+    waits: dict[tuple[str, int], dict[int, int]] = {}
+    for kernel, unit, ns in pivot(frame, ("kernel", "lane"), figures, ()):
+        # lanes of a unit wait concurrently: take the longest
+        of_units = waits.setdefault((kernel, groups.session(unit)), {})
+        of_units[unit] = max(of_units.get(unit, 0), ns)
     found = []
     for (kernel, _), units in waits.items():
-        if len(units) < 2:
-            continue
-        late = min(units, key=lambda unit: units[unit])
-        mean = sum(ns for unit, ns in units.items() if unit != late) / (len(units) - 1)
-        found.append((mean - units[late], kernel, late))
+        if len(units) > 1:
+            late = min(units, key=lambda unit: units[unit])
+            mean = sum(ns for unit, ns in units.items() if unit != late) / (len(units) - 1)
+            found.append((mean - units[late], kernel, late))
     for gain, kernel, late in sorted(found, reverse=True)[:1]:
         if gain >= least:
-            label = profile.groups.title(late)
+            label = groups.title(late)
             text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
-            yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    sums: dict[tuple[str, int], float] = {}
-    for each in lanes_doing(query, Activity.TRANSFER):
-        if "exposed" not in each.lane or "kernel" not in each.lane:
-            continue
-        exposed = each.take("exposed")
-        for kernel, ns in by_text(profile, each, "kernel", np.where(is_missing(exposed), 0, exposed)):
-            sums[kernel, each.unit] = sums.get((kernel, each.unit), 0.0) + ns
-    if not sums:
-        return
-    (kernel, unit), gain = max(sums.items(), key=lambda item: item[1])
-    if gain >= least:
-        label = profile.groups.title(unit)
-        text = f"{kernel} moves data for {time_text(round(gain))} on {label} while nothing there computes."
-        yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+    frame = work_doing(query, MOVING, "kernel", "exposed")
+    frame = frame.take((frame["kernel"] >= 0) & ~is_missing(frame["exposed"])).with_texts("kernel", clean)
+    figures = {"kernel": key("kernel"), "unit": key("unit"), "ns": total("exposed")}
+    for kernel, unit, gain in pivot(frame, ("kernel", "unit"), figures, ("-ns",))[:1]:
+        if gain >= least:
+            label = query.profile.groups.title(unit)
+            text = f"{kernel} moves data for {time_text(gain)} on {label} while nothing there computes."
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -276,20 +233,16 @@ def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    worst: tuple[float, int, int, int] = 0.0, -1, 0, 0
-    for each in lanes_doing(query, Activity.TRANSFER):
-        if "bytes" not in each.lane:
-            continue
-        size = each.take("bytes")
-        small = ~is_missing(size) & (size < SMALL)
-        if small.mean() > 0.5:
-            worst = max(worst, (float(each.length[small].sum()), each.unit, int(small.sum()), len(small)))
-    gain, unit, count, every = worst
-    if unit >= 0 and gain >= least:
-        label = profile.groups.title(unit)
-        text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
-        yield window_finding(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
+    frame = work_doing(query, MOVING, "bytes")
+    size = frame["bytes"]
+    frame = frame.with_columns(small=~is_missing(size) & (size < SMALL))
+    figures = {"ns": total("took", "small"), "unit": key("unit"), "count": count_true("small"), "all": rows}
+    of_lanes = pivot(frame, ("lane",), figures, ("-ns",))
+    for gain, unit, count, every in [row for row in of_lanes if row[2] > row[3] / 2][:1]:
+        if gain >= least:
+            label = query.profile.groups.title(unit)
+            text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
+            yield window_finding(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
 
 
 def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
-from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
@@ -841,7 +841,7 @@ def test_a_step_that_nobody_marked_can_be_selected(tmp_path):
                        event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=correlation),
                        event("kernel", f"k_{name}", start + 30, 50 + number, 7, correlation=correlation)]  # fmt: skip
     path = write_trace(tmp_path / "one.pt.trace.json", events)
-    assert Session(open_profile(path)).steps.guessed
+    assert query_of(open_profile(path)).steps.guessed
     found = report(path, step=2)
     assert figures(found, "kernels") == {"kernels": 3, "total_us": 156}
     assert figures(found, "overview")["kernel_us"] == figures(found, "streams")["busy_us"] == 156

@@ -31,7 +31,8 @@ def events(
         session: The profile.
         lanes: Numbers of the lanes.
         keys: Columns of lanes (lanes without one have missing values), ``lane`` (its number), ``unit`` (of the lane,
-            -1: none), ``row`` (of the lane), ``inside`` (whether the event starts in the window).
+            -1: none), ``group`` (of the lane, or that submitted the event to a lane outside any unit), ``row`` (of the
+            lane), ``inside`` (whether the event starts in the window).
         window: Start and end, ns: only events that start in it, those at the very end of the recording included.
         condition: Filter expression; empty: none.
         owners: Groups whose events count on lanes outside of them (`Lane` column ``owner``); empty: all.
@@ -60,6 +61,8 @@ def events(
             parts = [np.full(row_count(rows), number) for number, _, rows in chosen]
         elif key == "unit":
             parts = [np.full(row_count(rows), profile.unit_of(lane)) for _, lane, rows in chosen]
+        elif key == "group":
+            parts = [_groups(profile, lane, rows) for _, lane, rows in chosen]
         elif key == "row":
             parts = [row_numbers(rows) for _, _, rows in chosen]
         elif key == "inside":
@@ -80,6 +83,14 @@ def _column(profile: Profile, key: str, chosen: list[tuple[int, Lane, Rows]]) ->
     if len(chosen) == 1 and key in chosen[0][1]:
         return chosen[0][1].take(key, chosen[0][2])
     return column_values(profile, key, ((lane, rows) for _, lane, rows in chosen))
+
+
+def _groups(profile: Profile, lane: Lane, rows: Rows) -> Array:
+    own = np.full(row_count(rows), lane.group, np.int64)
+    if profile.unit_of(lane) >= 0 or "owner" not in lane:
+        return own
+    owner = lane.take("owner", rows)
+    return np.where((owner >= 0) & (owner < len(profile.groups)), owner, own)
 
 
 def _inside(

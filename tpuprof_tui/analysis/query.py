@@ -210,6 +210,12 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         owners = self.owners
         return {number: submitted(index, owners) for number, index in indexes.items()} if owners else indexes
 
+    @property
+    def work_indexes(self) -> list[LaneIndex]:
+        """Those of `lane_indexes` whose work counts in sums; a lane alone always does."""
+        return [index for number, index in self.lane_indexes.items()
+                if index.lane.in_sums or number == self.scope.lane]  # fmt: skip
+
     @cached_property
     def owners(self) -> frozenset[int]:
         """Ids of the groups of the scope: on lanes outside them, what they submitted counts. Empty: everything."""
@@ -233,12 +239,6 @@ class Query(Struct, frozen=True, eq=False, dict=True):
                 if int(took.max(initial=-1)) > best:
                     best, found = int(took.max()), (number, int(rows[took.argmax()]))
         return found
-
-    def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:
-        """The arguments ``units`` and ``lanes`` of ``work_sums`` for the scope."""
-        if self.scope.lane >= 0:
-            return None, {self.scope.lane}
-        return ({self.scope.group}, None) if self.scope.group >= 0 else (None, None)
 
     def step_text(self) -> str:
         """Suffix of headings that names the step; empty: all steps."""

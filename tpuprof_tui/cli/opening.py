@@ -259,10 +259,15 @@ def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
     Raises:
         UsageError: There is no such step, or the filter is invalid.
     """
-    if options.step is None:
-        return options.filter or ""
-    from tpuprof_tui.analysis.query import query_of
-    from tpuprof_tui.analysis.selecting.filters import with_step
+    text = options.filter or ""
+    if options.step is not None:
+        from tpuprof_tui.analysis.query import query_of
+        from tpuprof_tui.analysis.selecting.filters import with_step
 
-    check_step(query_of(profile, step=options.step))
-    return with_step(options.filter or "", options.step)
+        check_step(query_of(profile, step=options.step))
+        text = with_step(text, options.step)
+    if text:
+        from tpuprof_tui.analysis.selecting.filters import compile_filter
+
+        compile_filter(text, profile)
+    return text

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
+from tpuprof_tui.analysis.selecting.filter_masks import with_condition
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
 from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.model import Role
 from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Table, Target
@@ -55,9 +56,10 @@ def call_tree_view(query: Query) -> Answer:
 
 def tree_of(query: Query) -> tuple[CallTree, Labels]:
     """The call tree of a query's work, and its labels."""
-    units, lanes = query.groups_of_work()
-    passes = apply_filter(query.session, query.full_filter).lane if query.full_filter else None
-    return call_stacks(query.session, query.window, units=units, lanes=lanes, masks=passes)
+    lanes = [number for number in query.lanes if number == query.scope.lane or query.profile.lanes[number].counted]
+    keys = ("lane", "row", "group", "role", "start", "end", *Labels(query.profile).keys)
+    events = query.events(keys, lanes)
+    return call_stacks(query.session, events.take(events["role"] == Role.WORK))
 
 
 def paths(tree: CallTree, labels: Labels) -> list[str]:

@@ -157,15 +157,11 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
     """Work by each column of ``_BY``, shared by the views of a query."""
-    shown, (units, lanes) = query.filtered_session, query.groups_of_work()
-    which = (query.scope, *query.window)
 
     def made() -> dict[Grouping, WorkSums]:
-        return work_sums(
-            shown.profile, shown.indexes, *query.window, tuple(by for by, _ in _BY), units=units, lanes=lanes
-        )
+        return work_sums(query.work_indexes, query.profile.strings, *query.window, tuple(by for by, _ in _BY))
 
-    return shown.cache.get("work of a window", made, which, limit=1)
+    return query.filtered_session.cache.get("work of a window", made, (query.scope, *query.window), limit=1)
 
 
 def _target(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:

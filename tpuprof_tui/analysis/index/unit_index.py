@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,7 @@ MANY = 2_000_000
 #: Columns that the figures of a unit need from what it submitted to other lanes.
 _NEEDED: Final = ("start", "end", "role", "activity", "bytes")
 #: Sets of groups for which the index of a lane they share is cached.
-_SUBMITTERS: Final = 4
+_SUBMITTERS: Final = 64
 
 
 class UnitIndex(Struct, frozen=True, eq=False):
@@ -170,6 +170,14 @@ def submitted(index: LaneIndex, groups: frozenset[int]) -> LaneIndex:
         groups,
         limit=_SUBMITTERS,
     )
+
+
+def indexes_in_sums(profile: Profile, indexes: Iterable[LaneIndex], groups: frozenset[int]) -> Iterator[LaneIndex]:
+    """Indexes of the device lanes in sums: of these groups, and of what these submitted to lanes outside any unit."""
+    for index in indexes:
+        lane = index.lane
+        if lane.in_sums and (lane.group in groups or (profile.unit_of(lane) < 0 and "owner" in lane)):
+            yield submitted(index, groups)
 
 
 def _union(parts: Iterable[Intervals]) -> Intervals:

@@ -114,9 +114,7 @@ class _Page:
         for each in lanes:
             shown = each.count if until is None else each.before(until)
             number = next(number for number, lane in enumerate(profile.lanes) if lane is each.lane)
-            # a filter without an expression is unknown to the query, which does not narrow the host's lanes either
-            index = None if selection.keep is not None and not selection.filter else query.lane_indexes.get(number)
-            figures = lane_figures(index or each.index(), *query.window_of(-1, number))
+            figures = lane_figures(query.lane_indexes.get(number) or each.index(), *query.window_of(-1, number))
             records.append(
                 lane_record(profile, each, kinds, shown, window, figures, self._put_chunk, until is not None)
             )

@@ -9,15 +9,16 @@ from profiles import make_lane, make_profile, session_of
 from work_rows import top
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
-from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score, top_events
+from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.chart_data import chart_data
+from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
 from tpuprof_tui.analysis.totals.figures import bytes_between, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
+from tpuprof_tui.views.findings import top_events
 from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
 
@@ -63,6 +64,10 @@ def covered(*spans: tuple[int, int]) -> np.ndarray:
     for start, end in spans:
         held[start:end] = True
     return held
+
+
+def data_of(query: Query) -> ChartData:
+    return chart_data(query.work_indexes, *query.extent)
 
 
 def test_figures_of_a_unit_follow_what_its_events_do():
@@ -124,7 +129,7 @@ def test_a_scope_is_any_group(group, lanes, rows):
     state = replace(DisplayState.of(0, 100), scope=Scope(group))
     assert [unit.unit for unit in Query(session, Scope(group)).unit_figures] == list(GROUPS.units_within(group))
     on_host = sum(session.profile.lanes[session.locate(number)[0]].on_host for number in numbers.tolist())
-    assert sum(chart_data(session, state, state.scope).durations) == rows - on_host
+    assert sum(data_of(Query(session, state.scope)).durations) == rows - on_host
     if group >= 0:
         told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)
         assert sum(row.count for row in told) == rows - on_host
@@ -133,7 +138,7 @@ def test_a_scope_is_any_group(group, lanes, rows):
 def test_durations_of_the_host_are_those_of_one_of_its_lanes():
     session = session_of(ranks())
     (thread,) = (number for number, lane in enumerate(session.profile.lanes) if lane.on_host)
-    found = chart_data(session, DisplayState.of(0, 100), Scope(-1, thread))
+    found = data_of(Query(session, Scope(-1, thread)))
     assert sum(found.durations) == len(session.profile.lanes[thread]) > 0
 
 
@@ -152,13 +157,13 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     assert (with_plane.lanes["plane"].busy, with_plane.lanes["plane"].bytes) == (15, 2 * LARGE)
     one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, session_of(profile)))
     assert one.rows() == other.rows()
-    assert sum(chart_data(session, state, state.scope).durations) == 6
-    found = top_events(session, state, Scope(), 3)
+    assert sum(data_of(Query(session, state.scope)).durations) == 6
+    found = top_events(Query(session), 3)
     assert all(each.lane != number for events in found for each in events)
     alone = replace(state, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")
     assert (told.column("name"), told.column("total_us")) == (["all_reduce"], [15])
-    assert sum(chart_data(session, alone, alone.scope).durations) == 2
+    assert sum(data_of(Query(session, alone.scope)).durations) == 2
     completed = with_exposed(session.profile)
     assert [each["exposed"].tolist() for each in completed.lanes[:2]] == [
         each["exposed"].tolist() for each in with_exposed(profile).lanes[:2]
@@ -175,7 +180,7 @@ def test_each_event_of_the_device_is_in_one_row_of_the_lanes_and_of_their_kinds(
 def test_computing_is_no_slow_transfer():
     first = ranks().lanes[0]
     assert np.isneginf(slow_score(first, slice(0, 3))).tolist() == [True, False, False]
-    assert list(chart_data(session_of(ranks()), DisplayState.of(0, 100), Scope(2)).bandwidth) == ["stream"]
+    assert list(data_of(Query(session_of(ranks()), Scope(2))).bandwidth) == ["stream"]
 
 
 def test_an_export_of_some_units_has_what_they_submitted():

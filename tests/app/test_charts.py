@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.chart_data import BINS, bytes_in_bins, chart_data
+from tpuprof_tui.analysis.query import Query, query_of
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.chart_data import BINS, ChartData, bytes_in_bins, chart_data
 from tpuprof_tui.app.drawing.charts import curve, series_curve
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.views.answer import Series
@@ -48,10 +47,14 @@ def test_missing_sizes_move_nothing():
     assert found.tolist() == [0, 50]
 
 
+def data_of(query: Query) -> ChartData:
+    return chart_data(query.work_indexes, *query.extent)
+
+
 def test_data_adds_up_to_what_was_moved():
     profile = small_profile(1, instructions=600)
     session = session_of(profile)
-    data = chart_data(session, DisplayState.of(profile.start_ns, profile.end_ns), Scope())
+    data = data_of(Query(session))
     for engine, values in data.bandwidth.items():
         lanes = [lane for lane in profile.lanes if lane.kind == engine]
         moved = sum(int(lane["bytes"][lane["role"] == Role.WORK].sum()) for lane in lanes)
@@ -64,8 +67,7 @@ def test_data_adds_up_to_what_was_moved():
 def test_a_core_counts_of_a_port_only_what_it_submitted():
     profile = small_profile(1, instructions=600)
     session = session_of(profile)
-    view = DisplayState.of(profile.start_ns, profile.end_ns)
-    parts = [chart_data(session, view, Scope(core)).durations.sum() for core in profile.groups.numbers]
+    parts = [data_of(Query(session, Scope(core))).durations.sum() for core in profile.groups.numbers]
     known = sum(int(((lane["role"] == Role.WORK) & (profile.unit_of(lane) >= 0 or lane["core"] != INT_MISSING)).sum())
                 for lane in profile.lanes)  # fmt: skip
     assert sum(parts) == known
@@ -88,8 +90,7 @@ def test_sums_of_a_long_lane_are_those_of_its_rows(overlapping):
     short = session_of(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
     last = int(ends.max())
     for start, end in ((0, last), (last // 3, last // 2), (last // 2, last // 2 + 50), (1, last // 5)):
-        view = replace(DisplayState.of(0, last), start=start, end=end)
-        one, other = (chart_data(session, view, Scope()) for session in (long, short))
+        one, other = (data_of(Query(session, range=(start, end))) for session in (long, short))
         assert one.durations.tolist() == other.durations.tolist()
         assert one.bandwidth["GDMA"] == pytest.approx(other.bandwidth["GDMA"], rel=1e-6, abs=1e-6)
 

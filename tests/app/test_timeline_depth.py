@@ -138,7 +138,7 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
         assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
         assert screen.state.range is None
-        assert screen.summary.answers.answered_query.state.span == screen.state.span
+        assert screen.summary.answers.answered_query.extent == (screen.state.start, screen.state.end)
 
 
 async def test_two_cursors_make_a_range(profile):

@@ -19,7 +19,7 @@ from .index.lane_index import LaneIndex, count_starting
 from .index.unit_index import submitted
 from .pivot import Frame
 from .result_cache import ResultCache
-from .selecting.filter_masks import apply_filter, filtered_session
+from .selecting.filter_masks import apply_filter, filtered_session, unfiltered_row
 from .selecting.filters import split_step, with_step
 from .selecting.session import Session
 from .selecting.state import DisplayState, Scope
@@ -109,14 +109,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return filtered_session(self.session, self.full_filter)
 
     @cached_property
-    def state(self) -> DisplayState:
-        """The query as a display state."""
-        profile = self.profile
-        state = DisplayState.of(profile.start_ns, profile.end_ns)
-        start, end = self.range or (state.start, state.end)
+    def extent(self) -> tuple[int, int]:
+        """Start and end of the selected time, ns: the range, else that of the step, else all, of the host too."""
         if self._is_of_step:
             start, end = self._step_part.profile.window_of_group(-1)
-        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.full_filter)
+        else:
+            start, end = self.range or (self.profile.start_ns, max(self.profile.end_ns, self.profile.start_ns + 1))
+        return start, max(end, start)
 
     @property
     def _is_of_step(self) -> bool:
@@ -135,7 +134,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def window_of(self, group: int, lane: int = -1) -> tuple[int, int]:
         """The part of the window in which a group's session, or a lane's, was recorded; -1: any session."""
-        start, end = self.state.start, self.state.end
+        start, end = self.extent
         if self._is_of_step and group >= 0:
             start, end = self._step_part.profile.window_of_group(group)
         return self.session.clip_window(start, end, lane, group)
@@ -147,7 +146,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
             return self.window[1] - self.window[0]
         if self._is_of_step:
             return self._step_part.profile.length_between(*self.profile.window_of_group(-1))
-        return self.profile.length_between(self.state.start, self.state.end)
+        return self.profile.length_between(*self.extent)
 
     @property
     def top_group(self) -> int:
@@ -209,6 +208,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         indexes = {number: self.filtered_session.indexes[number] for number in self.lanes}
         owners = self.owners
         return {number: submitted(index, owners) for number, index in indexes.items()} if owners else indexes
+
+    def event(self, number: int, row: int) -> tuple[int, int]:
+        """Lane and row of the whole profile of a row of one of `lane_indexes`."""
+        lane = self.filtered_session.profile.lanes[number]
+        if self.lane_indexes[number].lane is not lane:
+            row = int(np.flatnonzero(np.isin(lane["owner"], list(self.owners)))[row])
+        return number, unfiltered_row(self.session, self.full_filter, number, row)
 
     @property
     def work_indexes(self) -> list[LaneIndex]:

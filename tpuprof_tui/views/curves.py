@@ -60,7 +60,7 @@ def _between(low: int, high: int | None) -> str:
 def counters(query: Query) -> Answer:
     """Counter samples within the selected range."""
     profile, within = query.profile, query.profile.groups.within(query.scope.group)
-    start, end = (query.state.start, query.state.end) if query.range is not None else (None, None)
+    start, end = query.range or (None, None)
     found = []
     for counter in profile.counters:
         if query.scope.group >= 0 and counter.group not in within:
@@ -75,5 +75,5 @@ def counters(query: Query) -> Answer:
 
 
 def _data(query: Query) -> ChartData:
-    key = (query.scope, query.state.start, query.state.end, query.full_filter)
-    return query.cache.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, limit=1)
+    key = (query.scope, query.extent, query.full_filter)
+    return query.cache.get("charts", lambda: chart_data(query.work_indexes, *query.extent), key, limit=1)

@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.filter_masks import unfiltered_row
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.totals.work_sums import (
     COUNT,
@@ -82,32 +80,27 @@ def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], I
 
 def _running_through(query: Query) -> tuple[Table, ...]:
     """Table of events that run through a window in which no work starts; empty if there are none."""
-    shown, (start, end) = query.filtered_session, query.window
-    owners, events = query.owners, []
-    for number, index in query.lane_indexes.items():
-        row = event_at(index, start)
-        if row >= 0 and int(index.lane["end"][row]) > start:
-            lane = shown.profile.lanes[number]
-            own = submitted_rows(lane, owners) if index.lane is not lane else slice(0, len(lane))
-            events.append((number, row if isinstance(own, slice) else int(own[row])))
+    start, end = query.window
+    events = [query.event(number, row) for number, index in query.lane_indexes.items()
+              if (row := event_at(index, start)) >= 0 and int(index.lane["end"][row]) > start]  # fmt: skip
     if not events or end <= start:
         return ()
-    spans = [shown.span_of(number, row) for number, row in events]
-    lanes = [shown.profile.lanes[number] for number, _ in events]
+    profile = query.profile
+    spans = [query.session.span_of(number, row) for number, row in events]
+    lanes = [profile.lanes[number] for number, _ in events]
     columns = (
         Column("lane", query.vocabulary.say("{Lane}")), Column("name", query.vocabulary.say("{Operation}")),
         Column("scope", query.vocabulary.say("{Scope}"), spare=1), Column("start_us", "Since", "time", spare=2),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
     rows = [
-        (query.profile.title_of(lane), *(text_of(shown.profile, lane, key, row) for key in ("name", "kernel")),
+        (profile.title_of(lane), *(text_of(profile, lane, key, row) for key in ("name", "kernel")),
          begin, stop - begin)
         for lane, (_, row), (begin, stop) in zip(lanes, events, spans, strict=True)
     ]  # fmt: skip
 
     def target(place: int) -> Target:
-        number, row = events[place]
-        return Target(event=(number, unfiltered_row(query.session, query.full_filter, number, row)))
+        return Target(event=events[place])
 
     title = query.vocabulary.say("No work starts here; {events} run through")
     return (Table.of_rows("running_through", title, columns, rows, target=target, word=query.vocabulary.event.one),)

@@ -151,8 +151,7 @@ def draw_curves(query: Query, answers: Mapping[str, Answer], width: int, *, asci
     cells = min(width - 2, MAX_CURVE_WIDTH)
     return {
         name: {
-            series.key: series_curve(series, query.state.start, query.state.end, cells, CURVE_HEIGHT,
-                                     ascii_only=ascii_only)
+            series.key: series_curve(series, *query.extent, cells, CURVE_HEIGHT, ascii_only=ascii_only)
             for series in each.series
         }
         for name, each in answers.items()

@@ -19,7 +19,7 @@ from .index.lane_index import LaneIndex, count_starting
 from .index.unit_index import submitted
 from .pivot import Frame
 from .result_cache import ResultCache
-from .selecting.filter_masks import apply_filter, filtered_session, unfiltered_row
+from .selecting.filter_masks import filtered_session, unfiltered_row
 from .selecting.filters import split_step, with_step
 from .selecting.session import Session
 from .selecting.state import DisplayState, Scope
@@ -229,22 +229,14 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def longest_work(self) -> tuple[int, int] | None:
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""
-        session, (start, end), best, found = self.session, self.window, -1, None
-        host = tuple(number for number in session.lanes_in(self.scope) if number not in self.lanes)
+        host = [number for number in self.session.lanes_in(self.scope) if number not in self.lanes]
         for lanes in (self.lanes, host):
-            if found is not None:
-                break
-            for number in lanes:
-                lane = session.profile.lanes[number]
-                starts = lane["start"]
-                chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
-                if self.full_filter:
-                    chosen &= apply_filter(session, self.full_filter).lane(number)
-                rows = np.flatnonzero(chosen)
-                took = lane.take("end", rows) - starts[rows]
-                if int(took.max(initial=-1)) > best:
-                    best, found = int(took.max()), (number, int(rows[took.argmax()]))
-        return found
+            work = self.events(("lane", "row", "role", "start", "end"), lanes)
+            work = work.take(work["role"] == Role.WORK)
+            if len(work):
+                longest = int((work["end"] - work["start"]).argmax())
+                return int(work["lane"][longest]), int(work["row"][longest])
+        return None
 
     def step_text(self) -> str:
         """Suffix of headings that names the step; empty: all steps."""

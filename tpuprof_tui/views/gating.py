@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
+from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
@@ -141,8 +142,8 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     launches = work.launches
     if not len(work):
         yield from _host_places(query)
-    for view, key in query.vocabulary.work_breakdowns:
-        single = key == "name"
+    for view, column in query.vocabulary.work_breakdowns:
+        single = column == "name"
         if not single and not launches.known:
             continue
         code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
@@ -161,18 +162,15 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     """Place of the longest event of each name, for a profile in which only the host works. O(n log n)."""
-    profile, known = query.profile, dict[int, tuple[int, int]]()
-    for lane in profile.lanes:
-        if "name" in lane:
-            name, start, end = lane["name"], lane["start"], lane["end"]
-            for row in last_of_each(np.lexsort((end - start, name)), name).tolist():
-                spans = known.get(int(name[row]), (0, -1)), (int(start[row]), int(end[row]))
-                known[int(name[row])] = max(reversed(spans), key=lambda each: each[1] - each[0])
+    named = [number for number, lane in enumerate(query.profile.lanes) if "name" in lane]
+    events = query.events(("name", "start", "end"), named)
+    events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
+    longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
     for view, _, _ in query.vocabulary.host_breakdowns:
-        for code, (start_ns, end_ns) in known.items():
-            if code >= 0:
-                place = Place(range_text(start_ns, max(end_ns, start_ns + 1)), None)
-                yield f"{_KINDS.get(view, 'kernel')}:{profile.strings['name'][code]}", place
+        for name, start, end in longest:
+            if name is not None:
+                place = Place(range_text(start, max(end, start + 1)), None)
+                yield f"{_KINDS.get(view, 'kernel')}:{name}", place
 
 
 def _figure_of(amount: Amount) -> Figure:

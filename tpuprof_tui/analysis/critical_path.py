@@ -197,7 +197,6 @@ class _Walk:
         self._found, self._begins = array("q"), array("q")
 
     def _all_parents(self) -> Ints:
-        """Number of the enclosing event of each host event; -1: none."""
         found = np.full(int(self._first[-1]), _NONE)
         for number, lane in enumerate(self._profile.lanes):
             if lane.on_host and "parent" in lane:

@@ -68,8 +68,6 @@ def with_exposed(profile: Profile) -> Profile:
 def _covering_time(
     lanes: Sequence[Lane], groups: Groups, cache: ResultCache, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
-    """When a unit did work of some activities; cached."""
-
     def make() -> Intervals:
         within = groups.within(unit)
         found = Intervals.empty()

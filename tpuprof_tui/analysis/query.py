@@ -119,12 +119,10 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _is_of_step(self) -> bool:
-        """Whether the step determines the window."""
         return self.range is None and self.step is not None
 
     @property
     def _step_part(self) -> Session:
-        """The session restricted to the step."""
         return filtered_session(self.session, with_step("", self.step or 0))
 
     @cached_property

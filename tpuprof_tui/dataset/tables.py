@@ -195,7 +195,6 @@ def _message_and_location(error: Exception) -> tuple[str, str]:
 
 
 def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
-    """Tables of a capture that could not be read."""
     row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "count": 1,
            "done": "It is not in any other table."}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
@@ -247,7 +246,6 @@ def _day(time_ns: int) -> str:
 
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
-    """Arrow table from a few rows."""
     import pyarrow
 
     schema = arrow_schema(table)
@@ -290,7 +288,6 @@ def _events(profile: Profile, capture: str) -> Any:
 
 @lru_cache(64)
 def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
-    """Arrow schema of events: common columns and those of a source."""
     import pyarrow
 
     kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
@@ -303,7 +300,6 @@ def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
 
 
 def _texts(profile: Profile, key: str, capture: str) -> Any:
-    """Dictionary (texts by code) of a column, as an Arrow array."""
     import pyarrow
 
     named = [each.name.lower() for each in _ENUMS[key]] if key in _ENUMS else profile.strings.get(key, ())
@@ -315,7 +311,6 @@ _Part = tuple[int, Lane, slice]
 
 
 def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[list[_Part]]:
-    """Splits lanes into batches of at most `GROUP` rows."""
     parts: list[_Part] = []
     room = GROUP
     for number, lane in lanes:

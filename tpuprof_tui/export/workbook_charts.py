@@ -96,7 +96,6 @@ def _work(query: Query) -> list[_Block]:
 
 
 def _bandwidth(query: Query) -> list[_Block]:
-    """Chart data: bandwidth over time."""
     series = _answered(query, "bandwidth").series
     if not series:
         return []
@@ -111,7 +110,6 @@ def _answered(query: Query, view: str) -> Answer:
 
 
 def _chart(page: Page, title: str, unit: str, column: int, columns: int, rows: int) -> Any:
-    """Creates a line chart over time for GB/s, otherwise a stacked bar chart."""
     from openpyxl.chart import BarChart, LineChart, Reference
 
     chart: Any = LineChart() if unit == "GB/s" else BarChart()

@@ -243,7 +243,6 @@ def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
 
 
 def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
-    """Combines the comparisons of several workers: rows by difference of the main number, figures as a table."""
     tables: dict[str, list[tuple[str, Table]]] = {}
     for worker, result in parts:
         for table in result.tables:
@@ -275,7 +274,6 @@ def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
 
 
 def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
-    """Table of the workers' figures, with those of both sides and the differences."""
     facts = [{fact.key: fact for fact in told.facts} for _, told in parts]
     known = {key: fact for each in reversed(facts) for key, fact in each.items()}
     if known:
@@ -290,7 +288,6 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
 
 
 def _waits(query: Query) -> Answer:
-    """Waiting time by unit, scope and name of the wait."""
     profile, words = query.profile, query.vocabulary
     lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
     known = [column for column in ("kernel", "name") if column in words.schema]
@@ -403,7 +400,6 @@ def _counts_table(
 
 
 def _operations(compared: Compared) -> tuple[Table, ...]:
-    """Table of events by kernel and operation: matched, added, removed, and changed in operands."""
     comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.joint, comparison.events
     base, other = both.base, both.other
@@ -430,7 +426,6 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
 
 
 def _operand_changes(compared: Compared, one: int, two: int) -> str:
-    """Describes the operands that differ between two events of one operation."""
     both, sides = compared.comparison.joint, []
     for query, work, event in ((compared.base, both.base, one), (compared.other, both.other, two)):
         profile, operands = query.filtered_session.profile, {}

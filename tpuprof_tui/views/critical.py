@@ -128,7 +128,6 @@ def _by_label(path: CriticalPath, label: Ints, names: Sequence[str]) -> list[tup
 
 
 def _units(query: Query, path: CriticalPath) -> Table:
-    """Table of the lanes that the path runs on."""
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
@@ -140,14 +139,12 @@ def _units(query: Query, path: CriticalPath) -> Table:
 
 
 def _target(path: CriticalPath, part: int) -> Target:
-    """Target of a part of the path: its event, else its interval."""
     if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
         return Target(event=(int(path.lane[part]), int(path.row[part])))
     return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
 
 def _off_path(query: Query, path: CriticalPath) -> Table:
-    """Table of the longest work off the path, with the slack of each: how much later it may end."""
     profile, session = query.profile, query.session
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
@@ -175,7 +172,6 @@ def _off_path(query: Query, path: CriticalPath) -> Table:
 
 
 def _segments(query: Query, path: CriticalPath) -> Table:
-    """Table of all parts of the path, for programs."""
     label, names = _labels(query, path, "name")
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),

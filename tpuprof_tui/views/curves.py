@@ -49,7 +49,6 @@ def durations(query: Query) -> Answer:
 
 
 def _between(low: int, high: int | None) -> str:
-    """Text of a range of durations, ns; each bound in a suitable unit."""
     units = ("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)
     least, most = (next((f"{ns / size:g} {unit}" for unit, size in units if ns >= size), "") for ns in (low, high or 0))
     if high is None:

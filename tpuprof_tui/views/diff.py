@@ -307,7 +307,6 @@ def _breakdown_title(compared: Compared, view: str) -> str:
 
 
 def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
-    """Filter for the events of a part, by its names in the other profile."""
     name = parts[row].name
     if name == UNKNOWN:
         return None

@@ -63,7 +63,6 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
 
 
 def _duration_change(there: int, here: int) -> str:
-    """Text of a change in duration, ns."""
     if here == there:
         return f"As long as in the base, {time_text(there)}"
     share = f" ({(here - there) / there:+.1%})" if there else ""

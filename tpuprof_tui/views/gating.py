@@ -125,7 +125,6 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
-    """The top finding of each rule, up to ``_FINDINGS``."""
     rules: set[str] = set()
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
         keys = {column.key: index for index, column in enumerate(table.columns)}
@@ -248,7 +247,6 @@ def read_baseline(path: Path) -> Side:
 
 
 def _save_again(path: Path, record: Any) -> str:
-    """The command that saves a baseline anew."""
     captures = " ".join(quote(line_text(str(run["path"]))) for run in record.get("runs", ())) or "PATH ..."
     return f"Save it again: tpuprof baseline save {quote(line_text(str(path)))} {captures}"
 
@@ -288,7 +286,6 @@ def is_time(figure: str) -> bool:
 
 
 def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
-    """Medians of each figure that is a sum, with status."""
     found = {}
     lost = gating.lost_of(base.runs, other.runs)
     for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
@@ -357,12 +354,10 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 
 
 def _severity(outcome: RuleOutcome) -> tuple[bool, float]:
-    """Sort key: kernels before operations, then by increase."""
     return outcome.rule.figure.startswith("kernel:"), outcome.delta
 
 
 def _other_launches(base: Side, other: Side) -> str:
-    """Describes kernels whose launches differ in number or commands from the base."""
     first = base.runs[0], other.runs[0]
     if first[0].lost or first[1].lost:
         return ""
@@ -425,7 +420,6 @@ def _table(result: Gate) -> TextTable:
 
 
 def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
-    """A value as text; ``sign``: prefix of positive values."""
     if value is None:
         return "-"
     text = time_text(round(value)) if is_time(outcome.rule.figure) else f"{value:,.4g}"
@@ -449,7 +443,6 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
 
 
 def _advice(result: Gate, other: Side) -> Iterator[str]:
-    """Advice from findings of the first of the other runs, unless the gate passed."""
     for rule, _, gain, text, advice in other.findings if result.result != "PASS" else ():
         yield f"{rule}, at most {time_text(gain)}: {line_text(text, 160)} {advice}"
 

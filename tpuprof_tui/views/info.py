@@ -109,7 +109,6 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
 
 
 def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
-    """Figures of the lanes with events, by lane index; empty without times."""
     found = answer(view_of(profile.vocabulary, "lanes"), query_of(profile))
     figures: dict[int, dict[str, Any]] = {}
     for table in found.tables[:1]:

@@ -140,14 +140,12 @@ def title_line(profile: Profile) -> str:
 
 
 def _by_side(profile: Profile, count: str) -> str:
-    """The number of events of the device, that of the host if it has lanes, and those that were lost or repaired."""
     host = sum(len(lane) for lane in profile.lanes if lane.on_host and not lane.is_aside)
     parts = [f"{count} on the device", f"{host:,} on the host"] if host else [count]
     return ", ".join((*parts, *_defects(profile)))
 
 
 def _defects(profile: Profile) -> Iterator[str]:
-    """Numbers of events that are set aside, lost or repaired, and of launches without a record."""
     aside = sum(len(lane) for lane in profile.lanes if lane.is_aside)
     records = [each for each in profile.problems if not each.launches]
     for number, word in (

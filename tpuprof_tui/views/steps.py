@@ -132,7 +132,6 @@ def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, 
 
 
 def _has_several_groups(table: StepLengths, chosen: Any) -> bool:
-    """Whether the steps are of several groups."""
     return len(set(table.group[chosen].tolist())) > 1
 
 
@@ -150,7 +149,6 @@ def _selected_rows(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype
 
 
 def _lengths(found: ProfileSteps, table: StepLengths, chosen: Ints, several: bool) -> tuple[Fact, ...]:
-    """Facts about the usual length of the selected steps, if they are of one group."""
     steady = chosen[(table.usual & ~table.warm_up)[chosen]]
     length = table.length[steady if len(steady) else chosen]
     if several or not len(length):
@@ -205,7 +203,6 @@ def _note(usual: bool, warm_up: bool, outlier: bool, difference: float) -> str:
 
 
 def _sequences(query: Query, found: ProfileSteps, table: StepTable, chosen: Ints, several: bool) -> Table:
-    """Table of repeated sequences: steps across all units, nested ones from the unit with the most launches."""
     columns = (
         *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
         Column("launches", "Launches", "count"), Column("count", "Times", "count"),
@@ -249,7 +246,6 @@ def _repeating(
 def _repeats(
     names: tuple[Any, ...], start: Ints, end: Ints, usual: npt.NDArray[np.bool_]
 ) -> tuple[tuple[Any, ...], tuple[int, int]]:
-    """A row of what repeats, and the interval of its first repetition in the steady state."""
     judged = steadiness(end - start, usual)
     row = min(judged.warm_up, len(start) - 1)
     differ = int(np.count_nonzero(~usual))

@@ -60,7 +60,6 @@ def _rank(query: Query, unit: int) -> int:
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
-    """Facts about load balance; of a single unit only its utilisation, which the table shows already."""
     mean = sum(each.utilisation for each in found) / len(found) if found else 0.0
     if not mean:
         return ()

@@ -47,7 +47,6 @@ def operations(query: Query) -> Answer:
 
 
 def _work_tables(query: Query, by: Grouping, word: str) -> Answer:
-    """Table of work by the texts of a column; an explanation if no text is known."""
     *values, codes = top_columns(query.profile, _sums(query)[by], by)
     if by not in query.profile.strings or not len(codes):
         return Answer(tables=_running_through(query) if by == "name" else ())
@@ -149,8 +148,6 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
 
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
-    """Work by each column of ``_BY``, shared by the views of a query."""
-
     def made() -> dict[Grouping, WorkSums]:
         return work_sums(query.work_indexes, query.profile.strings, *query.window, tuple(by for by, _ in _BY))
 

@@ -70,7 +70,6 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
 
 
 def _pause_text(session: Session, unit: int, start: int, end: int) -> str:
-    """Describes what a unit does in the middle of a pause."""
     profile = session.profile
     for index in session.indexes.by_unit[unit].lanes:
         lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1

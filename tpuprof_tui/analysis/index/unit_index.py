@@ -77,7 +77,6 @@ def build_indexes(profile: Profile) -> Indexes:
 
 
 def _map(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
-    """Maps a function over items, in order; on several threads for a large profile."""
     if profile.instructions < MANY:
         return list(map(function, each))
     # lazy import: costs time at startup

@@ -375,7 +375,6 @@ def _with_scopes_and_cuts(profile: Profile, found: ProfileSteps) -> ProfileSteps
 
 
 def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]]]:
-    """Groups with steps, and the units whose events belong to these."""
     units: dict[int, list[int]] = {}
     for unit in profile.units:
         steps = found.set_of(unit)
@@ -427,7 +426,6 @@ def _detect_repetition(profile: Profile) -> ProfileSteps:
 
 
 def _times(launched: LaunchSequence, level: Level) -> tuple[Ints, Ints]:
-    """First start and last end of each repetition, ns."""
     edges = np.stack((level.start, level.stop), axis=1).reshape(-1)
     ends = np.append(launched.end, np.iinfo(np.int64).min)
     return launched.start[level.start], np.maximum.reduceat(ends, edges)[::2]
@@ -440,5 +438,4 @@ def _sequence(profile: Profile, launched: LaunchSequence, level: Level, group: i
 
 
 def _run_starts(values: Ints) -> Ints:
-    """Start indexes of runs of equal values."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])

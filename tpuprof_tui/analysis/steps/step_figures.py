@@ -223,7 +223,6 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
 
 
 def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_Part]:
-    """The lanes of a unit, and the rows that it submitted to lanes outside any unit."""
     within = profile.groups.within(unit)
     for part in parts:
         lane = part.lane
@@ -236,7 +235,6 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
 
 
 def _submitted(part: _Part, owners: Collection[int]) -> _Part:
-    """A part of a lane, of a lane outside these groups only the rows that they submitted."""
     lane = part.lane
     if lane.group in owners or "owner" not in lane:
         return part
@@ -311,7 +309,6 @@ def quartiles(length: Ints) -> tuple[float, float, float]:
 
 
 def _fences(length: Ints) -> tuple[float, float, float]:
-    """The median, and Tukey's lower and upper fence."""
     low, median, high = quartiles(length)
     spread = max(high - low, _JITTER * median)
     return median, low - _FENCE * spread, high + _FENCE * spread

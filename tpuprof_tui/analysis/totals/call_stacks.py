@@ -102,7 +102,6 @@ class _RowBuilder:
         return parent, label, own, count
 
     def _append(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
-        """Appends rows; returns their indexes."""
         nothing = np.zeros(len(parent), np.int64)
         self._parts.append((parent, label, nothing if own is None else own, nothing if count is None else count))
         self._count += len(parent)
@@ -160,7 +159,6 @@ class _Frames(Struct, frozen=True, eq=False):
 
 
 def _frames_of(session: Session) -> _Frames | None:
-    """The frames of a profile, cached; None if its source has none."""
     profile = session.profile
     if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
         return None

@@ -129,7 +129,6 @@ def group_table(
 
 
 def _grouped_rows(session: Session, state: DisplayState, key: str, *, work_only: bool) -> Frame:
-    """The column and the durations (ns) of the instructions to group."""
     profile = session.profile
     chosen = list(lane_rows(profile, session.offsets, numbers_shown(session, state)))
     if work_only:
@@ -154,7 +153,6 @@ def _table(session: Session, column: Column, groups: Groups, edges: list[float],
 def _labels_and_conditions(
     session: Session, column: Column, values: Array, edges: list[float]
 ) -> tuple[list[str], list[str]]:
-    """Label of each value, and the filter that selects it."""
     table, key = session.profile.strings[column.key] if column.kind == "text" else (), column.key
     same = Counter(text.lower() for text in table)
     labels, conditions = [], []
@@ -178,7 +176,6 @@ def _labels_and_conditions(
 
 
 def _edges(column: Column, low: float, high: float) -> list[float]:
-    """Edges of ranges for a column: evenly or logarithmically spaced."""
     if column.kind == "hex" or column.key in _EVEN or low < 0:
         return even_edges(low, high)
     if column.kind != "int":

@@ -47,7 +47,6 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
 
 
 def _words_record(profile: Profile) -> dict[str, Any]:
-    """Words, titles and notes of the profile's source."""
     vocabulary, groups = profile.vocabulary, profile.groups
     ports = vocabulary.group_kind("ports")
     tops = (group for place, group in enumerate(groups) if group.parent < 0 and not groups.units_within(place))

@@ -102,7 +102,6 @@ class _Page:
         return self._written
 
     def _record(self) -> dict[str, Any]:
-        """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
         lanes, query = chosen_lanes(profile, selection), selected_query(profile, selection)
         window = self._drawn(lanes)
@@ -152,7 +151,6 @@ class _Page:
         return start, max(end, start + 1)
 
     def _report(self, share: float) -> None:
-        """Reports progress, at most every ``REPORT_EVERY`` seconds."""
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers
 from tpuprof_tui.model.table import Table
 
@@ -23,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 def events(
     session: Session, lanes: Iterable[int], keys: Collection[str], window: tuple[int, int] | None = None,
-    condition: str = "", owners: frozenset[int] = frozenset(), *, reaching: bool = False,
+    condition: str = "", owners: frozenset[int] = frozenset(), *, role: Role | None = None, reaching: bool = False,
 ) -> Frame:  # fmt: skip
     """Columns of the events of some lanes that pass a filter, lane by lane.
 
@@ -36,6 +37,7 @@ def events(
         window: Start and end, ns: only events that start in it, those at the very end of the recording included.
         condition: Filter expression; empty: none.
         owners: Groups whose events count on lanes outside of them (`Lane` column ``owner``); empty: all.
+        role: Only events of this role; None: all.
         reaching: Whether events that begin earlier and reach into the window count too: unions are of these.
 
     Raises:
@@ -53,6 +55,8 @@ def events(
             rows = row_numbers(rows)[_inside(lane, rows, window, profile.end_ns, reaching=reaching)]
         if owners and lane.group not in owners and "owner" in lane:
             rows = row_numbers(rows)[np.isin(lane.take("owner", rows), list(owners))]
+        if role is not None and not bool((of_role := lane.take("role", rows) == role).all()):
+            rows = row_numbers(rows)[of_role]
         if row_count(rows):
             chosen.append((number, lane, rows))
     columns = {}
@@ -75,6 +79,17 @@ def events(
             continue
         columns[key] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     return Frame(columns, {key: profile.strings[key] for key in keys if key in profile.strings})
+
+
+def column_of(session: Session, events: Frame, key: str) -> Array:
+    """A further column of events by ascending ``lane``, given that and ``row``; as `events` has it."""
+    lanes = session.profile.lanes
+    bounds = np.searchsorted(events["lane"], np.arange(len(lanes) + 1)).tolist()
+    chosen: list[tuple[int, Lane, Rows]] = [
+        (number, lane, events["row"][first:last])
+        for number, (lane, (first, last)) in enumerate(zip(lanes, pairwise(bounds), strict=True)) if last > first
+    ]  # fmt: skip
+    return _column(session.profile, key, chosen)
 
 
 def _column(profile: Profile, key: str, chosen: list[tuple[int, Lane, Rows]]) -> Array:

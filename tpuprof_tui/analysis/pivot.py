@@ -40,6 +40,10 @@ class Frame(Struct, frozen=True, eq=False):
 
     def take(self, rows: Array | slice) -> Frame:
         """The frame of some rows, or of those in a mask."""
+        if not isinstance(rows, slice) and rows.dtype == np.bool_:
+            if rows.all():
+                return self
+            rows = np.flatnonzero(rows)
         return Frame({key: values[rows] for key, values in self.columns.items()}, self.texts)
 
     def has(self, key: str, test: Callable[[str], object]) -> Mask:
@@ -148,11 +152,25 @@ def distinct(values: Array) -> tuple[Array, Ints]:
 
 def distinct_together(*codes: Array) -> tuple[Array, int]:
     """Dense index (in ascending order) of each row's combination of codes, and the number of distinct combinations."""
-    places = distinct(codes[0])[1]
-    for each in codes[1:]:
-        found, of_code = distinct(each)
-        places = distinct(np.asarray(places, np.int64) * len(found) + of_code)[1]
+    places, size = _small(codes[0])
+    for values in codes[1:]:
+        own, count = _small(values)
+        if size * count >= max(_DENSE, 4 * len(own)):
+            places = distinct(places)[1]
+            size = int(places.max(initial=-1)) + 1
+        places, size = places * np.int64(count) + own, size * count
+    places = distinct(places)[1]
     return places, int(places.max()) + 1 if len(places) else 0
+
+
+def _small(values: Array) -> tuple[Array, int]:
+    """Integers from 0 in the order of the values, and their number: of codes the differences from the first one."""
+    if values.dtype.kind != "f" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(_DENSE, 4 * len(values)):
+            return values.astype(np.int64) - low, high - low + 1
+    found, places = distinct(values)
+    return places, len(found)
 
 
 #: Values of a figure, one for each group; missing ones as in columns, or None.

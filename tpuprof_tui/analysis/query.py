@@ -185,11 +185,13 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return steps_of(self.session)
 
     def events(
-        self, keys: Collection[str], lanes: Iterable[int] | None = None, *, reaching: bool = False
+        self, keys: Collection[str], lanes: Iterable[int] | None = None, *, role: Role | None = None,
+        reaching: bool = False,
     ) -> Frame:  # fmt: skip
         """Columns of the selected events (`analysis.events`), of all lanes of the scope or of some of them."""
         chosen = self.session.lanes_in(self.scope) if lanes is None else lanes
-        return events(self.session, chosen, keys, self.range, self.full_filter, self.owners, reaching=reaching)
+        return events(self.session, chosen, keys, self.range, self.full_filter, self.owners, role=role,
+                      reaching=reaching)  # fmt: skip
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:
@@ -229,8 +231,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""
         host = [number for number in self.session.lanes_in(self.scope) if number not in self.lanes]
         for lanes in (self.lanes, host):
-            work = self.events(("lane", "row", "role", "start", "end"), lanes)
-            work = work.take(work["role"] == Role.WORK)
+            work = self.events(("lane", "row", "start", "end"), lanes, role=Role.WORK)
             if len(work):
                 longest = int((work["end"] - work["start"]).argmax())
                 return int(work["lane"][longest]), int(work["row"][longest])

@@ -425,8 +425,8 @@ def _work(query: Query) -> Iterator[dict[str, Any]]:
     lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums] if profile.timed else []
     for view, column in profile.vocabulary.work_breakdowns:
         known = [number for number in lanes if has_column(profile, profile.lanes[number], column)]
-        work = query.events((column, "role", "start", "end"), known)
-        work = work.take((work["role"] == Role.WORK) & (work[column] >= 0))
+        work = query.events((column, "start", "end"), known, role=Role.WORK)
+        work = work.take(work[column] >= 0)
         work = work.with_columns(took=work["end"] - work["start"])
         kind = _PARTS.get(view, view)
         figures = {"name": key(column), "ns": total("took"), "count": rows, "longest": most("took")}

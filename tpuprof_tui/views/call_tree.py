@@ -57,9 +57,8 @@ def call_tree_view(query: Query) -> Answer:
 def tree_of(query: Query) -> tuple[CallTree, Labels]:
     """The call tree of a query's work, and its labels."""
     lanes = [number for number in query.lanes if number == query.scope.lane or query.profile.lanes[number].counted]
-    keys = ("lane", "row", "group", "role", "start", "end", *Labels(query.profile).keys)
-    events = query.events(keys, lanes)
-    return call_stacks(query.session, events.take(events["role"] == Role.WORK))
+    keys = ("lane", "row", "group", "start", "end", *Labels(query.profile).keys)
+    return call_stacks(query.session, (query.events(keys, (number,), role=Role.WORK) for number in lanes))
 
 
 def paths(tree: CallTree, labels: Labels) -> list[str]:

@@ -291,8 +291,7 @@ def _waits(query: Query) -> Answer:
     profile, words = query.profile, query.vocabulary
     lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
     known = [column for column in ("kernel", "name") if column in words.schema]
-    waits = query.events({"lane", "role", "start", "end", *known}, lanes)
-    waits = waits.take(waits["role"] == Role.WAIT)
+    waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
     if not len(waits):
         return Answer()
     units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]

@@ -6,13 +6,15 @@ key and yield nothing if the source lacks one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import column_of
 from tpuprof_tui.analysis.pivot import Frame, count_true, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
@@ -139,16 +141,28 @@ def window_finding(query: Query, rule: Rule, group: str, gain: float, text: str,
 # -- events of the lanes that a query selects
 
 
-def work_doing(query: Query, activities: Collection[Activity], *keys: str) -> Frame:
+def work_doing(query: Query, activities: tuple[Activity, ...], *keys: str) -> Frame:
     """Work of some activities that starts in the window, of the units' device lanes with these columns.
 
-    Its columns are ``keys``, ``lane``, ``row``, ``unit`` and ``took``, ns.
+    Its columns are ``keys``, read once for all rules, ``lane``, ``row``, ``unit`` and ``took``, ns.
     """
-    profile = query.profile
-    lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums and lane.activity in activities
-             and profile.unit_of(lane) in query.units and all(key in lane for key in keys)]  # fmt: skip
-    frame = query.events({*keys, "lane", "row", "unit", "role", "start", "end"}, lanes)
-    return _with_time(frame.take(frame["role"] == Role.WORK))
+    profile, cache = query.profile, query.local_cache
+
+    def make() -> Frame:
+        lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums and lane.activity in activities
+                 and profile.unit_of(lane) in query.units]  # fmt: skip
+        events = _with_time(query.events(("lane", "row", "unit", "start", "end"), lanes, role=Role.WORK))
+        return Frame({column: events[column] for column in ("lane", "row", "unit", "took")}, {})
+
+    work = cache.get("work", make, activities)
+    known = np.array([all(column in lane for column in keys) for lane in profile.lanes], np.bool_)
+    chosen = known[work["lane"]]
+    if not chosen.any():
+        return work.take(chosen).with_columns(None, **{column: np.zeros(0, np.int64) for column in keys})
+    columns = {column: cache.get("column of work", partial(column_of, query.session, work, column), activities, column)
+               for column in keys}  # fmt: skip
+    texts = {column: profile.strings[column] for column in keys if column in profile.strings}
+    return work.with_columns(texts, **columns).take(chosen)
 
 
 def _with_time(frame: Frame) -> Frame:
@@ -177,18 +191,19 @@ def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    groups, session = query.profile.groups, query.session
-    lanes = [number for number, lane in enumerate(query.profile.lanes) if "kernel" in lane
-             and session.unit_of(number) in query.units]  # fmt: skip
-    frame = query.events(("kernel", "lane", "unit", "role", "start", "end"), lanes)
-    frame = _with_time(frame.take(frame["kernel"] >= 0).with_texts("kernel", clean))
-    frame = frame.with_columns(waits=frame["role"] == Role.WAIT)
-    figures = {"kernel": key("kernel"), "unit": key("unit"), "ns": total("took", "waits")}
+    groups, session, texts = query.profile.groups, query.session, query.profile.strings.get("kernel", ())
     waits: dict[tuple[str, int], dict[int, int]] = {}
-    for kernel, unit, ns in pivot(frame, ("kernel", "lane"), figures, ()):
-        # lanes of a unit wait concurrently: take the longest
-        of_units = waits.setdefault((kernel, groups.session(unit)), {})
-        of_units[unit] = max(of_units.get(unit, 0), ns)
+    for number in session.lanes_in(Scope()):
+        unit = session.unit_of(number)
+        if unit not in query.units or "kernel" not in query.profile.lanes[number]:
+            continue
+        codes = query.events(("kernel",), (number,))["kernel"]
+        lengths = _with_time(query.events(("kernel", "start", "end"), (number,), role=Role.WAIT))
+        waiting = dict(pivot(lengths, ("kernel",), {"kernel": key("kernel", None), "ns": total("took")}, ()))
+        for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
+            # lanes of a unit wait concurrently: take the longest
+            of_units = waits.setdefault((clean(texts[code]), groups.session(unit)), {})
+            of_units[unit] = max(of_units.get(unit, 0), waiting.get(texts[code], 0))
     found = []
     for (kernel, _), units in waits.items():
         if len(units) > 1:

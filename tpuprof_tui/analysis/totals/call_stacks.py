@@ -6,6 +6,7 @@ Rows are groups, scopes, the host frames that called the device work, and that w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -64,18 +65,19 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
         return self.keys[level], self.profile.strings[self.keys[level]][code] if code >= 0 else MISSING, code
 
 
-def call_stacks(session: Session, events: Frame) -> tuple[CallTree, Labels]:
+def call_stacks(session: Session, lanes: Iterable[Frame]) -> tuple[CallTree, Labels]:
     """Time by call path of some events, each at its full duration; callers are shown even if they are not among them.
 
     Of events on the host only frames count (``Vocabulary.frames``), each without the frames it calls.
 
     Args:
         session: The profile.
-        events: Columns ``lane``, ``row``, ``group``, ``start``, ``end``, and those of `Labels`.
+        lanes: Events lane by lane: columns ``lane``, ``row``, ``group``, ``start``, ``end``, and those of `Labels`.
     """
     labels = Labels(session.profile)
     parts = _RowBuilder(session, labels)
-    parts.add(events)
+    for events in lanes:
+        parts.add(events)
     return call_tree(*parts.columns()), labels
 
 
@@ -109,6 +111,8 @@ class _RowBuilder:
 
     def add(self, events: Frame) -> None:
         """Appends events; of those on the host, frames."""
+        if not len(events):
+            return
         events = events.with_columns(took=events["end"] - events["start"])
         frames = self._frames
         if frames is not None:

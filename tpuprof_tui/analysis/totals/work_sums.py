@@ -11,13 +11,14 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Role, Strings
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import Rows, row_count
 
 from ..index.lane_index import LaneIndex, rows_starting
 from ..index.running_sums import BLOCK, MIN_BLOCKS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Columns that work can be grouped by.
 Grouping = Literal["kernel", "name", "type"]
@@ -63,30 +64,33 @@ def work_sums(
     for index in indexes:
         rows = rows_starting(index, start, end)
         if rows.stop > rows.start:
-            for key, sums in found.items():
-                sums.add(_of_lane(index, rows, key, labels[key], block))
+            for key, sums in _of_lane(index, rows, labels, block).items():
+                found[key].add(sums)
     return found
 
 
-def _of_lane(index: LaneIndex, rows: slice, key: Grouping, labels: int, block: int) -> WorkSums:
+def _of_lane(index: LaneIndex, rows: slice, labels: Mapping[Grouping, int], block: int) -> dict[Grouping, WorkSums]:
     lane, first, last = index.lane, -(-rows.start // block), rows.stop // block
     if rows == slice(0, len(lane)):
-        return index.cache.get("work", lambda: _scanned(lane, rows, key, labels), key)
+        return {key: index.cache.get("work", lambda: _scanned(lane, rows, {key: labels[key]})[key], key)  # noqa: B023
+                for key in labels}  # fmt: skip
     if len(lane) < MIN_BLOCKS * block or last <= first:
-        return _scanned(lane, rows, key, labels)
-    blocks = index.cache.get("work of blocks", partial(_Blocks.of, lane, key, labels, block), key)
-    found = _scanned(lane, np.r_[rows.start : first * block, last * block : rows.stop], key, labels)
-    found.add(blocks.between(first, last))
+        return _scanned(lane, rows, labels)
+    found = _scanned(lane, np.r_[rows.start : first * block, last * block : rows.stop], labels)
+    for key, count in labels.items():
+        blocks = index.cache.get("work of blocks", partial(_Blocks.of, lane, key, count, block), key)
+        found[key].add(blocks.between(first, last))
     return found
 
 
-def _scanned(lane: Lane, rows: Rows, key: Grouping, labels: int) -> WorkSums:
-    weights, durations, label = _weights(lane, rows, key, labels)
-    found = WorkSums.empty(labels)
-    if len(durations):
+def _scanned(lane: Lane, rows: Rows, labels: Mapping[Grouping, int]) -> dict[Grouping, WorkSums]:
+    weights, durations, work = _weights(lane, rows)
+    found = {key: WorkSums.empty(count) for key, count in labels.items()}
+    for key, sums in found.items() if len(durations) else ():
+        label = _labels(lane, rows, key, labels[key])[work]
         for number, values in enumerate(weights):
-            found.sums[number] = np.bincount(label, weights=values, minlength=labels + 1)
-        np.maximum.at(found.longest, label, durations)
+            sums.sums[number] = np.bincount(label, weights=values, minlength=labels[key] + 1)
+        np.maximum.at(sums.longest, label, durations)
     return found
 
 
@@ -105,7 +109,8 @@ class _Blocks(Struct, frozen=True, eq=False):
         """Prefix sums over all whole blocks of a lane."""
         number, size = len(lane) // block, labels + 1
         rows = slice(0, number * block)
-        weights, durations, label = _weights(lane, rows, key, labels, np.repeat(np.arange(number), block))
+        weights, durations, work = _weights(lane, rows)
+        label = (_labels(lane, rows, key, labels) + np.repeat(np.arange(number) * size, block))[work]
         sums = np.zeros((number + 1, 6, size))
         for place, values in enumerate(weights):
             found = np.bincount(label, weights=values, minlength=number * size)
@@ -115,26 +120,26 @@ class _Blocks(Struct, frozen=True, eq=False):
         return cls(sums, longest.reshape(number, size))
 
 
-def _weights(
-    lane: Lane, rows: Rows, key: Grouping, labels: int, blocks: Ints | None = None
-) -> tuple[list[Floats | None], Ints, Ints]:
-    """For each row of ``WorkSums.sums`` the weights of the work among some rows, its ns, and its labels.
+def _labels(lane: Lane, rows: Rows, key: Grouping, labels: int) -> Ints:
+    """Label of each row: its code + 1; 0 where that is missing or beyond the table."""
+    if key not in lane:
+        return np.zeros(row_count(rows), np.int64)
+    codes = lane.take(key, rows).astype(np.int64)
+    return np.where((codes >= 0) & (codes < labels), codes + 1, 0)
 
-    Label 0 is of missing codes and those beyond the table; ``blocks``: block of each row, which count separately.
-    """
+
+def _weights(lane: Lane, rows: Rows) -> tuple[list[Floats | None], Ints, Mask | slice]:
+    """For each row of ``WorkSums.sums`` the weights of the work among some rows, its ns, and which rows it is."""
     durations = lane.take("end", rows) - lane.take("start", rows)
-    codes = lane.take(key, rows).astype(np.int64) if key in lane else np.full(len(durations), -1)
-    label: Ints = np.where((codes >= 0) & (codes < labels), codes + 1, 0)
-    if blocks is not None:
-        label += blocks * (labels + 1)
     ideal: Floats | None = lane.take("ideal", rows) if "ideal" in lane else None
-    work = lane.take("role", rows) == Role.WORK
-    if not bool(work.all()):
-        durations, label, ideal = durations[work], label[work], ideal if ideal is None else ideal[work]
+    chosen = lane.take("role", rows) == Role.WORK
+    work: Mask | slice = slice(None) if bool(chosen.all()) else chosen
+    durations = durations[work]
     if ideal is None:
-        return [None, durations.astype(np.float64)], durations, label
+        return [None, durations.astype(np.float64)], durations, work
+    ideal = ideal[work]
     known = ~np.isnan(ideal)
     expected = np.where(known, ideal, 0.0)
     lost = np.maximum(durations - expected, 0.0)
     weights = [None, durations.astype(np.float64), known.astype(np.float64), known * durations, expected, known * lost]
-    return weights, durations, label
+    return weights, durations, work

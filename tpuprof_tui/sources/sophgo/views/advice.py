@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
-from tpuprof_tui.analysis.pivot import Frame, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.work_sums import KNOWN, KNOWN_NS, LOST, Grouping, work_sums
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -47,6 +48,8 @@ def findings(query: Query) -> Iterator[Finding]:
     return findings_of(RULES, query)
 
 
+_WORKING: Final = (Activity.COMPUTE, Activity.TRANSFER)
+_BY_NAME: Final[tuple[Grouping, ...]] = ("name",)
 #: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
 _REASONS: Final = (
     ("uarch_rate", 50.0, False, "padding"),
@@ -58,17 +61,31 @@ _SIZES: Final = lazy_pattern(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    frame = work_doing(query, (Activity.COMPUTE, Activity.TRANSFER), "name", "ideal")
-    frame = frame.take((frame["name"] >= 0) & ~np.isnan(frame["ideal"])).with_texts("name", clean)
-    frame = frame.with_columns(lost=np.maximum(frame["took"] - frame["ideal"], 0.0))
-    figures = {"name": key("name"), "gain": total("lost"), "ns": total("took"), "unit": key("unit")}
-    worst = {name: (gain, ns, unit) for name, gain, ns, unit in pivot(frame, ("name", "unit"), figures, ("gain",))}
+    shown, texts = query.filtered_session, query.profile.strings.get("name", ())
+    # by name and unit, time lost and taken
+    sums: dict[tuple[str, int], tuple[float, float]] = {}
+    lanes_of: dict[int, list[int]] = {unit: [] for unit in query.units}
+    for number, lane in enumerate(query.profile.lanes):
+        if lane.activity in _WORKING and lane.in_sums and (unit := query.profile.unit_of(lane)) in lanes_of:
+            lanes_of[unit].append(number)
+    for unit, lanes in lanes_of.items():
+        indexes = [shown.indexes[number] for number in lanes]
+        work = work_sums(indexes, query.profile.strings, *query.window, _BY_NAME)["name"].sums
+        for code in np.flatnonzero(work[KNOWN][1:]).tolist():
+            place = clean(texts[code]), unit
+            lost, taken = sums.get(place, (0.0, 0.0))
+            sums[place] = lost + float(work[LOST][code + 1]), taken + float(work[KNOWN_NS][code + 1])
+    worst: dict[str, tuple[float, float, int]] = {}
+    for (name, unit), (lost, taken) in sums.items():
+        worst[name] = max(worst.get(name, (0.0, 0.0, -1)), (lost, taken, unit))
     for name, (gain, ns, unit) in sorted(worst.items(), key=lambda item: -item[1][0])[:2]:
         share = 1 - gain / ns if ns else 1.0
         if gain >= least and share < 0.5:
             label = query.profile.groups.title(unit)
-            own = frame.take(frame.has("name", name.__eq__) & (frame["unit"] == unit))
-            why, shape = _reasons(query.profile, own.take(own["lost"] > 0), gain)
+            events = query.events(("lane", "row", "name", "ideal", "start", "end"), lanes_of[unit], role=Role.WORK)
+            events = events.take(events.with_texts("name", clean).has("name", name.__eq__))
+            events = events.with_columns(lost=events["end"] - events["start"] - events["ideal"])
+            why, shape = _reasons(query.profile, events.take(events["lost"] > 0), gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
             text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
             yield window_finding(query, rule, label, gain, text, name, filter_target("name", name))

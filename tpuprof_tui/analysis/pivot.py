@@ -136,7 +136,7 @@ def distinct(values: Array) -> tuple[Array, Ints]:
     low, high = int(values.min()), int(values.max())
     if low == INT_MISSING < high:
         # the known ones may be close to one another
-        low = int(values[values != INT_MISSING].min()) - 1
+        low = int(values.min(where=values != INT_MISSING, initial=high)) - 1
         found, places = distinct(np.maximum(values, low))
         found[0] = INT_MISSING
         return found, places
@@ -152,7 +152,7 @@ def distinct(values: Array) -> tuple[Array, Ints]:
 
 def distinct_together(*codes: Array) -> tuple[Array, int]:
     """Dense index (in ascending order) of each row's combination of codes, and the number of distinct combinations."""
-    places, size = _small(codes[0])
+    places, size = _small(codes[0]) if len(codes) > 1 else (codes[0], 1)
     for values in codes[1:]:
         own, count = _small(values)
         if size * count >= max(_DENSE, 4 * len(own)):

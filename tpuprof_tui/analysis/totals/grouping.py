@@ -101,9 +101,8 @@ def group_table(
     frame = _grouped_rows(session, state, key, work_only=work_only)
     groups = Groups(frame, (key,))
     if column.kind != "text" and groups.count > MANY:
-        known = groups.values(key)
-        known = known[~is_missing(known)]
-        edges = _edges(column, float(known[0]), float(known[-1]))
+        known = frame[key][~is_missing(frame[key])]
+        edges = _edges(column, float(known.min()), float(known.max()))
         groups = Groups(_in_ranges(frame, key, edges), (key,))
     table = _table(session, column, groups, edges, work_only=work_only)
     if base is None or session.baseline is None:

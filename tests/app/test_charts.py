@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
+from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.chart_data import BINS, ChartData, bytes_in_bins, chart_data
+from tpuprof_tui.analysis.totals.chart_data import BINS, ChartData, chart_data
 from tpuprof_tui.app.drawing.charts import curve, series_curve
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.views.answer import Series
@@ -33,7 +34,8 @@ def test_bytes_are_spread_over_the_time_they_took(moves, edges):
     moves.sort()
     starts, lengths, sizes = (np.array(column, dtype=np.int64) for column in zip(*moves, strict=True))
     edges = np.array(sorted(edges), dtype=np.int64)
-    found = bytes_in_bins(starts, starts + lengths, sizes, edges)
+    lengths = np.maximum(lengths, 1)
+    found = PiecewiseRate.of(starts, starts + lengths, sizes / lengths).between(edges)
     expected = np.zeros(len(edges) - 1)
     for start, length, size in moves:
         end = start + max(length, 1)
@@ -43,8 +45,10 @@ def test_bytes_are_spread_over_the_time_they_took(moves, edges):
 
 
 def test_missing_sizes_move_nothing():
-    found = bytes_in_bins(ints(0, 10), ints(10, 20), ints(INT_MISSING, 50), ints(0, 10, 20))
-    assert found.tolist() == [0, 50]
+    lane = make_lane("GDMA", 0, starts=ints(0, BINS), ends=ints(BINS, 2 * BINS), bytes=ints(INT_MISSING, 50))
+    (values,) = data_of(Query(session_of(make_profile([lane])))).bandwidth.values()
+    assert values.sum() * 2 == pytest.approx(50)
+    assert not values[: BINS // 2].any()
 
 
 def data_of(query: Query) -> ChartData:

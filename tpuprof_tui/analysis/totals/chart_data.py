@@ -15,8 +15,8 @@ from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
-from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, MIN_BLOCKS, PiecewiseRate, inner_blocks
+from ..index.lane_index import LaneIndex
+from ..index.running_sums import BLOCK, PiecewiseRate, inner_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,14 +54,7 @@ def chart_data(indexes: Iterable[LaneIndex], start: int, end: int) -> ChartData:
     durations = np.zeros(len(BOUNDS) + 1, np.int64)
     for index in indexes:
         lane = index.lane
-        if len(lane) < MIN_BLOCKS * BLOCK:
-            rows = rows_between(index, start, end)
-            starts, ends, (work, moves) = lane.take("start", rows), lane.take("end", rows), _work(lane, rows)
-            lengths, added = _by_length((ends - starts)[work & (starts >= start)]), None
-            if moves is not None:
-                added = bytes_in_bins(starts[moves], ends[moves], lane.take("bytes", rows)[moves], edges)
-        else:
-            lengths, added = index.cache.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
+        lengths, added = index.cache.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
         durations += lengths
         if added is not None:
             moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
@@ -120,29 +113,3 @@ class _LaneSums(Struct, frozen=True, eq=False):
         if last > first:
             lengths = lengths + self.lengths[last] - self.lengths[first]
         return lengths, None if self.bytes is None else self.bytes.between(edges)
-
-
-def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
-    """Bytes in each bin, the bytes of each transfer spread evenly over its duration; transfers may overlap.
-
-    ``starts`` ascend, ``sizes`` may be missing, the n + 1 ``edges`` ascend; returns float64 (n,).
-    """
-    known = ~is_missing(sizes)
-    starts, sizes = starts[known], sizes[known]
-    ends = np.maximum(ends[known], starts + 1)
-    zero = edges[0]
-    rates = sizes / (ends - starts)
-    upto = _ramp(starts - zero, rates, edges - zero) - _ramp(ends - zero, rates, edges - zero)
-    return np.maximum(np.diff(upto), 0.0)
-
-
-def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
-    """For each edge the sum of rate x (edge - time) over all times before it."""
-    if not bool((times[1:] >= times[:-1]).all()):
-        order = np.argsort(times, kind="stable")
-        times, rates = times[order], rates[order]
-    rate_sums, place_sums = np.zeros(len(times) + 1), np.zeros(len(times) + 1)
-    np.cumsum(rates, out=rate_sums[1:])
-    np.cumsum(rates * times, out=place_sums[1:])
-    index = np.searchsorted(times, edges, side="left")
-    return np.asarray(rate_sums[index] * edges - place_sums[index], dtype=np.float64)

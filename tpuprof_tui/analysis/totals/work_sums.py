@@ -72,8 +72,7 @@ def work_sums(
 def _of_lane(index: LaneIndex, rows: slice, labels: Mapping[Grouping, int], block: int) -> dict[Grouping, WorkSums]:
     lane, first, last = index.lane, -(-rows.start // block), rows.stop // block
     if rows == slice(0, len(lane)):
-        return {key: index.cache.get("work", lambda: _scanned(lane, rows, {key: labels[key]})[key], key)  # noqa: B023
-                for key in labels}  # fmt: skip
+        return index.cache.get("work", partial(_scanned, lane, rows, labels), *labels)
     if len(lane) < MIN_BLOCKS * block or last <= first:
         return _scanned(lane, rows, labels)
     found = _scanned(lane, np.r_[rows.start : first * block, last * block : rows.stop], labels)

@@ -190,8 +190,9 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     ) -> Frame:  # fmt: skip
         """Columns of the selected events (`analysis.events`), of all lanes of the scope or of some of them."""
         chosen = self.session.lanes_in(self.scope) if lanes is None else lanes
-        return events(self.session, chosen, keys, self.range, self.full_filter, self.owners, role=role,
-                      reaching=reaching)  # fmt: skip
+        return events(
+            self.session, chosen, keys, self.range, self.full_filter, self.owners, role=role, reaching=reaching
+        )
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:
@@ -219,8 +220,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     @property
     def work_indexes(self) -> list[LaneIndex]:
         """Those of `lane_indexes` whose work counts in sums; a lane alone always does."""
-        return [index for number, index in self.lane_indexes.items()
-                if index.lane.in_sums or number == self.scope.lane]  # fmt: skip
+        return [index for number, index in self.lane_indexes.items() if index.lane.in_sums or number == self.scope.lane]
 
     @cached_property
     def owners(self) -> frozenset[int]:

@@ -47,8 +47,9 @@ def print_report(options: argparse.Namespace) -> int:
 
         profile = redacted(profile)
     scope = scope_named(profile, options.core, options.group)
-    query = query_of(profile, scope=scope, range=_range(options, profile), filter=options.filter or "",
-                     step=options.step)  # fmt: skip
+    query = query_of(
+        profile, scope=scope, range=_range(options, profile), filter=options.filter or "", step=options.step
+    )
     check_step(query)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)

@@ -295,9 +295,12 @@ def _waits(query: Query) -> Answer:
     if not len(waits):
         return Answer()
     units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
-    waits = waits.with_columns({"unit": units}, unit=waits["lane"], took=waits["end"] - waits["start"],
-                               **{column: np.full(len(waits), -1) for column in ("kernel", "name")
-                                  if column not in known})  # fmt: skip
+    waits = waits.with_columns(
+        {"unit": units},
+        unit=waits["lane"],
+        took=waits["end"] - waits["start"],
+        **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
+    )
     waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN).with_texts("name", missing=UNKNOWN)
     columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
                Column("total_us", "Waited", "duration"), Column("count", "Count", "count"))  # fmt: skip

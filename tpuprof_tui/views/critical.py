@@ -120,10 +120,16 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, table_key: str
 def _by_label(path: CriticalPath, label: Ints, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """For each label: name, total ns, number of parts, assumed ns, index of the longest part; by ns descending."""
     by_length = np.argsort(path.length, kind="stable")[::-1]
-    parts = Frame({"label": label, "length": path.length, "assumed": path.assumed, "part": np.arange(len(path))},
-                  {"label": names})  # fmt: skip
-    figures = {"name": key("label"), "ns": total("length"), "count": rows, "assumed": total("length", "assumed"),
-               "longest": key("part")}  # fmt: skip
+    parts = Frame(
+        {"label": label, "length": path.length, "assumed": path.assumed, "part": np.arange(len(path))}, {"label": names}
+    )
+    figures = {
+        "name": key("label"),
+        "ns": total("length"),
+        "count": rows,
+        "assumed": total("length", "assumed"),
+        "longest": key("part"),
+    }
     return pivot(parts.take(by_length), ("label",), figures, ("-ns", "name"))
 
 

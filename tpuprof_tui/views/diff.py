@@ -196,8 +196,15 @@ def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
     """Causes: launches that moved to another unit."""
     both, pairs = compared.comparison.joint, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
-    launches = Frame({"kernel": base.kernel[pairs.base], "from": base.unit[pairs.base], "to": other.unit[pairs.other],
-                      "work": base.work[pairs.base]}, {})  # fmt: skip
+    launches = Frame(
+        {
+            "kernel": base.kernel[pairs.base],
+            "from": base.unit[pairs.base],
+            "to": other.unit[pairs.other],
+            "work": base.work[pairs.base],
+        },
+        {},
+    )
     moved = launches.take(launches["from"] != launches["to"])
     figures = {**{column: key(column) for column in ("kernel", "from", "to")}, "count": rows, "work": total("work")}
     for kernel, source, target, count, work in pivot(moved, ("kernel", "from", "to"), figures, ()):
@@ -213,11 +220,23 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple
     base, other = both.base.launches, both.other.launches
     if base.named or compared.comparison.lost != NOTHING_LOST:
         return
-    launches = Frame({"before": base.kernel[pairs.base], "after": other.kernel[pairs.other],
-                      "base": base.work[pairs.base], "other": other.work[pairs.other]}, {})  # fmt: skip
+    launches = Frame(
+        {
+            "before": base.kernel[pairs.base],
+            "after": other.kernel[pairs.other],
+            "base": base.work[pairs.base],
+            "other": other.work[pairs.other],
+        },
+        {},
+    )
     launches = launches.take(launches["before"] != launches["after"])
-    figures = {"before": key("before"), "after": key("after"), "base": total("base"), "other": total("other"),
-               "count": rows}  # fmt: skip
+    figures = {
+        "before": key("before"),
+        "after": key("after"),
+        "base": total("base"),
+        "other": total("other"),
+        "count": rows,
+    }
     for one, two, ours, theirs, count in pivot(launches, ("before", "after"), figures, ()):
         names = both.kernels[one], both.kernels[two]
         amount = compared.comparison.with_status(Amount("", ours, theirs, count, count))

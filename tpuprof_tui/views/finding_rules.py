@@ -149,8 +149,11 @@ def work_doing(query: Query, activities: tuple[Activity, ...], *keys: str) -> Fr
     profile, cache = query.profile, query.local_cache
 
     def make() -> Frame:
-        lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums and lane.activity in activities
-                 and profile.unit_of(lane) in query.units]  # fmt: skip
+        lanes = [
+            number
+            for number, lane in enumerate(profile.lanes)
+            if lane.in_sums and lane.activity in activities and profile.unit_of(lane) in query.units
+        ]
         events = _with_time(query.events(("lane", "row", "unit", "start", "end"), lanes, role=Role.WORK))
         return Frame({column: events[column] for column in ("lane", "row", "unit", "took")}, {})
 
@@ -159,8 +162,10 @@ def work_doing(query: Query, activities: tuple[Activity, ...], *keys: str) -> Fr
     chosen = known[work["lane"]]
     if not chosen.any():
         return work.take(chosen).with_columns(None, **{column: np.zeros(0, np.int64) for column in keys})
-    columns = {column: cache.get("column of work", partial(column_of, query.session, work, column), activities, column)
-               for column in keys}  # fmt: skip
+    columns = {
+        column: cache.get("column of work", partial(column_of, query.session, work, column), activities, column)
+        for column in keys
+    }
     texts = {column: profile.strings[column] for column in keys if column in profile.strings}
     return work.with_columns(texts, **columns).take(chosen)
 

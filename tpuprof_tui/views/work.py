@@ -80,8 +80,11 @@ def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], I
 def _running_through(query: Query) -> tuple[Table, ...]:
     """Table of events that run through a window in which no work starts; empty if there are none."""
     start, end = query.window
-    events = [query.event(number, row) for number, index in query.lane_indexes.items()
-              if (row := event_at(index, start)) >= 0 and int(index.lane["end"][row]) > start]  # fmt: skip
+    events = [
+        query.event(number, row)
+        for number, index in query.lane_indexes.items()
+        if (row := event_at(index, start)) >= 0 and int(index.lane["end"][row]) > start
+    ]
     if not events or end <= start:
         return ()
     profile = query.profile

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import (
     INT_MISSING,
     Activity,
@@ -208,6 +210,11 @@ def make_profile(
         problems=tuple(problems),
         tail_ns=tail,
     ))  # fmt: skip
+
+
+def session_of(profile: Profile) -> Session:
+    """A session of a profile, with ``exposed`` and ``step``."""
+    return query_of(profile).session
 
 
 def _placed(lane: Lane, groups: Groups) -> Lane:

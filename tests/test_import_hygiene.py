@@ -108,7 +108,7 @@ def test_help_is_as_wide_as_the_terminal(columns, most):
 
 
 def test_analysis_loads_numpy_alone():
-    assert HEAVY & loaded("from tpuprof_tui.analysis import headline, find_dependencies") == {"numpy"}
+    assert HEAVY & loaded("from tpuprof_tui.analysis import query_of, find_dependencies") == {"numpy"}
 
 
 def test_the_contracts_of_the_rooms_hold():

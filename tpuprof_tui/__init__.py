@@ -36,22 +36,17 @@ def open_profile(path: str | os.PathLike[str], **options: Any) -> Profile:
     Raises:
         UnreadableError: No part of the profile can be shown.
     """
+    from tpuprof_tui.analysis.derived_columns import with_derived_columns
     from tpuprof_tui.sources import catalog
 
-    return _with_steps(catalog.open_profile(path, **options))
+    return with_derived_columns(catalog.open_profile(path, **options))
 
 
 def open_profiles(
     paths: Sequence[str | os.PathLike[str]], *, part: Part | None = None, **options: Any
 ) -> list[Profile]:  # fmt: skip
     """Reads several profiles, in parallel if the source supports it: PyTorch traces use one process per core."""
+    from tpuprof_tui.analysis.derived_columns import with_derived_columns
     from tpuprof_tui.sources import catalog
 
-    return [_with_steps(profile) for profile in catalog.Catalog().open_several(paths, options, part)]
-
-
-def _with_steps(profile: Profile) -> Profile:
-    from tpuprof_tui.analysis.steps.step_detection import with_steps
-    from tpuprof_tui.analysis.totals.exposed import with_exposed
-
-    return with_steps(with_exposed(profile))
+    return [with_derived_columns(profile) for profile in catalog.Catalog().open_several(paths, options, part)]

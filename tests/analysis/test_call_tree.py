@@ -10,7 +10,6 @@ import pytest
 from profiles import Texts, make_lane, make_profile
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals import call_stacks as trees
 from tpuprof_tui.analysis.totals.call_stacks import call_tree
@@ -139,7 +138,7 @@ def test_collapsed_stacks_have_a_line_for_each_path_whatever_names_hold(tmp_path
     written = run_export(profile, Job(tmp_path, frozenset(("collapsed",))))[0].path
     assert written.name == "calltree.collapsedstack.txt"
     assert written.read_text().splitlines() == ["Core 0;k,1;a\\x0ab 7 100", "Core 0;-;c 50"]
-    keep = Selection(keep=compile_filter("name=c", profile))
+    keep = Selection(filter="name=c")
     run_export(profile, Job(tmp_path, frozenset(("collapsed",)), keep))
     assert written.read_text().splitlines() == ["Core 0;-;c 50"]
 

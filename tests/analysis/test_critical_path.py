@@ -14,9 +14,9 @@ from profiles import make_lane, make_profile
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, Slack, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_in, find_dependencies
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.model import Activity, Links, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, view_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"

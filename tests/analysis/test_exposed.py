@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile
 
+from tpuprof_tui.analysis.derived_columns import with_exposed
 from tpuprof_tui.analysis.findings.top_events import LARGE, best_rows, exposed_score, slow_score, wait_score
+from tpuprof_tui.analysis.index.unit_index import build_indexes, submitted
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
-from tpuprof_tui.analysis.totals.exposed import with_exposed
-from tpuprof_tui.analysis.totals.figures import build_indexes
 from tpuprof_tui.model import INT_MISSING, Role
 
 
@@ -73,20 +73,22 @@ def test_the_best_rows_of_any_window(core, long):
     profile = with_exposed(profile)
     random = np.random.default_rng(5)
     lanes = list(enumerate(build_indexes(profile)))
-    owners = frozenset({core} - {-1})
-    shared = [number for number, lane in enumerate(profile.lanes) if profile.unit_of(lane) < 0]
+    chosen = [(number, submitted(index, frozenset({core})) if core >= 0 and profile.unit_of(index.lane) < 0 else index)
+              for number, index in lanes]  # fmt: skip
     for _ in range(12):
         start, end = np.sort(random.integers(profile.start_ns, profile.end_ns, 2)).tolist()
-        for score, found in zip(SCORES, best_rows(lanes, start, end, SCORES, 4, owners, shared), strict=True):
+        for score, found in zip(SCORES, best_rows(chosen, start, end, SCORES, 4), strict=True):
             expected = []
             for number, index in lanes:
                 lane = index.lane
                 every = score(lane, slice(0, len(lane)))
                 running = (np.maximum(lane["end"], lane["start"] + 1) > start) & (lane["start"] < end)
+                own = np.ones(len(lane), np.bool_)
                 if core >= 0 and profile.unit_of(lane) < 0:
-                    running &= lane["core"] == core
-                rows = np.flatnonzero(running & (every > -np.inf)).tolist()
-                expected += [(-every[row], number, row) for row in rows]
+                    own = lane["core"] == core
+                places = np.cumsum(own) - 1
+                rows = np.flatnonzero(running & own & (every > -np.inf)).tolist()
+                expected += [(-every[row], number, int(places[row])) for row in rows]
             assert found == [(-value, number, row) for value, number, row in sorted(expected)[:4]]
 
 

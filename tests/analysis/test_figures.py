@@ -7,12 +7,16 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, small_profile
 from work_rows import top
 
-from tpuprof_tui.analysis.totals import figures
-from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, lane_figures, unit_figures
+from tpuprof_tui.analysis.index import unit_index
+from tpuprof_tui.analysis.index.unit_index import build_indexes
+from tpuprof_tui.analysis.query import Query, query_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.totals.figures import bytes_between, lane_figures, unit_figures
 from tpuprof_tui.model import INT_MISSING, Role, Strings
 
 PROFILE = big_profile(600, cores=2, ports=2, seed=5)
-INDEXES = build_indexes(PROFILE)
+SESSION = Session(PROFILE)
+INDEXES = SESSION.indexes
 windows = st.tuples(st.integers(-100, 12_000), st.integers(0, 9_000)).map(lambda w: (w[0], w[0] + w[1]))
 
 
@@ -54,29 +58,28 @@ def test_unit_figures_against_the_obvious(window, core):
     for port in PROFILE.lanes[-2:]:
         transfer |= covered(port, start, end, Role.WORK, core)
         any_role |= covered(port, start, end, None, core)
-    figures = unit_figures(PROFILE, INDEXES, core, start, end)
+    figures = unit_figures(SESSION, core, start, end)
     assert figures.compute == compute.sum()
     assert figures.transfer == transfer.sum()
     assert figures.overlap == (compute & transfer).sum()
     assert figures.exposed == (transfer & ~compute).sum()
     assert figures.busy == (compute | transfer).sum()
     assert figures.idle == (~any_role).sum()
-    assert figures == unit_figures(PROFILE, tuple(INDEXES), core, start, end)
 
 
 def test_threads_make_the_same_indexes(monkeypatch):
-    monkeypatch.setattr(figures, "MANY", 1)
-    threaded = build_indexes(PROFILE)
-    assert [index.lane for index in threaded] == list(PROFILE.lanes)
-    assert headline(PROFILE, threaded) == headline(PROFILE, INDEXES)
+    monkeypatch.setattr(unit_index, "MANY", 1)
+    threaded = Session(PROFILE)
+    assert [index.lane for index in threaded.indexes] == list(PROFILE.lanes)
+    assert Query(threaded).headline == Query(SESSION).headline
 
 
 def test_submitted_commands_count_for_their_core_alone():
-    submitted = unit_figures(PROFILE, INDEXES, 0, PROFILE.start_ns, PROFILE.end_ns).lanes["CDMA"].count
+    submitted = unit_figures(SESSION, 0, PROFILE.start_ns, PROFILE.end_ns).lanes["CDMA"].count
     ports = PROFILE.lanes[-2:]
     assert submitted == sum(int((lane["core"] == 0).sum()) for lane in ports) > 0
     # the submitter of core 1's launches is missing in this profile
-    assert "CDMA" not in unit_figures(PROFILE, INDEXES, 1, PROFILE.start_ns, PROFILE.end_ns).lanes
+    assert "CDMA" not in unit_figures(SESSION, 1, PROFILE.start_ns, PROFILE.end_ns).lanes
 
 
 def test_bytes_of_a_window_count_the_share_inside():
@@ -99,18 +102,18 @@ def test_unknown_bytes():
 
 def test_headline():
     profile = small_profile()
-    found = headline(profile, build_indexes(profile))
+    found = query_of(profile).headline
     assert found.device_ns == profile.end_ns - profile.start_ns
     assert found.idlest.number == 2  # it has no lanes at all
     assert found.idlest.busy == 0
     assert found.busiest.busy == max(core.busy for core in found.units)
     assert found.most_exposed.exposed == max(core.exposed for core in found.units)
     assert not found.guessed
-    assert headline(small_profile(0), build_indexes(small_profile(0))).guessed
+    assert query_of(small_profile(0)).headline.guessed
 
 
 def test_headline_of_nothing():
-    found = headline(make_profile([]), build_indexes(make_profile([])))
+    found = query_of(make_profile([])).headline
     assert (found.device_ns, found.busiest, found.idlest, found.most_exposed) == (0, None, None, None)
 
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.profiles import make_lane, make_profile
+from tests.profiles import make_lane, make_profile, session_of
 from tpuprof_tui.analysis.selecting.filter_masks import emptying_condition
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, conditions_of, filter_keys
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import INT_MISSING, Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -132,7 +131,7 @@ def test_a_missing_blank_is_told(profile) -> None:
 ])  # fmt: skip
 def test_what_leaves_nothing_is_named(profile, text, parts, empties) -> None:
     assert conditions_of(text) == parts
-    assert emptying_condition(Session.build(profile), text) == empties
+    assert emptying_condition(session_of(profile), text) == empties
 
 
 def test_every_column_can_be_asked_for(profile) -> None:

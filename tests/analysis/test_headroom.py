@@ -7,7 +7,7 @@ import pytest
 from profiles import make_lane, make_profile
 from work_rows import headroom
 
-from tpuprof_tui.analysis.totals.figures import build_indexes
+from tpuprof_tui.analysis.index.unit_index import build_indexes
 from tpuprof_tui.model import Role, Strings
 
 NAN = float("nan")

@@ -7,16 +7,15 @@ import shlex
 
 import pytest
 from msgspec.structs import replace
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, session_of
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.navigation import toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.place import at_place, place_of, place_words
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
 from tpuprof_tui.cli.main import build_parser
 from tpuprof_tui.errors import TpuprofError
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import ask
 
 PROFILE = make_profile([make_lane("TIU", core, starts=[0, 400], ends=[300, 1000]) for core in range(2)])
@@ -65,7 +64,7 @@ def test_what_is_no_note_is_passed_over(tmp_path):
 
 
 def test_a_command_line_leads_to_the_same_place():
-    session = Session.build(PROFILE)
+    session = session_of(PROFILE)
     core = PROFILE.groups.numbered(1)
     state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
     place = place_of(session, state, state.range)

@@ -27,10 +27,10 @@ from tpuprof_tui.analysis.pivot import (
     total_known,
     weighted_mean,
 )
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.query import query_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NAMES = ("add", "mul", "copy")

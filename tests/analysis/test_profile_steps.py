@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import Texts, big_profile, make_lane, make_profile, small_profile
+from profiles import Texts, big_profile, make_lane, make_profile, session_of, small_profile
 
+from tpuprof_tui.analysis.index.unit_index import build_indexes
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.steps.step_detection import repeated_sequences, steps_of, with_steps
 from tpuprof_tui.analysis.steps.step_figures import step_table
-from tpuprof_tui.analysis.totals.figures import build_indexes, unit_figures
+from tpuprof_tui.analysis.totals.figures import unit_figures
 from tpuprof_tui.model import INT_MISSING, Group, Groups, Lane, Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
 
@@ -49,7 +50,7 @@ def scoped(launches: str, *, cores: int = 1, batch: list[int] | None = None, gap
 
 
 def test_batches_are_steps():
-    found = steps_of(scoped("abcabcabc", batch=[3, 3, 3, 4, 4, 4, 7, 7, 7]))
+    found = steps_of(Session(scoped("abcabcabc", batch=[3, 3, 3, 4, 4, 4, 7, 7, 7])))
     assert not found.guessed
     assert found.word.many == "batches"
     assert found.steps.number.tolist() == [3, 4, 7]
@@ -68,7 +69,7 @@ def test_an_event_without_a_batch_belongs_to_that_of_its_launch_else_to_what_run
                 batch=[NONE] * 5),
     ]  # fmt: skip
     profile = make_profile(lanes, scopes=Scopes(np.zeros(2, np.int32), np.zeros(2, np.int32)))
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     tiu, gdma = profile.lanes
     assert found.numbers(tiu).tolist() == [0, 0, 1]
     assert dict(zip(gdma["start"].tolist(), found.numbers(gdma).tolist(), strict=True)) == {
@@ -77,15 +78,15 @@ def test_an_event_without_a_batch_belongs_to_that_of_its_launch_else_to_what_run
 
 
 def test_batches_that_differ_and_one_with_other_launches():
-    told = steps_of(scoped("abcabdabc", batch=[0, 0, 0, 1, 1, 1, 2, 2, 2]))
+    told = steps_of(Session(scoped("abcabdabc", batch=[0, 0, 0, 1, 1, 1, 2, 2, 2])))
     assert told.usual.tolist() == [True, False, True]
-    alone = steps_of(scoped("abcdef", batch=[0, 0, 0, 1, 1, 1]))
+    alone = steps_of(Session(scoped("abcdef", batch=[0, 0, 0, 1, 1, 1])))
     assert alone.usual.all(), "no two are equal: none is unusual"
 
 
 def test_layers_within_batches():
     profile = scoped("exyxyxyhexyxyxyh", batch=[0] * 8 + [1] * 8)
-    steps, layers = repeated_sequences(profile, steps_of(profile))
+    steps, layers = repeated_sequences(profile, steps_of(Session(profile)))
     assert (steps.depth, len(steps), steps.launches, steps.first, steps.last) == (0, 2, 8, "e", "h")
     assert (layers.depth, len(layers), layers.launches, layers.first, layers.last) == (1, 6, 2, "x", "y")
     assert (layers.start.tolist()[:2], layers.end.tolist()[:2]) == ([25, 75], [72, 122])
@@ -95,7 +96,7 @@ def test_layers_within_batches():
 
 
 def test_where_no_batch_is_known_repetitions_are_steps():
-    found = steps_of(scoped("wexyxyhexyxyhexyxyh", cores=2))
+    found = steps_of(Session(scoped("wexyxyhexyxyhexyxyh", cores=2)))
     assert found.guessed
     assert found.word.one == "step"
     assert found.steps.number.tolist() == [0, 1, 2]
@@ -106,7 +107,7 @@ def test_where_no_batch_is_known_repetitions_are_steps():
 
 def test_events_belong_to_the_repetition_of_their_launch():
     profile = scoped("wexyxyhexyxyhexyxyh", cores=2)
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     for lane in profile.lanes:
         wanted = [NONE if scope % 19 == 0 else (scope % 19 - 1) // 6 for scope in lane["scope"].tolist()]
         assert found.numbers(lane).tolist() == wanted
@@ -116,7 +117,7 @@ def test_a_core_that_launches_something_else_follows_by_time():
     profile, other = scoped("exyhexyhexyh"), scoped("pqrstu", gap=30)
     shifted = replace(other.lanes[0], group=1).with_column("scope", np.full(12, NONE))
     profile = make_profile([*profile.lanes, shifted], strings=profile.strings, scopes=profile.scopes, cores=[0, 1])
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     assert found.steps.start.tolist() == [0, 100, 200]
     assert found.numbers(profile.lanes[2]).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
 
@@ -129,7 +130,7 @@ def test_without_launches_the_names_of_work_repeat():
     lanes = [make_lane("TIU", 0, starts=start, ends=start + 8, roles=roles, name=names),
              make_lane("GDMA", 0, starts=[35, 69], ends=[36, 70], roles=[Role.WAIT, Role.WORK])]  # fmt: skip
     profile = make_profile(lanes, strings=texts.build())
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     assert found.guessed
     assert (found.steps.start.tolist(), found.steps.end.tolist()) == ([10, 40, 70], [38, 68, 98])
     assert found.numbers(profile.lanes[0]).tolist() == [NONE, 0, 0, 0, 1, 1, 1, 2, 2, 2]
@@ -139,9 +140,9 @@ def test_without_launches_the_names_of_work_repeat():
 @pytest.mark.parametrize("sample", ["aks_decode_mode1", "aksv_cdma"])
 def test_repetition_finds_the_batches_of_a_capture(sample):
     profile = open_profile(str(SAMPLES / sample))
-    told = steps_of(profile)
+    told = steps_of(Session(profile))
     silent = replace(profile, vocabulary=replace(profile.vocabulary, step_column=""))
-    found = steps_of(silent)
+    found = steps_of(Session(silent))
     assert (told.guessed, found.guessed) == (False, True)
     assert len(told) == len(found) == 2
     for lane in profile.lanes:
@@ -168,7 +169,7 @@ def test_listed_steps_go_by_their_numbers_and_groups():
     profile = replace(make_profile([]), groups=groups, lanes=(first, second, untold))
     # those of rank 0 are its host's
     profile = listed(profile, [(2, 7, 0, 10), (2, 8, 10, 45), (3, 7, 11, 20), (3, 8, 0, 10)])
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     assert found.indexes(first).tolist() == [0, 1, -1]
     assert found.indexes(second).tolist() == [3, 2]
     assert found.numbers(untold).tolist() == [8, 7, NONE]
@@ -183,7 +184,7 @@ def test_steps_count_from_zero_in_each_group_where_no_number_is_given():
 
 def test_of_steps_that_overlap_the_last_to_start_counts_and_then_the_longest():
     profile = make_profile([lane_of("TIU", 0, [(5, 6), (25, 26), (35, 36), (60, 61), (120, 121)])])
-    found = steps_of(listed(profile, [(-1, 0, 0, 100), (-1, 1, 20, 30), (-1, 2, 33, 40)]))
+    found = steps_of(Session(listed(profile, [(-1, 0, 0, 100), (-1, 1, 20, 30), (-1, 2, 33, 40)])))
     assert found.numbers(profile.lanes[0]).tolist() == [0, 1, 2, 0, NONE]
 
 
@@ -194,7 +195,7 @@ def test_of_steps_that_overlap_the_last_to_start_counts_and_then_the_longest():
     make_profile([]), small_profile(0), scoped("abcdefgh"), replace(scoped("ababab"), timed=False)
 ])  # fmt: skip
 def test_no_steps(profile):
-    found = steps_of(with_steps(profile))
+    found = steps_of(Session(with_steps(profile)))
     assert len(found) == 0
     assert not found.guessed
     for lane in profile.lanes:
@@ -209,8 +210,8 @@ def test_no_steps(profile):
 def test_the_column_is_computed_when_it_is_asked_for():
     profile = with_steps(scoped("exyhexyhexyh"))
     assert with_steps(profile) is profile
-    found = steps_of(profile)
-    assert steps_of(profile) is found, "once for all lanes"
+    found = steps_of(Session(profile))
+    assert steps_of(Session(profile)) is found, "once for all lanes"
     for lane in profile.lanes:
         assert lane["step"].tolist() == found.numbers(lane).tolist()
         assert found.indexes(lane).tolist() == lane["step"].tolist(), "numbers are places here"
@@ -224,9 +225,8 @@ def test_a_source_s_own_column_stays():
 
 
 def test_what_passes_a_filter_keeps_its_steps():
-    session = Session.build(scoped("exyhexyhexyh"))
+    session = session_of(scoped("exyhexyhexyh"))
     some = apply_filter(session, "dur>12").session
-    assert some.steps is session.steps
     assert some.profile.lanes[0]["step"].tolist() == []
     assert some.profile.lanes[1]["step"].tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert apply_filter(session, "step=1").count == 12
@@ -240,17 +240,16 @@ def judged(profile: Profile, found, place: int) -> dict[str, int]:
     """The events of one step alone, as a profile of their own."""
     lanes = [lane.select_rows(np.flatnonzero(found.indexes(lane) == place)) for lane in profile.lanes]
     part = replace(profile, lanes=tuple(lanes))
-    indexes = build_indexes(part)
     device = [lane for lane in lanes if not lane.on_host and len(lane)]
     start = min((int(lane["start"].min()) for lane in device), default=0)
     end = max((int(lane["end"].max()) for lane in device), default=0)
-    units = [unit_figures(part, indexes, unit, start, end) for unit in part.units]
+    units = [unit_figures(Session(part), unit, start, end) for unit in part.units]
     keys = ("busy", "compute", "transfer", "communication", "exposed")
     return {"events": sum(map(len, device)), **{key: sum(getattr(unit, key) for unit in units) for key in keys}}
 
 
 def check_table(profile: Profile) -> None:
-    found = steps_of(profile)
+    found = steps_of(Session(profile))
     table, indexed = step_table(profile, found), step_table(profile, found, indexes=build_indexes(profile))
     for key in ("events", "busy", "compute", "transfer", "communication", "exposed"):
         assert getattr(indexed, key).tolist() == getattr(table, key).tolist(), key
@@ -265,7 +264,7 @@ def check_table(profile: Profile) -> None:
     open_profile(str(SAMPLES / "aksv_cdma")), open_profile(str(SAMPLES / "aks_host_trace")),
 ])  # fmt: skip
 def test_figures_are_those_of_the_events_of_each_step(profile):
-    assert len(steps_of(profile))
+    assert len(steps_of(Session(profile)))
     check_table(profile)
 
 
@@ -288,7 +287,7 @@ def test_figures_of_any_steps(data):
 def test_lengths_gaps_and_what_is_out_of_the_ordinary():
     rows = [(0, 900), (910, 1010), (1010, 1110), (1100, 1200), (1210, 1310), (1320, 1420), (1500, 1750), (1760, 1860)]
     lane = lane_of("TIU", 0, rows, batch=list(range(8)))
-    table = step_table(make_profile([lane]), steps_of(make_profile([lane])))
+    table = step_table(make_profile([lane]), steps_of(Session(make_profile([lane]))))
     assert table.length.tolist() == [900, 100, 100, 100, 100, 100, 250, 100]
     assert table.gap.tolist() == [NONE, 10, 0, -10, 10, 10, 80, 10]
     assert int(table.length.sum() + table.gap[1:].sum()) == 1860, "they add up to the whole"
@@ -299,8 +298,8 @@ def test_lengths_gaps_and_what_is_out_of_the_ordinary():
 
 
 def test_figures_of_a_filter():
-    session = Session.build(scoped("exyhexyhexyh"))
-    table = step_table(apply_filter(session, "step!=1 dur>12").session.profile, session.steps)
+    session = session_of(scoped("exyhexyhexyh"))
+    table = step_table(apply_filter(session, "step!=1 dur>12").session.profile, steps_of(session))
     assert table.events.tolist() == [4, 0, 4]
     assert table.compute.tolist() == [0, 0, 0]
     assert table.transfer.tolist() == [68, 0, 68]

@@ -9,14 +9,13 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from profiles import big_profile, small_profile
+from profiles import big_profile, session_of, small_profile
 
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of
 from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
 from tpuprof_tui.analysis.selecting.filter_masks import CACHED_FILTERS, apply_filter, is_filter_cached
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.views.screen import first_screen
 
 
@@ -158,7 +157,7 @@ def test_of_a_profile_alone_nothing_is_kept_when_its_session_goes():
 
 
 def test_the_sizes_are_what_python_counts():
-    Session.build(big_profile(10_000, cores=2, ports=1))
+    session_of(big_profile(10_000, cores=2, ports=1))
     gc.collect()
     tracemalloc.start()
     try:
@@ -167,7 +166,7 @@ def test_the_sizes_are_what_python_counts():
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    memory = memory_of(session)
+    memory = memory_of(session.profile, session.cache)
     assert memory.total == pytest.approx(taken, rel=0.03)
     assert set(memory.columns) == {"TIU", "GDMA", "SDMA", "CDMA"}
     parts = {name.partition("/")[0] for name in memory.derived}

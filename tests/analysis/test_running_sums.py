@@ -10,7 +10,8 @@ from work_rows import headroom, top
 
 from tpuprof_tui.analysis.index.lane_index import rows_between
 from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
-from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between
+from tpuprof_tui.analysis.index.unit_index import build_indexes
+from tpuprof_tui.analysis.totals.figures import bytes_between
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 
 

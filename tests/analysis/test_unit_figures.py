@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, session_of
 from work_rows import top
 
-from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score, top_events
+from tpuprof_tui.analysis.derived_columns import with_exposed
+from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score
 from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.chart_data import chart_data
-from tpuprof_tui.analysis.totals.exposed import with_exposed
-from tpuprof_tui.analysis.totals.figures import build_indexes, bytes_between, headline, unit_figures
+from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
+from tpuprof_tui.analysis.totals.figures import bytes_between, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
-from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.findings import top_events
 from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
 
@@ -65,31 +66,34 @@ def covered(*spans: tuple[int, int]) -> np.ndarray:
     return held
 
 
+def data_of(query: Query) -> ChartData:
+    return chart_data(query.work_indexes, *query.extent)
+
+
 def test_figures_of_a_unit_follow_what_its_events_do():
     profile = ranks()
     compute = covered((0, 40), (50, 80))
     transfer, communication = covered((40, 60), (10, 30)), covered((70, 100), (20, 50))
     moving = transfer | communication
-    for indexes in (build_indexes(profile), tuple(build_indexes(profile))):
-        found = unit_figures(profile, indexes, 1, 0, 100)
-        assert (found.label, found.number, found.name) == ("GPU 4", 4, "4")
-        assert (found.compute, found.transfer, found.communication) == (
-            compute.sum(), transfer.sum(), communication.sum(),
-        )  # fmt: skip
-        assert found.overlap == (compute & moving).sum()
-        assert found.exposed == (transfer & ~compute & ~communication).sum()
-        assert found.exposed_communication == (communication & ~compute).sum()
-        assert found.busy == (compute | moving).sum()
-        assert found.idle == 100 - found.busy
-        # two streams, and what a stream submitted to the link
-        assert {kind: figures.count for kind, figures in found.lanes.items()} == {"stream": 5, "link": 1}
-        assert found.lanes["stream"].window == 200
+    found = unit_figures(Session(profile), 1, 0, 100)
+    assert (found.label, found.number, found.name) == ("GPU 4", 4, "4")
+    assert (found.compute, found.transfer, found.communication) == (
+        compute.sum(), transfer.sum(), communication.sum(),
+    )  # fmt: skip
+    assert found.overlap == (compute & moving).sum()
+    assert found.exposed == (transfer & ~compute & ~communication).sum()
+    assert found.exposed_communication == (communication & ~compute).sum()
+    assert found.busy == (compute | moving).sum()
+    assert found.idle == 100 - found.busy
+    # two streams, and what a stream submitted to the link
+    assert {kind: figures.count for kind, figures in found.lanes.items()} == {"stream": 5, "link": 1}
+    assert found.lanes["stream"].window == 200
 
 
 def test_a_unit_of_the_host_alone_is_as_busy_as_its_threads():
     profile = ranks()
     groups = Groups(replace(group, is_unit=group.is_unit or group.kind == "host") for group in GROUPS)
-    found = unit_figures(replace(profile, groups=groups), build_indexes(profile), 6, 10, 60)
+    found = unit_figures(Session(replace(profile, groups=groups)), 6, 10, 60)
     assert (found.busy, found.compute, found.exposed, found.overlap, found.idle) == (50, 0, 0, 0, 0)
 
 
@@ -107,7 +111,7 @@ def test_exposed_time_of_events_of_a_lane_that_mixes_them():
 
 def test_the_headline_is_about_units():
     profile = ranks()
-    found = headline(profile, build_indexes(profile))
+    found = query_of(profile).headline
     assert [unit.label for unit in found.units] == ["GPU 4", "GPU 5"]
     assert (found.busiest.label, found.idlest.busy) == ("GPU 4", 5)  # type: ignore[union-attr]
 
@@ -118,23 +122,23 @@ def test_the_headline_is_about_units():
      (7, (3,), 3)],
 )  # fmt: skip
 def test_a_scope_is_any_group(group, lanes, rows):
-    session = Session.build(ranks())
+    session = session_of(ranks())
     assert session.lanes_in(Scope(group)) == lanes
     numbers = numbers_in(session, Scope(group), None)
     assert len(numbers) == rows
     state = replace(DisplayState.of(0, 100), scope=Scope(group))
     assert [unit.unit for unit in Query(session, Scope(group)).unit_figures] == list(GROUPS.units_within(group))
     on_host = sum(session.profile.lanes[session.locate(number)[0]].on_host for number in numbers.tolist())
-    assert sum(chart_data(session, state, state.scope).durations) == rows - on_host
+    assert sum(data_of(Query(session, state.scope)).durations) == rows - on_host
     if group >= 0:
         told = top(session.profile, session.indexes, 0, 100, by="name", units={group}, limit=None)
         assert sum(row.count for row in told) == rows - on_host
 
 
 def test_durations_of_the_host_are_those_of_one_of_its_lanes():
-    session = Session.build(ranks())
+    session = session_of(ranks())
     (thread,) = (number for number, lane in enumerate(session.profile.lanes) if lane.on_host)
-    found = chart_data(session, DisplayState.of(0, 100), Scope(-1, thread))
+    found = data_of(Query(session, Scope(-1, thread)))
     assert sum(found.durations) == len(session.profile.lanes[thread]) > 0
 
 
@@ -144,24 +148,22 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
     plane = lane("plane", 1, "plane", (65, 75, COMMUNICATION), (75, 80, COMMUNICATION), (100, 110, COMMUNICATION),
                  bytes=(LARGE, LARGE, 0))  # fmt: skip
     plane = replace(plane.with_column("role", np.array([Role.WORK, Role.WORK, Role.WAIT], np.int8)), counted=False)
-    session = Session.build(replace(profile, lanes=(*profile.lanes, plane)))
+    session = session_of(replace(profile, lanes=(*profile.lanes, plane)))
     state, number = replace(DisplayState.of(0, 120), scope=Scope(1)), len(profile.lanes)
-    with_plane, without = (
-        unit_figures(each.profile, each.indexes, 1, 0, 120) for each in (session, Session.build(profile))
-    )
+    with_plane, without = (unit_figures(each, 1, 0, 120) for each in (session, session_of(profile)))
     # its waits alone are seen: the unit is not idle meanwhile
     assert replace(with_plane, idle=without.idle, lanes={}) == replace(without, lanes={})
     assert with_plane.idle == without.idle - 10
     assert (with_plane.lanes["plane"].busy, with_plane.lanes["plane"].bytes) == (15, 2 * LARGE)
-    one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, Session.build(profile)))
+    one, other = (operations(Query(each, Scope(1))).table("by_name") for each in (session, session_of(profile)))
     assert one.rows() == other.rows()
-    assert sum(chart_data(session, state, state.scope).durations) == 6
-    found = top_events(session, state, Scope(), 3)
+    assert sum(data_of(Query(session, state.scope)).durations) == 6
+    found = top_events(Query(session), 3)
     assert all(each.lane != number for events in found for each in events)
     alone = replace(state, scope=Scope(-1, number))
     told = operations(Query(session, alone.scope)).table("by_name")
     assert (told.column("name"), told.column("total_us")) == (["all_reduce"], [15])
-    assert sum(chart_data(session, alone, alone.scope).durations) == 2
+    assert sum(data_of(Query(session, alone.scope)).durations) == 2
     completed = with_exposed(session.profile)
     assert [each["exposed"].tolist() for each in completed.lanes[:2]] == [
         each["exposed"].tolist() for each in with_exposed(profile).lanes[:2]
@@ -169,16 +171,16 @@ def test_lanes_that_are_not_counted_count_for_themselves_alone():
 
 
 def test_each_event_of_the_device_is_in_one_row_of_the_lanes_and_of_their_kinds():
-    found = lanes(Query(Session.build(ranks())))
+    found = lanes(Query(session_of(ranks())))
     assert sum(found.table("lanes").column("count")) == sum(found.table("kinds").column("count")) == 9
-    alone = lanes(Query(Session.build(ranks()), Scope(2)))
+    alone = lanes(Query(session_of(ranks()), Scope(2)))
     assert alone.table("lanes").column("count") == alone.table("kinds").column("count") == [3]
 
 
 def test_computing_is_no_slow_transfer():
     first = ranks().lanes[0]
     assert np.isneginf(slow_score(first, slice(0, 3))).tolist() == [True, False, False]
-    assert list(chart_data(Session.build(ranks()), DisplayState.of(0, 100), Scope(2)).bandwidth) == ["stream"]
+    assert list(data_of(Query(session_of(ranks()), Scope(2))).bandwidth) == ["stream"]
 
 
 def test_an_export_of_some_units_has_what_they_submitted():
@@ -194,12 +196,12 @@ def test_an_export_of_some_units_has_what_they_submitted():
 def test_a_profile_without_a_device_is_headed_by_what_the_host_did():
     host = replace(make_lane(starts=[0, 40], ends=[30, 90]), activity=Activity.HOST)
     profile = make_profile([host])
-    figures = headline(profile, build_indexes(profile))
+    figures = query_of(profile).headline
     assert (figures.device_ns, figures.instructions) == (90, 2)
 
 
 def test_a_single_unit_has_a_mean_which_is_its_own_and_not_shown_twice():
-    query = Query(Session.of(make_profile([make_lane(starts=[0, 90], ends=[50, 100])])))
+    query = Query(session_of(make_profile([make_lane(starts=[0, 90], ends=[50, 100])])))
     (fact,) = units(query).facts
     assert (fact.key, fact.value, fact.shown) == ("mean_utilisation", 0.6, False)
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from profiles import small_profile
+from profiles import session_of, small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.shell import memory_tuning
@@ -39,4 +39,4 @@ def profile() -> Profile:
 
 @pytest.fixture(scope="module")
 def session(profile: Profile) -> Session:
-    return Session.build(profile)
+    return session_of(profile)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
 from tpuprof_tui.model import INT_MISSING, Vocabulary
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Series, Table, Target
-from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, views_of
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"

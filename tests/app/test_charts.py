@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.chart_data import BINS, bytes_in_bins, chart_data
+from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
+from tpuprof_tui.analysis.query import Query, query_of
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.chart_data import BINS, ChartData, chart_data
 from tpuprof_tui.app.drawing.charts import curve, series_curve
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.views.answer import Series
 from tpuprof_tui.views.curves import durations
-from tpuprof_tui.views.query import query_of
 
 
 def ints(*values):
@@ -35,7 +34,8 @@ def test_bytes_are_spread_over_the_time_they_took(moves, edges):
     moves.sort()
     starts, lengths, sizes = (np.array(column, dtype=np.int64) for column in zip(*moves, strict=True))
     edges = np.array(sorted(edges), dtype=np.int64)
-    found = bytes_in_bins(starts, starts + lengths, sizes, edges)
+    lengths = np.maximum(lengths, 1)
+    found = PiecewiseRate.of(starts, starts + lengths, sizes / lengths).between(edges)
     expected = np.zeros(len(edges) - 1)
     for start, length, size in moves:
         end = start + max(length, 1)
@@ -45,14 +45,20 @@ def test_bytes_are_spread_over_the_time_they_took(moves, edges):
 
 
 def test_missing_sizes_move_nothing():
-    found = bytes_in_bins(ints(0, 10), ints(10, 20), ints(INT_MISSING, 50), ints(0, 10, 20))
-    assert found.tolist() == [0, 50]
+    lane = make_lane("GDMA", 0, starts=ints(0, BINS), ends=ints(BINS, 2 * BINS), bytes=ints(INT_MISSING, 50))
+    (values,) = data_of(Query(session_of(make_profile([lane])))).bandwidth.values()
+    assert values.sum() * 2 == pytest.approx(50)
+    assert not values[: BINS // 2].any()
+
+
+def data_of(query: Query) -> ChartData:
+    return chart_data(query.work_indexes, *query.extent)
 
 
 def test_data_adds_up_to_what_was_moved():
     profile = small_profile(1, instructions=600)
-    session = Session.build(profile)
-    data = chart_data(session, DisplayState.of(profile.start_ns, profile.end_ns), Scope())
+    session = session_of(profile)
+    data = data_of(Query(session))
     for engine, values in data.bandwidth.items():
         lanes = [lane for lane in profile.lanes if lane.kind == engine]
         moved = sum(int(lane["bytes"][lane["role"] == Role.WORK].sum()) for lane in lanes)
@@ -64,9 +70,8 @@ def test_data_adds_up_to_what_was_moved():
 
 def test_a_core_counts_of_a_port_only_what_it_submitted():
     profile = small_profile(1, instructions=600)
-    session = Session.build(profile)
-    view = DisplayState.of(profile.start_ns, profile.end_ns)
-    parts = [chart_data(session, view, Scope(core)).durations.sum() for core in profile.groups.numbers]
+    session = session_of(profile)
+    parts = [data_of(Query(session, Scope(core))).durations.sum() for core in profile.groups.numbers]
     known = sum(int(((lane["role"] == Role.WORK) & (profile.unit_of(lane) >= 0 or lane["core"] != INT_MISSING)).sum())
                 for lane in profile.lanes)  # fmt: skip
     assert sum(parts) == known
@@ -84,13 +89,12 @@ def test_sums_of_a_long_lane_are_those_of_its_rows(overlapping):
         "starts": starts, "ends": ends, "role": (chance.random(count) < 0.2).astype(np.int8),
         "bytes": np.where(chance.random(count) < 0.1, INT_MISSING, chance.integers(0, 10**6, count)),
     }  # fmt: skip
-    long = Session.build(make_profile([make_lane("GDMA", 0, **columns)]))
+    long = session_of(make_profile([make_lane("GDMA", 0, **columns)]))
     parts = [{key: values[low : low + 1_000] for key, values in columns.items()} for low in range(0, count, 1_000)]
-    short = Session.build(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
+    short = session_of(make_profile([make_lane("GDMA", core, **part) for core, part in enumerate(parts)]))
     last = int(ends.max())
     for start, end in ((0, last), (last // 3, last // 2), (last // 2, last // 2 + 50), (1, last // 5)):
-        view = replace(DisplayState.of(0, last), start=start, end=end)
-        one, other = (chart_data(session, view, Scope()) for session in (long, short))
+        one, other = (data_of(Query(session, range=(start, end))) for session in (long, short))
         assert one.durations.tolist() == other.durations.tolist()
         assert one.bandwidth["GDMA"] == pytest.approx(other.bandwidth["GDMA"], rel=1e-6, abs=1e-6)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.settings.actions import actions_for
@@ -163,10 +164,10 @@ async def test_times_and_cores(profile):
         await typed(pilot, "core 1")
         assert screen.state.selection == Selection(1)
         await typed(pilot, "core least")
-        assert screen.state.selection.group == screen.session.headline.idlest.unit
+        assert screen.state.selection.group == Query(screen.session).headline.idlest.unit
         await press(pilot, "o")
         await typed(pilot, "core most")
-        assert screen.state.scope == Scope(screen.session.headline.busiest.unit)
+        assert screen.state.scope == Scope(Query(screen.session).headline.busiest.unit)
         await typed(pilot, "core")
         assert (screen.state.scope, screen.state.selection) == (Scope(), Selection())
 

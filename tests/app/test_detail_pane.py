@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import Registers, make_lane, make_profile, small_profile
+from profiles import Registers, make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
@@ -17,7 +17,6 @@ from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
 from tpuprof_tui.app.panes.detail_entries import MAX_LINKS, entries_of, register_group
@@ -57,7 +56,7 @@ def pane_of(pilot) -> DetailPane:
 
 
 def test_links_come_first_and_lead_to_their_instructions():
-    session = Session.build(linked())
+    session = session_of(linked())
     links = dependencies_of(session)
     found = [entry for entry in entries_of(session, 0, 1, links) if entry.kind == "link"]
     assert [(entry.label, entry.text, entry.leads_to, entry.back) for entry in found] == [
@@ -73,14 +72,14 @@ def test_links_come_first_and_lead_to_their_instructions():
 
 
 def test_of_many_links_the_closest_are_listed_and_the_rest_counted():
-    session = Session.build(linked(MAX_LINKS + 3))
+    session = session_of(linked(MAX_LINKS + 3))
     found = told(session, 1, 1, dependencies_of(session))
     assert sum(text.startswith("Released mm2") for _, text in found) == MAX_LINKS
     assert ("remark", "Released 3 more; ] follows the closest") in found
 
 
 def test_every_column_has_its_unit_and_meaning(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     by_title = {column.title: column for column in COLUMNS}
     for lane_number in (0, 1):
         fields = [entry for entry in entries_of(session, lane_number, 3, None) if entry.kind == "field"]
@@ -96,7 +95,7 @@ def test_every_column_has_its_unit_and_meaning(profile):
 def test_registers_are_grouped_and_all_there():
     names = (("res0_n", "opd0_addr", "tsk_typ", "rsvd1"),)
     lane = make_lane("TIU", 0, starts=[0, 20], ends=[10, 30], registers=Registers(np.zeros(2, np.int16), names))
-    found = told(Session.build(make_profile([lane], mode=2)), 0, 1)
+    found = told(session_of(make_profile([lane], mode=2)), 0, 1)
     groups = [text for kind, text in found if text.startswith("registers")]
     assert groups == [f"registers: {group}" for group in ("shape", "addresses", "options", "reserved")]
     assert [text for _, text in found[-7:] if not text.startswith("registers")] == [
@@ -106,7 +105,7 @@ def test_registers_are_grouped_and_all_there():
 
 def test_commands_that_cannot_be_decoded_are_shown_as_captured():
     lane = make_lane("TIU", 0, starts=[0], ends=[10], registers=Registers(np.full(1, -1, np.int16)))
-    found = told(Session.build(make_profile([lane], mode=2)), 0, 0)
+    found = told(session_of(make_profile([lane], mode=2)), 0, 0)
     assert found[-2:] == [("warning", "registers: not decoded, as captured"), ("field", "0 00 00 00 00 00 00 00 00")]
 
 
@@ -121,7 +120,7 @@ def test_registers_go_by_their_names(name, group):
 def test_peers_names_the_longest_over_all_lanes():
     lanes = [make_lane("TIU", core, starts=[0, 100], ends=[10, 100 + 7 * (core + 1)], name=np.array([0, 0], np.int32))
              for core in (0, 1, 2)]  # fmt: skip
-    session = Session.build(make_profile(lanes, strings=NAMES))
+    session = session_of(make_profile(lanes, strings=NAMES))
     found = peers_of(session, 0, 0)
     assert (found.count, found.median_ns, found.shortest_ns, found.longest_ns, found.longest) == (6, 10, 7, 21, (2, 1))
     assert found.by == ()
@@ -131,7 +130,7 @@ def test_peers_are_of_one_direction_and_size():
     lane = make_lane("GDMA", 0, starts=np.arange(6) * 100, ends=np.arange(6) * 100 + [10, 12, 20, 50, 11, 13],
                      name=np.zeros(6, np.int32), bytes=[1024, 1500, 2048, 2047, 1024, 1024],
                      direction=np.array([0, 0, 0, 0, 1, -1], np.int32))  # fmt: skip
-    session = Session.build(make_profile([lane], strings=NAMES | {"direction": Strings(["DDR->LMEM", "LMEM->DDR"])}))
+    session = session_of(make_profile([lane], strings=NAMES | {"direction": Strings(["DDR->LMEM", "LMEM->DDR"])}))
     found = peers_of(session, 0, 0)
     # 1,024 to 2,047 bytes from DDR: three of the six
     assert (found.count, found.median_ns, found.longest) == (3, 12, (0, 3))
@@ -322,11 +321,11 @@ def test_a_lane_that_describes_others_is_not_what_worked_meanwhile():
     lanes = [make_lane(engine, 0, starts=[0], ends=[100], name=np.array([code])) for code, engine in
              enumerate(("TIU", "GDMA"))]  # fmt: skip
     names = {"name": Strings(["mm2", "load"])}
-    session = Session.build(make_profile(lanes, strings=names))
+    session = session_of(make_profile(lanes, strings=names))
     assert ("remark", "Meanwhile GDMA worked 100% of the time, 100% on load") in told(session, 0, 0)
-    session = Session.build(make_profile([lanes[0], replace(lanes[1], counted=False)], strings=names))
+    session = session_of(make_profile([lanes[0], replace(lanes[1], counted=False)], strings=names))
     assert ("remark", "Meanwhile no other engine of its core worked") in told(session, 0, 0)
     # of the kernels of a device the lanes of the exporter's analysis do not work
-    session = Session.build(open_profile(SAMPLES / "ascend_synthetic"))
+    session = session_of(open_profile(SAMPLES / "ascend_synthetic"))
     lane = next(number for number, lane in enumerate(session.profile.lanes) if lane.kind == "stream")
     assert "Meanwhile Computing" not in str(told(session, lane, 0))

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from exporting import SAMPLE, copied, slow_program
 from msgspec.structs import replace
-from profiles import make_profile
+from profiles import make_profile, session_of
 
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
 from tpuprof_tui.app.shell.export_jobs import (
     ExportSource,
@@ -87,7 +86,7 @@ def test_the_range_goes_before_the_window(tmp_path):
     view = replace(VIEW, range=(120, 130))
     job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, Subset(window=True))
     assert job.arguments[-1] == "--range=120ns..130ns"
-    assert "range of 10 ns" in subset_text(Session.build(EIGHT), view, -1, Subset(window=True))
+    assert "range of 10 ns" in subset_text(session_of(EIGHT), view, -1, Subset(window=True))
 
 
 def test_several_cores(tmp_path):
@@ -95,7 +94,7 @@ def test_several_cores(tmp_path):
     assert subset.cores == (0, 1, 3)
     job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, 5, subset)
     assert job.arguments[-2:] == ("--cores", "0,1,3")
-    assert subset_text(Session.build(EIGHT), VIEW, 5, subset) == "cores 0, 1, 3"
+    assert subset_text(session_of(EIGHT), VIEW, 5, subset) == "cores 0, 1, 3"
     assert parse_typed_cores("  ", EIGHT) == ()
     with pytest.raises(UsageError, match="no core 9"):
         parse_typed_cores("9", EIGHT)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import big_profile, small_profile
+from profiles import big_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session, numbers_shown, with_condition
@@ -62,7 +62,7 @@ def test_the_session_of_what_passes_holds_just_that(session):
 
 @given(st.lists(st.sampled_from(["dur>300", "core=0 | core=1", "rms"]), min_size=1, max_size=3))
 def test_narrowing_is_and(parts):
-    session = Session.build(small_profile(1, instructions=60))
+    session = session_of(small_profile(1, instructions=60))
     text, mask = "", np.ones(session.profile.instructions, bool)
     for part in parts:
         text = with_condition(text, part)

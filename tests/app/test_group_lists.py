@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, numbers_shown, with_condition
-from tpuprof_tui.analysis.selecting.grouping import group_table, has_named_work, text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.totals.grouping import group_table, has_named_work
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.model import Role, Strings
 
@@ -31,7 +32,7 @@ async def test_without_named_work_engines_are_grouped_though_waits_have_names():
         for engine in ("TIU", "GDMA")
     ]
     profile = make_profile(lanes, strings={"name": Strings(["wait"])})
-    assert not has_named_work(Session.build(profile))
+    assert not has_named_work(session_of(profile))
     async with opened(profile) as pilot:
         await press(pilot, "b")
         assert "Engine: 2 groups of 2 instructions (work)" in frame(pilot.app)
@@ -44,20 +45,20 @@ def test_work_with_a_name_is_known_to_have_one(session):
 # the groups themselves
 
 
-@pytest.mark.parametrize("column", [column.key for column in Session.build(small_profile(2)).columns])
+@pytest.mark.parametrize("column", [column.key for column in session_of(small_profile(2)).columns])
 def test_each_group_is_what_its_filter_leaves(session, column):
     state = view_of(session, filter="!core=7")
     table = group_table(session, state, column, work_only=False)
-    assert int(table.groups.count.sum()) == len(numbers_shown(session, state)) == table.rows
+    assert int(table.count.sum()) == len(numbers_shown(session, state)) == int(table.count.sum())
     for place, condition in enumerate(table.conditions):
         count = apply_filter(session, with_condition(state.filter, condition)).count
-        assert count == int(table.groups.count[place]), (table.labels[place], condition)
+        assert count == int(table.count[place]), (table.labels[place], condition)
 
 
 def test_work_alone_leaves_waits_out(session):
     view = view_of(session)
     work = sum(int((lane["role"] == Role.WORK).sum()) for lane in session.profile.lanes)
-    assert group_table(session, view, "name", work_only=True).rows == work < session.profile.instructions
+    assert group_table(session, view, "name", work_only=True).count.sum() == work < session.profile.instructions
 
 
 @pytest.mark.parametrize("work_only", [False, True])
@@ -73,8 +74,8 @@ def test_groups_are_of_what_the_table_holds(session, changes, work_only):
         session.span_of(lane, row) for lane, row in places if not work_only or lanes[lane]["role"][row] == Role.WORK
     ]
     durations = [end - start for start, end in spans]
-    assert int(table.groups.total.sum()) == sum(durations)
-    assert int(table.groups.longest.max()) == max(durations)
+    assert int(table.total.sum()) == sum(durations)
+    assert int(table.longest.max()) == max(durations)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_groups_are_of_what_the_table_holds(session, changes, work_only):
 def test_any_name_can_be_asked_for_alone(texts):
     count = len(texts)
     lane = make_lane("TIU", 0, starts=np.arange(count) * 10, ends=np.arange(count) * 10 + 5, name=range(count))
-    session = Session.build(make_profile([lane], strings={"name": Strings(texts)}))
+    session = session_of(make_profile([lane], strings={"name": Strings(texts)}))
     table = group_table(session, view_of(session), "name", work_only=False)
     for place, condition in enumerate(table.conditions):
         found = apply_filter(session, condition)
@@ -117,11 +118,11 @@ async def test_groups_show_where_the_time_went_and_lead_into_one(profile):
         assert groups.has_class("groups")
         text = frame(pilot.app)
         table = groups.pane.table
-        first = int(np.argmax(table.groups.total))
+        first = int(np.argmax(table.total))
         row = text.splitlines()[2]
         assert table.labels[first] in row
-        assert f"{int(table.groups.count[first]):,}" in row
-        assert f"{100 * float(table.groups.share[first]):.1f}%" in row
+        assert f"{int(table.count[first]):,}" in row
+        assert f"{100 * float(table.share[first]):.1f}%" in row
         await press(pilot, "enter")
         assert pilot.app.screen is screen
         assert screen.state.filter == table.conditions[first]
@@ -166,17 +167,17 @@ async def test_groupings_take_turns_and_sort_by_any_column(profile):
             await press(pilot, "greater_than_sign")
             assert groups.sort == place
             if name != "value":
-                values = getattr(groups.table.groups, name)[groups.order].tolist()
+                values = getattr(groups.table, name)[groups.order].tolist()
                 assert values == sorted(values, reverse=True)
             else:
                 labels = [groups.table.labels[number].casefold() for number in groups.order]
                 assert labels == sorted(labels)
         await press(pilot, "I")
-        totals = groups.table.groups.total[groups.order].tolist()
+        totals = groups.table.total[groups.order].tolist()
         assert totals == sorted(totals)
-        rows = groups.table.rows
+        rows = int(groups.table.count.sum())
         await press(pilot, "w")
-        assert groups.table.rows > rows
+        assert int(groups.table.count.sum()) > rows
         await press(pilot, "q")
         assert pilot.app.screen is explorer(pilot)
 
@@ -187,8 +188,8 @@ async def test_frequencies_are_of_the_chosen_column(profile):
         await press(pilot, "2 greater_than_sign F")
         groups = pilot.app.screen.pane
         assert groups.key == "duration"
-        assert int(groups.table.groups.count.sum()) == profile.instructions
-        counts = groups.table.groups.count[groups.order].tolist()
+        assert int(groups.table.count.sum()) == profile.instructions
+        counts = groups.table.count[groups.order].tolist()
         assert counts == sorted(counts, reverse=True)
         assert " to " in groups.table.labels[0]
         await press(pilot, "j enter")
@@ -200,7 +201,7 @@ async def test_groups_of_many_are_counted_in_a_thread():
     async with opened(big_profile(60_000, cores=2)) as pilot:
         await press(pilot, "b")
         await settled(pilot)
-        assert pilot.app.screen.pane.table.rows > 40_000
+        assert pilot.app.screen.pane.table.count.sum() > 40_000
 
 
 async def test_nothing_to_group_says_so(profile):

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from profiles import small_profile
+from profiles import session_of, small_profile
 from screen import explored, frame, press
 
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.panes.headline import HeadlineBar
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIGURES = ("busiest", "idlest", "exposed")
@@ -61,7 +60,7 @@ async def test_a_long_name_is_told_by_its_end(name, shown):
 
 
 async def test_without_room_for_a_name_the_figures_stay():
-    session = Session.build(replace(small_profile(1, instructions=600), name="another_capture"))
+    session = session_of(replace(small_profile(1, instructions=600), name="another_capture"))
     app = TpuprofApp(profile=session.profile)
     async with app.run_test(size=(80, 24)) as pilot:
         await explored(pilot)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from profiles import session_of
 from screen import AS_RECORDED, SIZES, compared, explored, explorer, frame, opened, press, settled
 
 from tpuprof_tui import open_profile
@@ -140,7 +141,7 @@ async def test_of_large_traces_a_thread_finds_the_names_while_keys_work(trace, m
 
 
 def test_until_names_are_known_there_is_none(trace):
-    session = Session.build(trace)
+    session = session_of(trace)
     index = session.indexes[stream_of(session)]
     assert known_names(session, "operator") is None
     assert name_numbers(index, np.arange(3), "operator").tolist() == [-1] * 3

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.aggregates import group_by
+from tpuprof_tui.analysis.totals.grouping import group_table
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.panes.headline import headline_items
@@ -19,7 +20,6 @@ from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
 from tpuprof_tui.views.pages import summary_report
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
 
@@ -40,7 +40,7 @@ def hosted() -> Profile:
 
 @pytest.fixture
 def session() -> Session:
-    return Session.build(hosted())
+    return session_of(hosted())
 
 
 def whole(session: Session) -> DisplayState:
@@ -52,7 +52,7 @@ def test_headline_tree_and_summary_have_one_window(session):
     assert session.profile.windows == ((0, 1000),)
     units = Query(session).unit_figures
     assert [core.utilisation for core in units] == [0.7, 0.6]
-    assert units == session.headline.units
+    assert units == Query(session).headline.units
     nodes = {(node.label, node.scope): node for node in nodes_of(session)}
     for number, lane in enumerate(session.profile.lanes):
         node = nodes[lane.label, Scope(session.unit_of(number), number)]
@@ -97,7 +97,7 @@ async def test_without_a_host_nothing_is_said_of_it():
 
 
 def test_exposed_transfer_is_that_of_the_core_with_the_most(session):
-    core = session.headline.most_exposed
+    core = Query(session).headline.most_exposed
     assert (core.number, core.exposed) == (1, 500)
     parts = [[text for text, *_ in item] for item in headline_items(session, Palette())]
     assert ["exposed transfer ", "core 1 500 ns 50.0%"] in parts
@@ -111,7 +111,7 @@ def test_means_are_rounded_and_the_same_in_every_list():
     texts = Texts()
     names = texts.codes("name", ["add"] * 3)
     lane = make_lane("TIU", 0, starts=[0, 10, 20], ends=[2, 12, 21], name=names, cycles=[2, 2, 1])
-    session = Session.build(make_profile([lane], strings=texts.build()))
+    session = session_of(make_profile([lane], strings=texts.build()))
     found = operations(Query(session))
     assert found.table("by_name").column("mean_us") == [pytest.approx(5 / 3)]
     lines = AnswerLines(session.profile.vocabulary, Palette(), UNICODE, 100, 9).entries("Operations", found)
@@ -119,5 +119,5 @@ def test_means_are_rounded_and_the_same_in_every_list():
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
     assert row[3] == "2"
-    groups = group_by(names, np.array([2, 2, 1]))
+    groups = group_table(session, whole(session), "name", work_only=True)
     assert time_text(round(float(groups.mean[0]))) == "2 ns"

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.colouring import OTHER, category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, merged, paint_lane, paint_unit
@@ -119,7 +118,7 @@ INDEXES = [build_index(lane) for lane in PROFILE.lanes]
 
 def test_a_core_tells_compute_from_exposed_transfer_without_colour():
     lanes = [make_lane("TIU", 0, starts=[0], ends=[10]), make_lane("GDMA", 0, starts=[5], ends=[20])]
-    session = Session.build(make_profile(lanes))
+    session = session_of(make_profile(lanes))
     index = session.indexes.by_unit[0]
     assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), UNICODE).chars) == "█▓ "
     assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), ASCII).chars) == "8T "

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, session_of
 from screen import explorer, frame, opened, press
 
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Problem, Severity
 
 
@@ -37,7 +36,7 @@ def chosen(pilot) -> tuple[int, int]:
 
 
 def test_runs_of_one_problem_are_one_place(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     found = problem_rows(session)
     assert found.numbers.tolist() == [2, 3, 4, 9, 14, 15]
     assert found.run.tolist() == [1, 1, 1, 2, 3, 3]

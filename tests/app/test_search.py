@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import big_profile, small_profile
+from profiles import big_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, matching, pattern_of
@@ -37,7 +37,7 @@ def test_what_a_text_means(text, name, found):
 
 @given(st.text(max_size=20))
 def test_any_text_can_be_searched(text):
-    session = Session.build(small_profile(1, instructions=30))
+    session = session_of(small_profile(1, instructions=30))
     assert matching(session, text).shape == (session.profile.instructions,)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 
 from tpuprof_tui.analysis.selecting.cell_texts import row_texts
 from tpuprof_tui.analysis.selecting.session import Session, lane_values, numbers_in, ordered
@@ -46,7 +46,7 @@ def test_every_column_sorts_as_an_obvious_sort_does(session, column, down):
 def test_any_integers_sort(values, down):
     starts = np.arange(len(values)) * 10
     lane = make_lane("GDMA", 0, starts=starts, ends=starts + 5, bytes=np.array(values, dtype=np.int64))
-    session = Session.build(make_profile([lane]))
+    session = session_of(make_profile([lane]))
     found = ordered(session, numbers_in(session, Scope(), None), Sort("bytes", down))
     known = [values[number] for number in found.tolist() if values[number] != INT_MISSING]
     assert known == sorted(known, reverse=down)
@@ -85,14 +85,14 @@ def test_a_window_holds_what_starts_in_it(session):
 
 
 def test_columns_are_those_some_lane_knows():
-    keys = {column.key for column in Session.build(small_profile(0)).columns}
+    keys = {column.key for column in session_of(small_profile(0)).columns}
     assert {"engine", "core", "start", "duration", "cycles", "bytes"} <= keys
     assert not {"name", "kernel", "uarch_rate"} & keys
-    assert "uarch_rate" in {column.key for column in Session.build(small_profile(2)).columns}
+    assert "uarch_rate" in {column.key for column in session_of(small_profile(2)).columns}
 
 
 def test_rows_are_texts_in_the_order_asked_for():
-    session = Session.build(small_profile(1, instructions=300))
+    session = session_of(small_profile(1, instructions=300))
     numbers = np.array([250, 3, 120, 3], dtype=np.int64)
     texts = row_texts(session, session.columns, numbers)
     assert texts[1] == texts[3]
@@ -108,13 +108,13 @@ def test_rows_are_texts_in_the_order_asked_for():
 def test_cells_of_hostile_names_are_clean():
     lane = make_lane("TIU", 0, starts=[0], ends=[5], name=np.array([0], dtype=np.int32))
     profile = make_profile([lane], strings={"name": Strings(["\x1b]0;owned\x07[red]x[/]"])})
-    session = Session.build(profile)
+    session = session_of(profile)
     cells = row_texts(session, session.columns, np.array([0]))[0]
     assert "\ufffd]0;owned\ufffd[red]x[/]" in cells
 
 
 def test_large_profiles_sort_alike_in_either_direction():
-    session = Session.build(big_profile(20_000, cores=4, ports=2))
+    session = session_of(big_profile(20_000, cores=4, ports=2))
     numbers = numbers_in(session, Scope(), None)
     up = ordered(session, numbers, Sort("start"))
     starts = np.concatenate([lane["start"] for lane in session.profile.lanes])

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_steps
@@ -23,7 +24,6 @@ from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.query import Query
 
 PALETTE = Palette()
 
@@ -40,7 +40,7 @@ def stepped(batches: int = 3) -> Profile:
 def painted(rows: list[tuple[int, int]], cells: int, span: int, *, chosen: int | None = None, glyphs=UNICODE):
     starts, ends = zip(*rows, strict=True)
     lane = make_lane("TIU", 0, starts=starts, ends=ends, batch=list(range(len(rows))))
-    session = Session.build(make_profile([lane]))
+    session = session_of(make_profile([lane]))
     return paint_steps(step_lane(session), "batch", chosen, edges_of(0, span, cells), PALETTE, glyphs)
 
 
@@ -80,7 +80,7 @@ def test_a_line_is_as_wide_as_its_cells(rows, cells, ascii_only):
 
 
 def test_the_line_of_steps_is_above_all_others():
-    session = Session.build(stepped())
+    session = session_of(stepped())
     view = DisplayState.of(session.profile.start_ns, session.profile.end_ns)
     for state in (
         view,
@@ -97,14 +97,14 @@ def test_the_line_of_steps_is_above_all_others():
 
 
 def test_one_step_makes_no_line():
-    session = Session.build(small_profile(1))
-    assert len(session.steps) == 1
+    session = session_of(small_profile(1))
+    assert len(steps_of(session)) == 1
     assert rows_of(session, DisplayState.of(0, 1000))[0].kind != "steps"
 
 
 def test_the_span_of_a_step():
-    session = Session.build(stepped())
-    steps = session.steps.steps
+    session = session_of(stepped())
+    steps = steps_of(session).steps
     assert step_span(session, 1) == (int(steps.start[1]), int(steps.end[1]))
     assert step_span(session, 3) is None
 

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import KERNELS, small_profile
+from profiles import KERNELS, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 from work_rows import headroom
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.top_events import top_events
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.commands import columns_named
 from tpuprof_tui.app.shell.messages import ChangeState
@@ -25,7 +24,7 @@ from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.views.answer import Table
-from tpuprof_tui.views.query import Query
+from tpuprof_tui.views.findings import top_events
 from tpuprof_tui.views.units import one_unit
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -132,7 +131,7 @@ async def test_enter_on_instructions_selects_them(profile):
         table = told(screen, "findings", "findings")
         row = table.merged().column("rule").index("exposed_transfer")
         screen.summary.go_to(row)
-        found = top_events(screen.session, screen.state, Scope(), 3)[0][0]
+        found = top_events(Query(screen.session), 3)[0][0]
         target = table.merged().target_of(row)
         assert target.event == (found.lane, found.row)
         assert target.others
@@ -312,10 +311,9 @@ async def test_lost_time_is_told_by_kernel_function_and_operation(size):
 
 
 def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
-    session = Session.build(profile)
-    view = DisplayState.of(profile.start_ns, profile.end_ns)
+    session = session_of(profile)
     for scope in (Scope(), Scope(1), Scope(0, 1), Scope(-1, len(profile.lanes) - 1)):
-        found = top_events(session, view, scope, 3)
+        found = top_events(Query(session, scope), 3)
         waits = []
         for number in session.lanes_in(scope):
             lane = session.profile.lanes[number]
@@ -326,19 +324,16 @@ def test_findings_are_the_extremes_of_the_scope_and_the_filter(profile):
                 (-int(lane["end"][row] - lane["start"][row]), number, row) for row in np.flatnonzero(own).tolist()
             ]
         assert [(-each.value, each.lane, each.row) for each in found[2]] == sorted(waits)[:3]
-    from msgspec.structs import replace
-
-    only = top_events(session, replace(view, filter="engine=SDMA core=1"), Scope(), 3)
+    only = top_events(Query(session, filter="engine=SDMA core=1"), 3)
     lanes = {profile.title_of(session.profile.lanes[each.lane]) for each in (*only[0], *only[2])}
     assert lanes == {"Core 1 SDMA"}
-    every = top_events(
-        session, view, Scope(1, next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes)), 3
-    )
+    number = next(n for n, lane in enumerate(profile.lanes) if profile.title_of(lane) in lanes)
+    every = top_events(Query(session, Scope(1, number)), 3)
     assert only[2] == every[2]
 
 
 def test_a_reason_adds_up(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     for core in profile.groups.numbers:
         place = one_unit(Query(session, Scope(core))).figure("place")
         assert 1 <= place <= len(profile.groups.numbers)
@@ -355,7 +350,7 @@ def test_a_reason_adds_up(profile):
 @pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])
 def test_differences_are_told_by_what_is_known(sample, by):
     profile = open_profile(SAMPLES / sample)
-    session = Session.build(profile)
+    session = session_of(profile)
     for core in profile.groups.numbers:
         parts = [work_differences(session, core, profile.start_ns, profile.end_ns, less) for less in (False, True)]
         assert any(parts) == bool(by)

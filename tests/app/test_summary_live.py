@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.answers import SummaryAnswers
 from tpuprof_tui.export.selection import Selection, selected_profile
@@ -17,7 +17,6 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import quick_views, slow_views
 
 
@@ -74,14 +73,14 @@ def test_a_filter_counts_only_what_passes(session):
 
 
 def test_rates_that_need_registers_are_missing_without():
-    table = published(Query(Session.build(small_profile(1, instructions=600)))).table("published")
+    table = published(Query(session_of(small_profile(1, instructions=600)))).table("published")
     assert set(table.column("uarch_rate")) == {None}
 
 
 def test_a_lane_and_an_empty_capture_have_no_rows(session):
     assert rows_of(Query(session, Scope(-1, 2))) == []
     empty = make_profile([make_lane("TIU", 0, starts=np.zeros(0, np.int64), ends=np.zeros(0, np.int64))])
-    assert rows_of(Query(Session.build(empty))) == []
+    assert rows_of(Query(session_of(empty))) == []
 
 
 def told(answers: Mapping[str, Answer]) -> dict[str, list[object]]:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile, session_of, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.selecting.navigation import measured_text, parse_time, same_name, toggle_mark
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Strings
@@ -139,7 +138,7 @@ async def test_the_selection_becomes_the_range_of_the_summary(profile, size):
         assert "range of" in screen.summary.title_text()
         await press(pilot, "r")
         assert screen.state.range is None
-        assert screen.summary.answers.answered_query.state.span == screen.state.span
+        assert screen.summary.answers.answered_query.extent == (screen.state.start, screen.state.end)
 
 
 async def test_two_cursors_make_a_range(profile):
@@ -186,7 +185,7 @@ async def test_next_and_previous_of_the_same_name(profile):
 def test_same_names_are_found_in_both_directions(codes, data):
     times = range(0, 10 * len(codes), 10)
     lane = make_lane(starts=times, ends=[time + 5 for time in times], name=codes)
-    session = Session.build(make_profile([lane], strings={"name": Strings("abcd")}))
+    session = session_of(make_profile([lane], strings={"name": Strings("abcd")}))
     row = data.draw(st.integers(0, len(codes) - 1))
     later = [place for place in range(row + 1, len(codes)) if codes[place] == codes[row] >= 0]
     earlier = [place for place in range(row) if codes[place] == codes[row] >= 0]

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import launches, span_of
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.app.drawing.colouring import (
     FIFTHS,
@@ -65,7 +64,7 @@ def test_a_launch_lasts_from_its_first_start_to_its_last_end():
     other = make_lane("TIU", 1, starts=[0], ends=[99], scope=[7])
     scopes = Scopes(np.array([1, 0], np.int32), np.zeros(2, np.int32))
     profile = make_profile([one, two, other], scopes=scopes, strings={"kernel": Strings(["rope", "softmax"])})
-    session = Session.build(profile)
+    session = session_of(profile)
     index = launches(session, 0)
     assert [span_of(index, row) for row in range(len(index.lane))] == [(0, 38), (20, 45)]
     assert index.lane["kernel"].tolist() == [1, 0]
@@ -75,7 +74,7 @@ def test_a_launch_lasts_from_its_first_start_to_its_last_end():
 @pytest.mark.parametrize("mode", [1, 2])
 def test_launches_agree_with_their_instructions(mode):
     profile = big_profile(3000, cores=2, mode=mode)
-    session = Session.build(profile)
+    session = session_of(profile)
     for core in profile.groups.numbers:
         lanes = profile.lanes_of(core)
         index = launches(session, core)
@@ -135,7 +134,7 @@ def test_what_flows_is_neither_lost_nor_made_up(events):
 def test_shares_of_a_cell_are_means_over_the_time_with_work():
     lane = make_lane("GDMA", 0, starts=[0, 10], ends=[10, 40], ddr_bandwidth=[68.25, 34.125], l2_bandwidth=[0.0, 0.0])
     profile = make_profile([lane])
-    index = Session.build(profile).indexes[0]
+    index = session_of(profile).indexes[0]
     shares = cell_shares(profile, index, "bandwidth", np.array([0, 10, 20, 40, 60]))
     assert shares[:3] == pytest.approx([1.0, 0.5, 0.5])
     assert np.isnan(shares[3])
@@ -147,7 +146,7 @@ def test_waits_have_no_share_and_l2_has_a_peak_of_its_own():
     lane = make_lane("GDMA", 0, starts=[0, 10, 20], ends=[9, 19, 29], ddr_bandwidth=[60.0, 60.0, 0.0],
                      l2_bandwidth=[0.0, 0.0, 64.0], roles=[Role.WORK, Role.WAIT, Role.WORK])  # fmt: skip
     profile = make_profile([lane])
-    assert event_categories(profile, Session.build(profile).indexes[0], np.arange(3), "bandwidth") == [
+    assert event_categories(profile, session_of(profile).indexes[0], np.arange(3), "bandwidth") == [
         FIFTHS[4],
         None,
         FIFTHS[2],
@@ -168,7 +167,7 @@ def test_kernel_functions_have_letters_of_their_own():
 @pytest.mark.parametrize("colouring", ["kernel", "bandwidth", "uarch"])
 def test_without_colour_letters_tell_the_same(colouring, plain):
     profile = big_profile(4000, cores=1, mode=2)
-    session = Session.build(profile)
+    session = session_of(profile)
     glyphs, palette = (UNICODE, plain_palette()) if plain else (ASCII, Palette())
     edges = edges_of(profile.start_ns, profile.end_ns, 100)
     engine = "TIU" if colouring == "uarch" else "GDMA"
@@ -181,7 +180,7 @@ def test_without_colour_letters_tell_the_same(colouring, plain):
 @pytest.mark.parametrize("colouring", ["operation", "kernel", "bandwidth"])
 def test_the_colour_blind_palette_has_letters_in_unicode_too(colouring):
     profile = big_profile(400, cores=1, mode=2)
-    session = Session.build(profile)
+    session = session_of(profile)
     edges = edges_of(profile.start_ns, profile.end_ns, 400)
     index = next(index for index in session.indexes if index.lane.kind == "GDMA")
     letters = [
@@ -204,7 +203,7 @@ def test_kernels_that_communicate_have_a_colour_of_their_own():
                  "activity": np.array([Activity.COMPUTE, Activity.COMMUNICATION], np.int8)},
     )  # fmt: skip
     profile = replace(make_profile([lane], strings={"type": Strings(["kernel"])}), vocabulary=TORCH)
-    found = event_categories(profile, Session.build(profile).indexes[0], np.arange(2), "operation")
+    found = event_categories(profile, session_of(profile).indexes[0], np.arange(2), "operation")
     assert [each.name for each in found] == ["kernels", "communication"]
     assert [each.name for each in legend(profile, "operation")] == ["kernels", "communication"]
 
@@ -277,7 +276,7 @@ def test_a_legend_keeps_to_its_lines(width):
 def test_a_strip_is_the_share_of_the_peak_with_idle_time_counted():
     lane = make_lane("GDMA", 0, starts=[0], ends=[10], ddr_bandwidth=[34.125])
     profile = make_profile([lane])
-    index = Session.build(profile).indexes[0]
+    index = session_of(profile).indexes[0]
     edges = np.array([0, 10, 20])
     strip = paint_strip(profile, index, edges, "bandwidth", Palette(), ASCII)
     assert strip.chars == ["4", " "]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiles import big_profile, make_lane, make_profile, small_profile
+from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
@@ -15,7 +15,6 @@ from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.navigation import step_event
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
 from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
@@ -34,7 +33,7 @@ def profile():
 def filtered(lane, text, end, cells, glyphs=UNICODE, palette=None, strings=None):
     """A lane with a filter, drawn."""
     palette = palette or Palette()
-    session = Session.build(make_profile([lane], strings=strings or NAMES))
+    session = session_of(make_profile([lane], strings=strings or NAMES))
     edges = edges_of(0, end, cells)
     part = apply_filter(session, text).session
     whole, some = (
@@ -93,7 +92,7 @@ def test_halves_of_wide_characters_never_stay(cells, start, length):
 
 @pytest.mark.parametrize("text", ["dur>200", "engine=TIU", "!name=mm2*", "dur<0", "dur>=0"])
 def test_shares_are_those_of_what_passes(profile, text):
-    session = Session.build(profile)
+    session = session_of(profile)
     some = apply_filter(session, text)
     edges = edges_of(profile.start_ns, profile.end_ns, 60)
     for number, lane in enumerate(profile.lanes):
@@ -110,7 +109,7 @@ def test_a_launch_passes_at_its_full_length_if_any_of_its_instructions_does():
         "TIU", 0, starts=[0, 10, 40], ends=[5, 30, 45], scope=[0, 0, 1], name=np.array([0, 1, 1], np.int32)
     )
     scopes = Scopes(np.array([0, 0], np.int32), np.zeros(2, np.int32))
-    session = Session.build(make_profile([lane], scopes=scopes, strings={**NAMES, "kernel": Strings(["rope"])}))
+    session = session_of(make_profile([lane], scopes=scopes, strings={**NAMES, "kernel": Strings(["rope"])}))
     found = launches_with(session, apply_filter(session, "name=mm2").session, 0)
     assert [span_of(found, row) for row in range(len(found.lane))] == [(0, 30)]
     assert len(launches(session, 0).lane) == 2
@@ -173,7 +172,7 @@ async def test_where_nothing_passes_a_step_says_so(profile):
 
 
 def test_where_nothing_passes_no_step_is_made(profile):
-    session = Session.build(profile)
+    session = session_of(profile)
     apply_filter(session, "dur<0")
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     from msgspec.structs import replace
@@ -208,7 +207,7 @@ async def test_large_captures_are_filtered_and_summed_in_threads_while_keys_work
 def test_until_the_sums_are_there_cells_are_quiet():
     lane = make_lane("GDMA", 0, starts=[0, 10], ends=[10, 15], ddr_bandwidth=[60.0, 5.0])
     profile = make_profile([lane])
-    index = Session.build(profile).indexes[0]
+    index = session_of(profile).indexes[0]
     painted = paint_lane(profile, index, edges_of(0, 20, 2), Palette(), ASCII, "bandwidth", pending=True)
     assert painted.chars == ["8", "4"]
     assert painted.styles == [Palette().quiet] * 2

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, session_of
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, linked_instructions
 from tpuprof_tui.analysis.selecting.navigation import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
@@ -160,7 +159,7 @@ def linked():
 
 
 def test_ties_are_the_links_of_one_instruction_the_closest_first():
-    session = Session.build(linked())
+    session = session_of(linked())
     assert linked_instructions(session, 0, 1) == ()
     dependencies_of(session)
     (tie,) = linked_instructions(session, 0, 1)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import make_lane, make_profile, small_profile
+from profiles import make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.panes.tree import GroupTree
@@ -45,7 +45,7 @@ def labels(tree: GroupTree) -> list[str]:
 
 
 def test_every_lane_has_a_node_under_its_core_or_group(cdma):
-    nodes = nodes_of(Session.build(cdma))
+    nodes = nodes_of(session_of(cdma))
     assert [node.scope for node in nodes if node.scope and node.scope.lane >= 0 and not node.condition] == [
         Scope(cdma.unit_number(lane), number) for number, lane in enumerate(cdma.lanes)
     ]
@@ -56,7 +56,7 @@ def test_every_lane_has_a_node_under_its_core_or_group(cdma):
 
 
 def test_ports_have_their_directions(cdma):
-    nodes = nodes_of(Session.build(cdma))
+    nodes = nodes_of(session_of(cdma))
     for number, lane in enumerate(cdma.lanes):
         ways = [node for node in nodes if node.scope == Scope(cdma.unit_number(lane), number) and node.condition]
         if lane.number < 0:
@@ -84,7 +84,7 @@ def test_directions_are_two():
 
 def test_lanes_of_the_host_have_nodes():
     profile = with_host_trace(open_profile(SAMPLES / "aks_host_trace"), SAMPLES / "aks_host_trace" / "host_trace.json")
-    nodes = nodes_of(Session.build(profile))
+    nodes = nodes_of(session_of(profile))
     place = next(n for n, node in enumerate(nodes) if node.label == "Host")
     below = [node for node in nodes if node.parent == place]
     assert [node.scope.lane for node in below] == [n for n, lane in enumerate(profile.lanes) if lane.on_host]
@@ -92,7 +92,7 @@ def test_lanes_of_the_host_have_nodes():
 
 
 def test_nodes_have_the_mark_of_their_worst_problem(profile):
-    nodes = nodes_of(Session.build(profile))
+    nodes = nodes_of(session_of(profile))
     marks = {(node.label, node.scope.group if node.scope else -1): node.severity for node in nodes}
     assert nodes[0].severity == 2
     assert (marks["Core 0", 0], marks["Core 1", 1], marks["Core 2", 2]) == (0, 2, -1)
@@ -106,7 +106,7 @@ def test_nodes_have_the_mark_of_their_worst_problem(profile):
 async def test_a_line_tells_share_busy_time_count_and_problems(profile, size, ascii_only):
     async with opened(profile, size, ascii_only=ascii_only) as pilot:
         await press(pilot, "t" if size[0] == 80 else "w s")
-        figures = explorer(pilot).session.headline.units[1]
+        figures = Query(explorer(pilot).session).headline.units[1]
         line = next(line for line in frame(pilot.app).splitlines() if "Core 1" in line)
         for word in (percent_text(figures.utilisation), time_text(figures.busy).replace(" ", ""), " E"):
             assert word in line
@@ -285,7 +285,7 @@ def test_ranks_are_listed_without_hosts_where_each_has_its_own_or_all_one(hosts,
         folder.mkdir(parents=True)
         for path, name in zip(sorted(hosts.iterdir()), names, strict=False):
             shutil.copy(path, folder / f"{name}.17.pt.trace.json.gz")
-        nodes = nodes_of(Session.build(open_profile(folder)))
+        nodes = nodes_of(session_of(open_profile(folder)))
         assert [node.label.split()[0] for node in nodes if node.depth == 1] == ["Rank", "Rank"]
 
 
@@ -406,7 +406,7 @@ def test_lost_cores_and_ports_are_named_and_no_figure_is_theirs(tmp_path):
     path = shutil.copytree(SAMPLES / "aksv_cdma", tmp_path / "lost")
     (path / "cdmlib0_1.profile").unlink()
     (path / "cdma0_2.profile").unlink()
-    nodes = nodes_of(Session.build(open_profile(path)))
+    nodes = nodes_of(session_of(open_profile(path)))
     lost = [node for node in nodes if node.lost]
     assert [(node.label, node.scope, node.share, node.severity) for node in lost] == [
         ("Core 1 lost", None, -1.0, 2), ("CDMA port 2 lost", None, -1.0, 2)]  # fmt: skip

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from profiles import small_profile
+from profiles import session_of, small_profile
 from screen import explorer, frame, press, settled
 
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import watching
@@ -92,9 +91,9 @@ def test_a_view_is_kept_as_far_as_it_fits():
     state = replace(
         state.windowed(1000, 2000), selection=Selection(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
     )
-    same = carried_state(state, old, Session.build(old))
+    same = carried_state(state, old, session_of(old))
     assert same == replace(state, picked=())
-    kept = carried_state(state, old, Session.build(new))
+    kept = carried_state(state, old, session_of(new))
     assert (kept.start, kept.span) == (1000, 2000)
     assert (kept.full_start, kept.full_end) == (new.start_ns, new.end_ns)
     assert (kept.scope, kept.filter, kept.marks) == (state.scope, state.filter, state.marks)
@@ -109,11 +108,11 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
         DisplayState.of(old.start_ns, old.end_ns), marks=(("a", inside), ("b", outside)),
         spans=(("c", 100, inside), ("d", 100, outside)), range=(100, inside), **looks,
     )  # fmt: skip
-    assert carried_state(view, old, Session.build(old)) == view
-    kept = carried_state(view, old, Session.build(new))
+    assert carried_state(view, old, session_of(old)) == view
+    kept = carried_state(view, old, session_of(new))
     assert (kept.marks, kept.spans, kept.range) == ((("a", inside),), (("c", 100, inside),), (100, inside))
     assert {name: getattr(kept, name) for name in looks} == looks
-    kept = carried_state(replace(view, range=(100, outside), anchor=outside), old, Session.build(new))
+    kept = carried_state(replace(view, range=(100, outside), anchor=outside), old, session_of(new))
     assert (kept.range, kept.anchor) == (None, None)
 
 
@@ -127,7 +126,7 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
         selection=Selection(1, 4, 2),
         pinned=((last, -1, -1),),
     )
-    kept = carried_state(view, old, Session.build(new))
+    kept = carried_state(view, old, session_of(new))
     assert kept.fits_all
     assert kept.scope == Scope()
     assert kept.selection == Selection()

@@ -44,6 +44,7 @@ from textual.geometry import Size  # noqa: E402
 from textual.scroll_view import ScrollView  # noqa: E402
 from textual.strip import Strip  # noqa: E402
 
+from tpuprof_tui.analysis.query import Query  # noqa: E402
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter  # noqa: E402
 from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
 from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
@@ -53,7 +54,6 @@ from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.panes.summary import answers as summary_answers  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.views.query import Query  # noqa: E402
 from tpuprof_tui.views.screen import quick_views  # noqa: E402
 
 SIZE = (160, 48)

@@ -29,6 +29,7 @@ from pyarrow import dataset as arrow_dataset
 from pyarrow import parquet
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.dataset import build as building
@@ -41,7 +42,6 @@ from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.answers import SCHEMA as ANSWER_SCHEMA
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer as answer_of
 from tpuprof_tui.views.registry import ask, view_of, views_of
 from tpuprof_tui.views.report import of_worker, workers_of

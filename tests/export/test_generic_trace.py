@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection
 
@@ -60,8 +59,7 @@ def test_all_events_links_and_samples_are_in_the_trace(profile, tmp_path):
 
 
 def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_path):
-    passes = compile_filter("type=kernel", profile)
-    trace = read_back(profile, tmp_path, Selection(keep=passes))
+    trace = read_back(profile, tmp_path, Selection(filter="type=kernel"))
     slices = [each for track in trace.tracks.values() for each in track.slices]
     assert len(slices) == 60
     assert not any(each.flows or each.ending_flows for each in slices)

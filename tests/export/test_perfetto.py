@@ -282,7 +282,7 @@ def test_a_range_keeps_what_intersects_it():
 
 def test_a_filter_keeps_what_passes():
     profile = small_profile(1)
-    tracks = written(profile, Selection(keep=lambda lane: lane["role"] == Role.WORK))
+    tracks = written(profile, Selection(filter="role=work"))
     lane = profile.lane("GDMA", 0)
     assert len(tracks["Core 0/GDMA"].slices) == int((lane["role"] == Role.WORK).sum()) < len(lane)
 

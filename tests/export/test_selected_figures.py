@@ -9,13 +9,12 @@ from profiles import big_profile
 from web_reading import page_of
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.filters import compile_filter
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.formats.xlsx import book as book_module
 from tpuprof_tui.views import as_sheet
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.redacting import redacted
 from tpuprof_tui.views.registry import answer, ask, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
@@ -30,8 +29,8 @@ def selections(profile):
     unit = profile.units[1]
     return {
         "range": (Selection(start_ns=middle), {"range": (middle, profile.end_ns)}),
-        "filter": (Selection(keep=compile_filter(longest, profile), filter=longest), {"filter": longest}),
-        "step": (Selection(keep=compile_filter("step=1", profile), filter="step=1"), {"step": 1}),
+        "filter": (Selection(filter=longest), {"filter": longest}),
+        "step": (Selection(filter="step=1"), {"step": 1}),
         "unit": (Selection(units=frozenset((unit,))), {"scope": Scope(profile.groups.top(unit))}),
     }
 
@@ -92,7 +91,7 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
     profile = open_profile(SAMPLES / name)
     unit, hostile = profile.units[1], '=HYPERLINK("http://x")</script><b>\u202e'
     expression = f'step=0 !"{hostile}"'.replace('("http://x")', "")
-    selection = Selection(frozenset((unit,)), 1000, None, compile_filter("dur>0", profile), expression)
+    selection = Selection(frozenset((unit,)), 1000, None, expression)
     job = Job(tmp_path, frozenset(("xlsx", "web")), selection)
     (book,) = (each.path for each in run_export(profile, job) if each.path.suffix == ".xlsx")
     cells = [list(row) for row in openpyxl.load_workbook(book)["Overview"].iter_rows(min_row=2, max_row=5)]
@@ -113,7 +112,7 @@ def test_files_of_a_selection_say_which_one_they_hold(name, tmp_path):
 
 def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
     profile = open_profile(SAMPLES / "torch_cuda_synthetic")
-    selection = Selection(keep=compile_filter("dur>0", profile), filter=f'"{profile.name}" | dur>0')
+    selection = Selection(filter=f'"{profile.name}" | dur>0')
     assert profile.name in page_of(profile, tmp_path, selection).record["selection"]
     said = page_of(redacted(profile), tmp_path, selection).record["selection"]
     assert said.startswith("Filter ")
@@ -123,7 +122,7 @@ def test_a_redacted_page_of_a_filter_does_not_repeat_what_is_redacted(tmp_path):
 
 def test_a_filter_like_a_formula_is_a_text_in_the_sheet(tmp_path):
     profile = open_profile(SAMPLES / "torch_cuda_synthetic")
-    selection = Selection(keep=compile_filter("dur>0", profile), filter="=1+1")
+    selection = Selection(filter="=1+1")
     (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",)), selection))
     cell = openpyxl.load_workbook(written.path)["Overview"]["D2"]
     assert (cell.value, cell.data_type, cell.quotePrefix) == ("=1+1", "s", True)

@@ -11,10 +11,10 @@ from capture_writer.capture import write_capture
 from capture_writer.kinds import KINDS
 from kept import DATA, HOST_TRACE, SAMPLES, kept_profile
 from msgspec.structs import replace
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, session_of, small_profile
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
@@ -31,7 +31,6 @@ from tpuprof_tui.sources.sophgo.files.summary_text import (
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 from tpuprof_tui.sources.sophgo.views.kernel_launches import kernel_launches
 from tpuprof_tui.sources.sophgo.views.published_summary import published
-from tpuprof_tui.views.query import Query, query_of
 
 WRITTEN = sorted((DATA / "summary").glob("*.txt"))
 
@@ -56,7 +55,7 @@ def dictionaries(text: str, title: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda path: path.stem)
 def test_report_and_page_have_the_cycles_and_bandwidths_of_the_text(written, tmp_path):
     profile = kept_profile(written.stem, tmp_path)
-    table = published(Query(Session.of(profile))).table("published")
+    table = published(Query(session_of(profile))).table("published")
     records = summary_record(profile)["rows"]
     clocks = [profile.device.clock(engine) for engine in ("TIU", "DMA", "DMA")]
     for cells, row, record in zip(dictionaries(summary_text(profile), "Summary"), table.rows(), records, strict=True):

@@ -140,7 +140,7 @@ def test_a_selection_leaves_the_rest_out(tmp_path):
 
 def test_a_filter_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(profile, tmp_path, Selection(keep=lambda lane: lane["role"] == Role.WAIT))
+    page = page_of(profile, tmp_path, Selection(filter="role=wait"))
     assert all(lane["busy"] == 0 for lane in page.record["lanes"])
     assert page.record["total"] == sum((lane["role"] == Role.WAIT).sum() for lane in profile.lanes) > 0
 

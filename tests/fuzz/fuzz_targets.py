@@ -26,6 +26,7 @@ import raw_bytes as raw
 from output_checks import check_all_outputs, check_light_outputs, check_refusal
 from whole_profiles import read_whole
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
@@ -33,7 +34,6 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.workbook.layers import read_layer_files
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -194,7 +194,7 @@ def torch_trace(data: bytes) -> None:
         except TpuprofError as error:
             check_refusal(error)
             return
-        query = Query(Session.build(profile))
+        query = Query(Session(profile))
         json.dumps(report_record(query, views_of(profile.vocabulary), workers_of(profile)))
         for lane in profile.lanes:
             lane.arrays()

@@ -13,12 +13,12 @@ import pytest
 from msgspec import Struct
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import mapped_arrays
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.views.as_json import answer_record
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, views_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -130,11 +130,11 @@ def test_every_view_of_many_traces_is_the_same_with_their_columns_in_files(proce
     folder = SAMPLES / "torch_cuda_synthetic"
 
     def told():
-        session = Session.build(open_profile(folder))
+        session = Session(open_profile(folder))
         query = Query(session)
         found = {view.id: answer_record(answer(view, query)) for view in views_of(session.profile.vocabulary)}
         lanes = [str(lane[key].tolist()) for lane in session.profile.lanes for key in tuple(lane.columns)]
-        return session, found, lanes, session.headline.device_ns
+        return session, found, lanes, Query(session).headline.device_ns
 
     before = told()
     assert not before[0].profile.arrays.spills

@@ -10,8 +10,8 @@ import numpy as np
 import torch_trace
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 def report(path):
     profile = open_profile(path)
-    return report_record(Query(Session.build(profile)), views_of(profile.vocabulary), workers_of(profile))
+    return report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile))
 
 
 def test_the_synthetic_sample_is_what_the_program_writes(tmp_path):

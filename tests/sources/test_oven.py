@@ -15,8 +15,8 @@ from command_line import SOUND, tool
 from installed_sources import OVEN, WITH_OVEN, installed
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.totals.exposed import with_exposed
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline
+from tpuprof_tui.analysis.derived_columns import with_exposed
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.model import INT_MISSING, Activity, Counter, Links, Severity, Steps
@@ -266,7 +266,7 @@ def test_figures_of_units(written, town):
     for path, labels in ((written(), ["Oven 10", "Oven 11"]),
                          (town, [f"Bakery {each} Oven {oven}" for each in range(2) for oven in (10, 11)])):  # fmt: skip
         profile = open_profile(path)
-        found = headline(profile, build_indexes(profile))
+        found = query_of(profile).headline
         assert found.device_ns == TOTAL
         assert [unit.label for unit in found.units] == labels
         for unit in found.units:

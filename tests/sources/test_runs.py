@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
@@ -16,7 +16,6 @@ from tpuprof_tui.sources.chrome.peek import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.report import recordings
 
 S = 10**9
@@ -105,7 +104,7 @@ def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time
     trace(tmp_path / "w.2.pt.trace.json", DAY // 1000 + 60_000_000, length=500)
     profile = open_profile(tmp_path)
     assert profile.groups.device_count == 1
-    assert [unit.utilisation for unit in Session.build(profile).headline.units] == [1, 1]
+    assert [unit.utilisation for unit in query_of(profile).headline.units] == [1, 1]
     assert main(["info", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
     assert "Recordings" in listed

@@ -15,7 +15,10 @@ from kept_traces import unpacked_trace
 from slow_ascend import OUTPUT, read_csv, read_ranks
 from work_rows import top
 
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.analysis.index.unit_index import build_indexes
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.totals.figures import unit_figures
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Activity, Role, is_missing
@@ -83,7 +86,7 @@ def test_times_of_a_step_are_those_of_the_exporter(profile, written, rank):
     kernels = sorted(kernels_of(profile, rank), key=lambda each: each[3])
     first, last = kernels[0][3], max(each[4] for each in kernels)
     unit = profile.groups.numbered(rank)
-    found = unit_figures(profile, build_indexes(profile), unit, first, last)
+    found = unit_figures(Session(profile), unit, first, last)
     (step,) = (place for place, group in enumerate(profile.steps.group) if profile.groups[group].number == rank)
     free = found.window - found.compute - found.exposed_communication
     times = {
@@ -245,7 +248,7 @@ def test_lanes_and_groups(profile):
         for each in ((f"Rank {rank}", "rank", False), (f"NPU {rank}", "npu", True), ("Python", "layer", False),
                      ("CANN", "layer", False))
     ]  # fmt: skip
-    found = headline(profile, build_indexes(profile))
+    found = query_of(profile).headline
     assert [unit.label for unit in found.units] == ["NPU 0", "NPU 1"]
     record = info_record(profile)
     assert {lane["group"] for lane in record["lanes"]} == {"NPU 0", "NPU 1"}

@@ -10,7 +10,7 @@ import pytest
 from command_line import SAMPLES
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, is_missing
 

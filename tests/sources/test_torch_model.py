@@ -19,9 +19,10 @@ from sections_here import by_several, in_process
 
 from tpuprof_tui import open_profile, open_profiles
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline, unit_figures
+from tpuprof_tui.analysis.totals.figures import unit_figures
 from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
@@ -33,7 +34,6 @@ from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.query import Query
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 from screen import explorer, frame, opened, settled
@@ -71,9 +71,8 @@ def table(folder):
 def test_times_of_the_gpu(trace, table):
     wanted = {row["type"]: float(row["time ms"]) * 1e6 for row in table("gpu_timeline")}
     (stream,) = (lane for lane in trace.lanes if lane.kind == "stream")
-    indexes = build_indexes(trace)
     (unit,) = trace.units
-    found = unit_figures(trace, indexes, unit, int(stream["start"][0]), int(stream["end"].max()))
+    found = unit_figures(Session(trace), unit, int(stream["start"][0]), int(stream["end"].max()))
     times = {
         "computation_time": found.compute, "exposed_memcpy_time": found.exposed, "busy_time": found.busy,
         "exposed_comm_time": found.exposed_communication, "idle_time": found.idle, "total_time": found.window,
@@ -139,7 +138,7 @@ def test_steps_and_counters(trace, oracle):
 
 
 def test_host_and_annotations_count_in_no_figure(trace):
-    found = headline(trace, build_indexes(trace))
+    found = query_of(trace).headline
     assert (found.instructions, len(found.units)) == (62, 1)
     assert found.units[0].busy == 307_197 + 2_240
     roles = {lane.kind: set(lane["role"].tolist()) for lane in trace.lanes}
@@ -154,7 +153,7 @@ def test_host_and_annotations_count_in_no_figure(trace):
 
 
 def test_detail_tells_what_an_event_lies_in_and_its_arguments(trace):
-    session = Session.build(trace)
+    session = Session(trace)
     number = next(number for number, lane in enumerate(trace.lanes) if lane.kind == "stream")
     found = list(entries_of(session, number, 0, dependencies_of(session)))
     chain = [each.text for each in found if each.label == "Started in"]

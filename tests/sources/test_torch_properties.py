@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.torch.views.overview import PARTS
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -88,7 +88,7 @@ def test_what_must_hold_of_any_trace(tmp_path_factory, drawn):
     path.write_text(json.dumps({"traceEvents": events}))
     profile = open_profile(path)
     check_lines_and_links(profile, sum(event["ph"] == "X" for event in events))
-    found = report_record(Query(Session.build(profile)), views_of(profile.vocabulary), workers_of(profile))
+    found = report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile))
     views = found["views"]
 
     def figures(view: str) -> dict[str, Any]:

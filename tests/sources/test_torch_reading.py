@@ -20,6 +20,7 @@ from kept_traces import unpacked_trace
 from sections_here import READ_FROM, by_several, in_process
 
 from tpuprof_tui import child_process, open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING
@@ -34,7 +35,6 @@ from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.recorded import device_name
 from tpuprof_tui.sources.torch.views.operators import operators
 from tpuprof_tui.views.cells import Cells
-from tpuprof_tui.views.query import query_of
 
 
 def exactly(text: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.critical_path import critical_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
@@ -20,7 +21,6 @@ from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -40,7 +40,7 @@ def written(path: Path, events: list[dict], **metadata) -> Path:
 def report(path, *views: str, **asked) -> dict:
     profile = open_profile(path)
     found = [view for view in views_of(profile.vocabulary) if not views or view.id in views]
-    return report_record(Query(Session.build(profile), **asked), found, workers_of(profile))
+    return report_record(Query(Session(profile), **asked), found, workers_of(profile))
 
 
 def rows(record: dict, view: str, table: str, worker: str = "") -> list[dict]:
@@ -424,7 +424,7 @@ def flow(number: int, begin: tuple, end: tuple, category: str = "ac2g") -> list[
 def linked(path: Path) -> set[tuple]:
     """Links as (kind, lane and row of the cause, of the effect)."""
     profile = open_profile(path)
-    found = dependencies_of(Session.build(profile))
+    found = dependencies_of(Session(profile))
     return {(found.links.kinds[kind], profile.lanes[one].label, int(row), profile.lanes[other].label, int(after))
             for kind, one, row, other, after in zip(
                 found.links.kind.tolist(), found.releaser_lane.tolist(), found.releaser_row.tolist(),
@@ -458,7 +458,7 @@ def test_the_order_of_nodes_with_flows_is_not_assumed(tmp_path):
     ]  # fmt: skip
     for flows in ([], flow(1 << 40, (0, 7, 15), (0, 9, 16))):
         profile = open_profile(written(tmp_path / f"{len(flows)}.json", [*nodes, *flows]))
-        found = critical_path(profile, dependencies_of(Session.build(profile)), profile.start_ns, profile.end_ns)
+        found = critical_path(profile, dependencies_of(Session(profile)), profile.start_ns, profile.end_ns)
         # that it ended last puts the last event on the path
         assert bool(found.assumed[:-1].any()) is not bool(flows)
 
@@ -561,7 +561,7 @@ def test_collectives_are_matched_by_their_ids_not_their_order(tmp_path, ids, at)
     assert [(row["calls"], row["mean_transfer_us"]) for row in found] == [(3, 24), (3, 24)]
     # the one that begins first waits for the other, in links too
     profile = open_profile(folder)
-    links = dependencies_of(Session.build(profile))
+    links = dependencies_of(Session(profile))
     waits = [(profile.lanes[one].label, int(row), int(after)) for kind, one, row, after in zip(
         links.links.kind.tolist(), links.releaser_lane.tolist(), links.releaser_row.tolist(),
         links.waiter_row.tolist(), strict=True) if links.links.kinds[kind] == "collective"]  # fmt: skip
@@ -794,7 +794,7 @@ def test_a_comparison_pairs_sessions_by_rank_and_stage(tmp_path, capsys):
     (tmp_path / "two").mkdir()
     one, two = by_stage(tmp_path / "one"), by_stage(tmp_path / "two")
     (two / "17-TP-0-EXTEND.trace.json").unlink()
-    both = Compared(*(Query(Session.build(open_profile(path))) for path in (one, two)))
+    both = Compared(*(Query(Session(open_profile(path))) for path in (one, two)))
     assert [(mine.key, theirs.key if theirs else None) for mine, theirs in both.pairs] == [
         *((f"Rank {key} ~", f"Rank {key} ~") for key in ("0 DECODE", "1 EXTEND", "1 DECODE")),
         ("Rank 0 EXTEND ~", None),

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, Profile, Severity
 from tpuprof_tui.sources.torch.read import text_stream
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views.diff import Compared, diff_record
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -67,7 +67,7 @@ def written(folder: Path, events: Iterable[Event]) -> Path:
 
 
 def told(profile: Profile) -> dict[str, Any]:
-    query = Query(Session.of(profile))
+    query = Query(Session(profile))
     found: dict[str, Any] = report_record(query, views_of(profile.vocabulary), workers_of(profile))
     return json.loads(json.dumps(found))
 
@@ -201,7 +201,7 @@ def test_out_of_range_is_called_out_of_range(tmp_path: Path) -> None:
 def test_diff_says_what_was_lost_and_what_it_explains_is_unclear(tmp_path: Path) -> None:
     wrong = [{**each, "ts": 0} if each.get("args", {}).get("correlation") == 2 and each["cat"] == "kernel" else each
              for each in steps()]  # fmt: skip
-    queries = [Query(Session.of(open_profile(written(tmp_path / name, events))))
+    queries = [Query(Session(open_profile(written(tmp_path / name, events))))
                for name, events in (("a", steps()), ("b", wrong))]  # fmt: skip
     record = diff_record(Compared(*queries), [])
     assert record["verdict"]["lost"] == {"base": 0, "other": 1}

@@ -19,6 +19,7 @@ from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
@@ -29,7 +30,6 @@ from tpuprof_tui.sources.torch.views.overview import PARTS
 from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, facts_of, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 def report(path, **asked) -> dict:
     profile = open_profile(path)
-    query = Query(Session.build(profile), **asked)
+    query = Query(Session(profile), **asked)
     return report_record(query, views_of(profile.vocabulary), workers_of(profile))
 
 
@@ -229,7 +229,7 @@ def test_secrets_are_not_told(folder, tmp_path):
         if file.suffix == ".xlsx":
             with zipfile.ZipFile(file) as book:
                 assert not any(b"hidden-value" in book.read(name) for name in book.namelist())
-    query = Query(Session.build(open_profile(path)))
+    query = Query(Session(open_profile(path)))
     table = answer(view_of(VOCABULARY, "recording", screen=True), query).table("recording")
     told = dict(table.rows())
     assert told["metadata.environ.API_TOKEN"] == told["deviceProperties.0.API_KEY"] == "********"
@@ -262,7 +262,7 @@ def test_secrets_in_texts_are_masked(name, value, told, tmp_path):
     arguments = ["a.py", "--token", "hidden", "--lr", "1"]
     record = {"schemaVersion": 1, name: value, "argv": arguments, "traceEvents": [event]}
     path.write_text(json.dumps(record))
-    query = Query(Session.build(open_profile(path)))
+    query = Query(Session(open_profile(path)))
     rows = dict(answer(view_of(VOCABULARY, "recording", screen=True), query).table("recording").rows())
     assert rows[name] == told
     assert [rows[f"argv.{number}"] for number in range(5)] == ["a.py", "--token", "********", "--lr", "1"]
@@ -476,16 +476,16 @@ def test_recordings_that_lie_far_apart_are_shown_one_behind_the_other(tmp_path):
     assert (note.severity.word, note.count) == ("note", 2)
     assert profile.end_ns == 2_000_000
     assert profile.windows == ((100_000, 500_000), (1_100_000, 1_500_000))
-    assert [unit.utilisation for unit in Query(Session.build(profile)).unit_figures] == [1, 1]
+    assert [unit.utilisation for unit in Query(Session(profile)).unit_figures] == [1, 1]
     assert profile.wall_ns is None
     assert [group.label for group in profile.groups if group.parent < 0] == ["w@1", "w@2"]
-    session = Session.build(profile)
+    session = Session(profile)
     pauses = [longest_pauses(session, unit, 0, 2_000_000)[0] for unit in profile.units]
     assert [(pause.start, pause.end) for pause in pauses] == [(500_000, 1_000_000), (1_500_000, 2_000_000)]
     for name, start, end in (("unit", 0, 2_000_000), ("findings", 0, 100)):
         query = Query(session, scope=Scope(profile.units[0]), range=(start, end), filter="name=nothing_has_it")
         assert answer(view_of(profile.vocabulary, name), query) is not None
-    empty = Session.build(profile.restricted_to([slice(0, 0)] * len(profile.lanes)))
+    empty = Session(profile.restricted_to([slice(0, 0)] * len(profile.lanes)))
     (pause,) = longest_pauses(empty, profile.units[0], 0, 10)
     assert (pause.start, pause.end) == (0, 10)
 
@@ -510,7 +510,7 @@ OWN_VIEWS = [view.id for view in VOCABULARY.views if not view.screen_only]
 @pytest.mark.parametrize("view", OWN_VIEWS)
 @pytest.mark.parametrize("asked", [*ASKED[:2], {"filter": "name=nothing.of.this"}, {"scope": Scope(lane=1)}], ids=str)
 def test_every_view_follows_what_is_asked_or_says_that_it_does_not(view, asked):
-    session = Session.build(open_profile(SYNTHETIC))
+    session = Session(open_profile(SYNTHETIC))
     chosen = view_of(VOCABULARY, view)
     whole, part = (answer(chosen, Query(session, **each)) for each in ({}, asked))
     followed = [[fact.value for fact in each.facts] + [table.rows() for table in each.tables] for each in (whole, part)]
@@ -525,7 +525,7 @@ def test_every_view_follows_what_is_asked_or_says_that_it_does_not(view, asked):
 
 @pytest.mark.parametrize("view", ["streams", "launches", "kernels"])
 def test_views_of_streams_say_why_a_host_thread_has_no_figures(view):
-    session = Session.build(open_profile(SYNTHETIC))
+    session = Session(open_profile(SYNTHETIC))
     lanes = session.profile.lanes
     noted = {
         lane.kind: any("choose the rank or a GPU" in note for note in
@@ -634,7 +634,7 @@ def launchers(events: list[dict], row: int) -> tuple[str | None, str | None]:
 
 def test_colours_are_of_the_operators_and_modules_that_a_slow_reading_finds(tmp_path):
     paths = torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2, packed=False)
-    session = Session.build(open_profile(tmp_path))
+    session = Session(open_profile(tmp_path))
     profile = session.profile
     told = [0, 0]
     for way, entry in enumerate((by_operator, by_module)):
@@ -660,13 +660,13 @@ def test_modules_are_as_many_where_their_table_is_not_wanted(tmp_path):
     torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2, packed=False)
     profile = open_profile(tmp_path)
     view = view_of(profile.vocabulary, "modules")
-    alone = facts_of(view, Query(Session.build(profile)))
+    alone = facts_of(view, Query(Session(profile)))
     assert [(fact.about, fact.value > 5) for fact in alone] == [("Rank 0", True), ("Rank 1", True)]
-    assert alone == answer(view, Query(Session.build(profile))).facts
+    assert alone == answer(view, Query(Session(profile))).facts
 
 
 def test_kernels_of_a_real_trace_are_of_the_modules_a_slow_reading_finds(folder):
-    session = Session.build(open_profile(folder / NAME))
+    session = Session(open_profile(folder / NAME))
     events = [each for each in json.loads(gzip.decompress((folder / NAME).read_bytes()))["traceEvents"]
               if each.get("ph") == "X"]  # fmt: skip
     found = [entry(session) for entry in (by_operator, by_module)]
@@ -681,7 +681,7 @@ def test_without_operators_and_modules_no_event_has_a_colour(tmp_path):
     record = json.loads(path.read_text())
     record["traceEvents"] = [each for each in record["traceEvents"] if each.get("cat") == "kernel"]
     path.write_text(json.dumps(record))
-    session = Session.build(open_profile(path))
+    session = Session(open_profile(path))
     assert session.profile.instructions > 0
     for entry in (by_operator, by_module):
         texts, numbers = entry(session)
@@ -841,7 +841,7 @@ def test_a_step_that_nobody_marked_can_be_selected(tmp_path):
                        event("cuda_runtime", "cudaLaunchKernel", start + 10, 10, correlation=correlation),
                        event("kernel", f"k_{name}", start + 30, 50 + number, 7, correlation=correlation)]  # fmt: skip
     path = write_trace(tmp_path / "one.pt.trace.json", events)
-    assert Session.of(open_profile(path)).steps.guessed
+    assert query_of(open_profile(path)).steps.guessed
     found = report(path, step=2)
     assert figures(found, "kernels") == {"kernels": 3, "total_us": 156}
     assert figures(found, "overview")["kernel_us"] == figures(found, "streams")["busy_us"] == 156
@@ -1043,7 +1043,7 @@ def test_a_stream_that_only_its_thread_names_is_named_once(tmp_path):
     events = [event("Kernel", "gemm", start + 20, 20, "stream 7", correlation=start) for start in (0, 300)]
     events += [event("Runtime", "cudaLaunchKernel", start, 10, correlation=start) for start in (0, 300)]
     profile = open_profile(write_trace(tmp_path / "old.pt.trace.json", events))
-    table = answer(view_of(profile.vocabulary, "findings"), Query(Session.build(profile))).table("findings")
+    table = answer(view_of(profile.vocabulary, "findings"), Query(Session(profile))).table("findings")
     row = table.column("rule").index("host_bound")
     assert table.column("text")[row].startswith("Stream 7 of GPU 0 has nothing to do for 280.0 us")
     target = table.target_of(row)

@@ -16,12 +16,12 @@ import jsonschema
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, session_of
 
 from tpuprof_tui.analysis.compare.alignment import paired_events, paired_launches
 from tpuprof_tui.analysis.compare.operation_names import renamed_operations
 from tpuprof_tui.analysis.compare.work import joint_work
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.cli.pages import MOST_BYTES
@@ -32,7 +32,6 @@ from tpuprof_tui.views.comparing import Compared, view_to_compare
 from tpuprof_tui.views.diff import diff_record, selected_views, why
 from tpuprof_tui.views.differences import difference_text, differences_of
 from tpuprof_tui.views.joining import join_sides
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
@@ -48,7 +47,7 @@ SLOW = "llama_mlp_multi_core"
 
 
 def compared(base: Profile, other: Profile, step: int | None = None) -> Compared:
-    return Compared(*(Query(Session.build(profile), step=step) for profile in (base, other)))
+    return Compared(*(Query(session_of(profile), step=step) for profile in (base, other)))
 
 
 def record_of(both: Compared, *views: str) -> dict:
@@ -490,7 +489,7 @@ def test_what_does_not_repeat_varies_as_its_like_does():
 
 def test_a_launch_that_took_longer_is_a_difference_where_no_event_alone_is(written):
     """The launches of a kernel function 20 % slower are told, each at the event that it comes from the most."""
-    base, other = (Session.build(written(name, **options)) for name, options in
+    base, other = (session_of(written(name, **options)) for name, options in
                    (("base", {}), ("slower", {"slower": ("mlp:1.2",), "run": 2})))  # fmt: skip
     found = differences_of(replace(other, baseline=base))
     events, before, after = found.launches

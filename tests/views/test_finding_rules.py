@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from profiles import Registers, Texts, make_lane, make_profile
 
 from tpuprof_tui.analysis.findings.top_events import LARGE
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.catalog import open_profile
@@ -20,7 +21,6 @@ from tpuprof_tui.sources.torch.views import advice as torch
 from tpuprof_tui.views import finding_rules
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.findings import EVENT_RULES, PAUSE, findings_view
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, view_of
 
 EVERY = (*EVENT_RULES, PAUSE, *finding_rules.RULES, *sophgo.RULES, *torch.RULES)

@@ -14,11 +14,12 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from profiles import session_of
 
 from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
 from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
 from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.cli.pages import MOST_BYTES
@@ -26,7 +27,6 @@ from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.gating import side_of
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
@@ -197,7 +197,7 @@ def test_kept_signatures_do_not_depend_on_the_order_of_names(tmp_path):
     for kernels in (("rmsnorm", "mlp", "sampling"), ("sampling", "mlp", "rmsnorm"), ("rope", "rmsnorm", "mlp")):
         options = Options("base", cores=(0, 1), kernels=kernels)
         path = write_capture(replace(options, name="-".join(kernels)), tmp_path, truth=False).path
-        (run,) = side_of(Query(Session.build(open_profile(path))), str(path)).runs
+        (run,) = side_of(Query(session_of(open_profile(path))), str(path)).runs
         found.append(run.signatures)
     for name in ("rmsnorm_multi_core", "llama_mlp_multi_core"):
         assert len({each[name] for each in found}) == 1
@@ -459,7 +459,7 @@ def test_names_of_an_operation_are_one_however_many_recordings_have_them():
 
 def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
     profile = open_profile(SAMPLES / "torch_cpu_recorded")
-    side = side_of(Query(Session.build(profile)), "x", findings=True)
+    side = side_of(Query(session_of(profile)), "x", findings=True)
     kinds = [name for name in side.runs[0].figures if name.startswith("operation:")]
     assert kinds
     assert set(kinds) <= set(side.places)
@@ -476,8 +476,8 @@ def test_of_a_host_alone_the_longest_event_of_a_name_is_its_place():
 def test_of_several_workers_the_largest_figure_counts(tmp_path):
     torch_trace.write_run(tmp_path, ranks=2, steps=2, layers=2)
     profile = open_profile(tmp_path)
-    (run,) = side_of(Query(Session.build(profile)), str(tmp_path)).runs
-    told = [answer(view_of(profile.vocabulary, "overview"), of_worker(Query(Session.of(profile)), each))
+    (run,) = side_of(Query(session_of(profile)), str(tmp_path)).runs
+    told = [answer(view_of(profile.vocabulary, "overview"), of_worker(Query(session_of(profile)), each))
             for each in workers_of(profile)]  # fmt: skip
     shares = [each.figure("dataloader_us") for each in told]
     assert shares[1] > 2 * shares[0]

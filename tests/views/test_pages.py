@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, session_of, small_profile
 from rich.console import Console
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.derived_columns import with_exposed
+from tpuprof_tui.analysis.index.unit_index import build_indexes
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.result_cache import memory_of
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.exposed import with_exposed
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline
 from tpuprof_tui.app.panes.detail_entries import entries_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.escape import line_text
@@ -30,7 +30,6 @@ from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.pages import info_report, numbered_text, summary_report, title_line
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.screen import first_screen
 from tpuprof_tui.views.units import lanes
 
@@ -70,14 +69,14 @@ def test_too_wide_tables_lose_spare_columns_and_say_so():
 def test_no_number_is_ever_cut(width, mode):
     profile = small_profile(mode)
     text = " ".join(shown(summary_report(profile), width).split())
-    cores = headline(profile, build_indexes(profile)).units
+    cores = query_of(profile).headline.units
     for name in ("busy", "exposed"):
         times = [getattr(core, name) for core in cores]
         assert all(column_unit(max(times)).number(time) in text for time in times)
 
 
 def test_the_overview_of_one_core_names_no_busiest_and_idlest():
-    session = Session.build(small_profile())
+    session = session_of(small_profile())
     found = overview(Query(session, Scope(1)))
     shown_facts = [fact.title for fact in found.facts if fact.shown]
     assert shown_facts == ["Total time", "Busy", "Exposed transfer"]
@@ -85,7 +84,7 @@ def test_the_overview_of_one_core_names_no_busiest_and_idlest():
 
 
 def test_lanes_explain_the_bandwidth_only_if_it_is_known():
-    query = Query(Session.build(small_profile()))
+    query = Query(session_of(small_profile()))
     told = {lane: " ".join(lanes(replace(query, scope=Scope(lane=lane))).tables[0].notes) for lane in (0, 1)}
     moved = {lane: "bytes" in query.profile.lanes[lane] for lane in told}
     assert set(moved.values()) == {False, True}
@@ -94,7 +93,7 @@ def test_lanes_explain_the_bandwidth_only_if_it_is_known():
 
 def test_summary_starts_with_the_headline():
     profile = small_profile()
-    found = headline(profile, build_indexes(profile))
+    found = query_of(profile).headline
     lines = summary_report(profile).text().splitlines()
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
     assert lines[1] == f"Total time        {time_text(found.device_ns)}"
@@ -168,7 +167,7 @@ def test_times_of_day_are_told_where_the_source_knows_them():
     assert float(text[19:29]) == pytest.approx(seconds % 1, abs=1e-5)
     assert f"Recorded from  {text}" in info_report(profile).text()
     assert f"Recorded from  {text}" in summary_report(profile).text()
-    told = [each.text for each in entries_of(Session.build(profile), 0, 0, None)]
+    told = [each.text for each in entries_of(session_of(profile), 0, 0, None)]
     later = int(text[20:29]) + int(profile.lanes[0]["start"][0]) - profile.start_ns
     assert f"starts {text[:20]}{later} UTC (wall clock)" in told
     unknown = small_profile(2)
@@ -237,7 +236,7 @@ def test_info_lists_what_is_kept_in_memory_when_it_is_asked_for():
     profile = with_exposed(small_profile(2))
     assert "memory" not in json.loads(info_json(profile))
     assert "Memory" not in info_report(profile).text()
-    memory = memory_of(first_screen(profile))
+    memory = memory_of(profile, first_screen(profile).cache)
     record = json.loads(info_json(profile, memory))["memory"]
     assert set(record["columns"]) == {"TIU", "GDMA", "SDMA", "CDMA"}
     assert {"indexes", "launches", "headline", "computing time"} <= set(record["derived"])

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, session_of, small_profile
 
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import with_step
 from tpuprof_tui.analysis.selecting.place import scope_named
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main
@@ -23,7 +23,6 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Column, Table
 from tpuprof_tui.views.as_json import answer_record, table_record
 from tpuprof_tui.views.as_text import text_table
-from tpuprof_tui.views.query import Query, query_of
 from tpuprof_tui.views.registry import answer, view_of, views_of
 from tpuprof_tui.views.report import exact_us, report_record, workers_of
 
@@ -157,7 +156,7 @@ def check_parity(capsys, path, filter_text, window, group, step):
     _, by_command = told(capsys, *words)
     profile = open_profile(path)
     scope = Scope() if group is None else scope_named(profile, None, group)
-    session = Session.build(profile)
+    session = session_of(profile)
     state = DisplayState.of(profile.start_ns, profile.end_ns)
     state = replace(state, filter=with_step(filter_text, step), scope=scope)
     if window is not None:

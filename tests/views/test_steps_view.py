@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.query import query_of
 from tpuprof_tui.views.registry import answer, view_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"

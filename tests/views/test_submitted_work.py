@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from profiles import session_of
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.critical import critical, path_of
 from tpuprof_tui.views.overview import overview
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import steps
 from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
@@ -24,7 +25,7 @@ CAPTURE = Path(__file__).parents[2] / "samples" / "aksv_cdma"
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session.of(open_profile(CAPTURE))
+    return session_of(open_profile(CAPTURE))
 
 
 @pytest.mark.parametrize("condition", ["", "dur>1us"])

@@ -8,11 +8,12 @@ from __future__ import annotations
 from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
-    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "starting_between"),
+    "index.lane_index": ("Cells", "LaneIndex", "build_index", "cells", "event_at", "rows_between", "rows_starting"),
+    "index.unit_index": ("Indexes", "build_indexes"),
     "links.dependencies": ("Dependency", "Dependencies", "find_dependencies"),
+    "query": ("Query", "query_of"),
     "totals.figures": (
-        "Headline", "Indexes", "LaneFigures", "UnitFigures", "build_indexes", "bytes_between", "headline",
-        "lane_figures", "unit_figures",
+        "Headline", "LaneFigures", "UnitFigures", "bytes_between", "lane_figures", "unit_figures",
     ),
 }  # fmt: skip
 

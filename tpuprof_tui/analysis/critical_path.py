@@ -33,9 +33,9 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .index.lane_index import LaneIndex, build_index
+from .index.unit_index import submitted_rows
 from .links.dependencies import Dependencies, dependencies_of, may_have_dependencies
 from .selecting.session import Session
-from .totals.work_sums import submitted_rows
 
 Ints = npt.NDArray[np.int64]
 #: Maximum number of events visited by a slack search; beyond it, slack is reported as a lower bound.
@@ -197,7 +197,6 @@ class _Walk:
         self._found, self._begins = array("q"), array("q")
 
     def _all_parents(self) -> Ints:
-        """Number of the enclosing event of each host event; -1: none."""
         found = np.full(int(self._first[-1]), _NONE)
         for number, lane in enumerate(self._profile.lanes):
             if lane.on_host and "parent" in lane:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers
 from tpuprof_tui.model.table import Table
 
@@ -23,18 +24,20 @@ Ints = npt.NDArray[np.int64]
 
 def events(
     session: Session, lanes: Iterable[int], keys: Collection[str], window: tuple[int, int] | None = None,
-    condition: str = "", owners: frozenset[int] = frozenset(), *, reaching: bool = False,
+    condition: str = "", owners: frozenset[int] = frozenset(), *, role: Role | None = None, reaching: bool = False,
 ) -> Frame:  # fmt: skip
     """Columns of the events of some lanes that pass a filter, lane by lane.
 
     Args:
         session: The profile.
         lanes: Numbers of the lanes.
-        keys: Columns of lanes (lanes without one have missing values), ``lane`` (its number), ``row`` (of the lane),
-            ``inside`` (whether the event starts in the window).
+        keys: Columns of lanes (lanes without one have missing values), ``lane`` (its number), ``unit`` (of the lane,
+            -1: none), ``group`` (of the lane, or that submitted the event to a lane outside any unit), ``row`` (of the
+            lane), ``inside`` (whether the event starts in the window).
         window: Start and end, ns: only events that start in it, those at the very end of the recording included.
         condition: Filter expression; empty: none.
         owners: Groups whose events count on lanes outside of them (`Lane` column ``owner``); empty: all.
+        role: Only events of this role; None: all.
         reaching: Whether events that begin earlier and reach into the window count too: unions are of these.
 
     Raises:
@@ -52,12 +55,18 @@ def events(
             rows = row_numbers(rows)[_inside(lane, rows, window, profile.end_ns, reaching=reaching)]
         if owners and lane.group not in owners and "owner" in lane:
             rows = row_numbers(rows)[np.isin(lane.take("owner", rows), list(owners))]
+        if role is not None and not bool((of_role := lane.take("role", rows) == role).all()):
+            rows = row_numbers(rows)[of_role]
         if row_count(rows):
             chosen.append((number, lane, rows))
     columns = {}
     for key in keys:
         if key == "lane":
             parts = [np.full(row_count(rows), number) for number, _, rows in chosen]
+        elif key == "unit":
+            parts = [np.full(row_count(rows), profile.unit_of(lane)) for _, lane, rows in chosen]
+        elif key == "group":
+            parts = [_groups(profile, lane, rows) for _, lane, rows in chosen]
         elif key == "row":
             parts = [row_numbers(rows) for _, _, rows in chosen]
         elif key == "inside":
@@ -72,12 +81,31 @@ def events(
     return Frame(columns, {key: profile.strings[key] for key in keys if key in profile.strings})
 
 
+def column_of(session: Session, events: Frame, key: str) -> Array:
+    """A further column of events by ascending ``lane``, given that and ``row``; as `events` has it."""
+    lanes = session.profile.lanes
+    bounds = np.searchsorted(events["lane"], np.arange(len(lanes) + 1)).tolist()
+    chosen: list[tuple[int, Lane, Rows]] = [
+        (number, lane, events["row"][first:last])
+        for number, (lane, (first, last)) in enumerate(zip(lanes, pairwise(bounds), strict=True)) if last > first
+    ]  # fmt: skip
+    return _column(session.profile, key, chosen)
+
+
 def _column(profile: Profile, key: str, chosen: list[tuple[int, Lane, Rows]]) -> Array:
     if chosen and key not in profile.vocabulary.schema and not any(key in lane for _, lane, _ in chosen):
         raise KeyError(key)
     if len(chosen) == 1 and key in chosen[0][1]:
         return chosen[0][1].take(key, chosen[0][2])
     return column_values(profile, key, ((lane, rows) for _, lane, rows in chosen))
+
+
+def _groups(profile: Profile, lane: Lane, rows: Rows) -> Array:
+    own = np.full(row_count(rows), lane.group, np.int64)
+    if profile.unit_of(lane) >= 0 or "owner" not in lane:
+        return own
+    owner = lane.take("owner", rows)
+    return np.where((owner >= 0) & (owner < len(profile.groups)), owner, own)
 
 
 def _inside(

@@ -1,10 +1,10 @@
-"""Pivot tables: rows of a frame grouped by key columns, with figures of each group. The only group-by of views."""
+"""Pivot tables: rows of a frame grouped by key columns, with figures of each group. The only group-by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, is_missing
 
-from .totals.aggregates import distinct_together
-
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+#: Value ranges up to this size, or up to four times the number of rows, are counted in a dense table.
+_DENSE: Final = 1 << 16
 
 
 class Frame(Struct, frozen=True, eq=False):
@@ -38,11 +40,15 @@ class Frame(Struct, frozen=True, eq=False):
 
     def take(self, rows: Array | slice) -> Frame:
         """The frame of some rows, or of those in a mask."""
+        if not isinstance(rows, slice) and rows.dtype == np.bool_:
+            if rows.all():
+                return self
+            rows = np.flatnonzero(rows)
         return Frame({key: values[rows] for key, values in self.columns.items()}, self.texts)
 
     def has(self, key: str, test: Callable[[str], object]) -> Mask:
         """Mask of the rows whose text passes a test, which is called once for each text in use; missing: none does."""
-        codes, table = self[key], self.texts[key]
+        codes, table = self[key], self.texts.get(key, ())
         used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
         passing = np.zeros(int(used.max(initial=0)) + 2, np.bool_)
         for code in used.tolist():
@@ -60,7 +66,7 @@ class Frame(Struct, frozen=True, eq=False):
         ``change`` is called once for each text in use; missing values get a text of their own, or stay missing. Equal
         texts share a code.
         """
-        codes, table = self[origin or key], self.texts[origin or key]
+        codes, table = self[origin or key], self.texts.get(origin or key, ())
         codes_of: dict[str, int] = {}
         used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=1))
         changed = np.full(int(used.max(initial=0)) + 2, -1, np.int64)
@@ -93,6 +99,10 @@ class Groups:
         rows[self.index[::-1]] = np.arange(len(self.index))[::-1]
         return rows
 
+    def values(self, key: str) -> Array:
+        """Value of each group in a key column (or of its first row in another), by ascending values of the keys."""
+        return np.asarray(self.frame[key][self.first])
+
     @cached_property
     def sizes(self) -> Ints:
         """Number of rows of each group."""
@@ -102,15 +112,65 @@ class Groups:
         """Number of rows of each group that are in a mask."""
         return np.bincount(self.index[mask], minlength=self.count).astype(np.int64)
 
-    def reduce(self, values: Ints, ufunc: np.ufunc = np.add, start: int = 0) -> Ints:
+    def reduce(self, values: Array, ufunc: np.ufunc = np.add, start: int = 0) -> Array:
         """Sum (or another reduction, with its initial value) of the known values of each group."""
-        reduced = np.full(self.count, start, np.int64)
+        reduced = np.full(self.count, start, values.dtype if values.dtype.kind == "f" else np.int64)
         known = values != INT_MISSING
         if known.all():
             ufunc.at(reduced, self.index, values)
         else:
             ufunc.at(reduced, self.index[known], values[known])
         return reduced
+
+
+def distinct(values: Array) -> tuple[Array, Ints]:
+    """Distinct values, ascending, and for each row the index of its value among them."""
+    if values.dtype.kind == "f":
+        found, places = np.unique(values, return_inverse=True)
+        return found, places
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if values.dtype.itemsize < 4:
+        # differences of small integer types may overflow
+        values = values.astype(np.int32)
+    low, high = int(values.min()), int(values.max())
+    if low == INT_MISSING < high:
+        # the known ones may be close to one another
+        low = int(values.min(where=values != INT_MISSING, initial=high)) - 1
+        found, places = distinct(np.maximum(values, low))
+        found[0] = INT_MISSING
+        return found, places
+    if high - low >= max(_DENSE, 4 * len(values)):
+        found, places = np.unique(values.astype(np.int64), return_inverse=True)
+        return found, places
+    shifted = values - values.dtype.type(low) if low else values
+    present = np.bincount(shifted, minlength=high - low + 1) > 0
+    if bool(present.all()):
+        return np.arange(low, high + 1, dtype=np.int64), shifted
+    return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[shifted]
+
+
+def distinct_together(*codes: Array) -> tuple[Array, int]:
+    """Dense index (in ascending order) of each row's combination of codes, and the number of distinct combinations."""
+    places, size = _small(codes[0]) if len(codes) > 1 else (codes[0], 1)
+    for values in codes[1:]:
+        own, count = _small(values)
+        if size * count >= max(_DENSE, 4 * len(own)):
+            places = distinct(places)[1]
+            size = int(places.max(initial=-1)) + 1
+        places, size = places * np.int64(count) + own, size * count
+    places = distinct(places)[1]
+    return places, int(places.max()) + 1 if len(places) else 0
+
+
+def _small(values: Array) -> tuple[Array, int]:
+    """Integers from 0 in the order of the values, and their number: of codes the differences from the first one."""
+    if values.dtype.kind != "f" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(_DENSE, 4 * len(values)):
+            return values.astype(np.int64) - low, high - low + 1
+    found, places = distinct(values)
+    return places, len(found)
 
 
 #: Values of a figure, one for each group; missing ones as in columns, or None.
@@ -126,9 +186,9 @@ def key(name: str, missing: Any = "") -> Figure:
     """The text or value of a key column."""
 
     def values(groups: Groups) -> Array | list[Any]:
-        codes, texts = groups.frame[name][groups.first], groups.frame.texts.get(name)
+        codes, texts = groups.values(name), groups.frame.texts.get(name)
         if texts is None:
-            return np.asarray(codes)
+            return codes
         return [texts[code] if code >= 0 else missing for code in codes.tolist()]
 
     return values

@@ -8,13 +8,12 @@ from functools import partial
 from sys import getsizeof
 from threading import Lock, RLock
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from .selecting.session import Session
+from tpuprof_tui.model import Profile
 
 Value = TypeVar("Value")
 
@@ -36,7 +35,7 @@ class ResultCache:
     """
 
     def __init__(self, after: Callable[[], None] | None = None) -> None:
-        self._after = after
+        self.after = after
         self._values: dict[tuple[Hashable, ...], Any] = {}
         self._locks: dict[tuple[Hashable, ...], RLock] = {}
         self._lock = Lock()
@@ -60,8 +59,8 @@ class ResultCache:
                 else:
                     found = compute()
                     self._store(key, found, limit)
-                    if self._after is not None:
-                        self._after()
+                    if self.after is not None:
+                        self.after()
         return found
 
     def peek(self, kind: str, *rest: Hashable) -> Any:
@@ -186,9 +185,9 @@ class Memory(Struct, frozen=True):
         return sum(self.columns.values()) + self.names + self.records + sum(self.derived.values())
 
 
-def memory_of(session: Session) -> Memory:
-    """Memory of a profile and of all results cached for it; O(arrays)."""
-    counter, profile = SizeCounter(), session.profile
+def memory_of(profile: Profile, cache: ResultCache) -> Memory:
+    """Memory of a profile and of all results in its cache; O(arrays)."""
+    counter = SizeCounter()
     columns: dict[str, int] = {}
     for lane in profile.lanes:
         columns[lane.kind] = columns.get(lane.kind, 0) + counter.of(*lane.stored_arrays())
@@ -196,6 +195,6 @@ def memory_of(session: Session) -> Memory:
     records = counter.of(profile)
     derived: dict[str, int] = {}
     # a column computed from other lanes holds its cache itself
-    for each in (*counter.take_nested(), session.cache):
+    for each in (*counter.take_nested(), cache):
         derived |= each.sizes(counter)
     return Memory(columns, names, records, derived)

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, steps_of
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.steps.step_detection import ProfileSteps
 from tpuprof_tui.export.outputs import outputs_of
 from tpuprof_tui.export.table import known_columns
 from tpuprof_tui.formats.answers import answer_text
@@ -49,7 +49,7 @@ def print_description(options: argparse.Namespace) -> int:
 
 def _print_text(profile: Profile) -> None:
     # finding steps takes time that grows with the events
-    steps = steps_of(profile)
+    steps = query_of(profile).steps
     print(_text(description_record(profile, steps), profile, steps), end="")
 
 
@@ -59,7 +59,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
     ``steps``: the profile's steps; None: they are looked for.
     """
     words, device, problems = profile.vocabulary, profile.device, profile.problems
-    steps = steps_of(profile) if steps is None else steps
+    steps = query_of(profile).steps if steps is None else steps
     kinds = Counter(lane.kind for lane in profile.lanes)
     views = views_of(words)
     severities = Counter(problem.severity for problem in problems)
@@ -79,7 +79,7 @@ def description_record(profile: Profile, steps: ProfileSteps | None = None) -> d
                   "kinds": {_cut(kind, _NAME // 2): count for kind, count in list(kinds.items())[:6]}},
         "events": {"word": words.event.one, "count": profile.instructions},
         "launches": len(profile.scopes),
-        "total_us": total_ns(Session(profile)) / 1000 if profile.timed else None,
+        "total_us": total_ns(query_of(profile).session) / 1000 if profile.timed else None,
         "steps": {"word": steps.word.one, "count": len(steps), "guessed": steps.guessed},
         "counters": _some(dict.fromkeys(each.name for each in profile.counters), _LIST),
         "known": _some((each.title for each in words.capabilities if profile.has(each.key)), _LIST),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 from tpuprof_tui.formats.answers import answer_text
@@ -12,7 +12,6 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, selected_views
-from tpuprof_tui.views.query import Query
 
 from .opening import check_step, open_captures
 from .pages import pages_of
@@ -26,12 +25,11 @@ def compared(base: Profile, other: Profile, step: int | None, run_noise: float) 
     """
     queries = []
     for profile in (base, other):
-        session = Session.of(profile)
+        queries.append(query_of(profile, step=step))
         try:
-            check_step(step, session.profile)
+            check_step(queries[-1])
         except UsageError as error:
             raise UsageError(f"{profile.path}: {error.message}", error.hint) from None
-        queries.append(Query(session, step=step))
     return Compared(queries[0], queries[1], run_noise)
 
 

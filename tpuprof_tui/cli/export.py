@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import TpuprofError, UsageError
 from tpuprof_tui.export.job import Job, Written, check_selection, parse_cores, parse_kinds, run_export
@@ -73,7 +72,6 @@ def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
         units=None if chosen is None else frozenset(map(groups.numbered, chosen)),
         start_ns=start,
         end_ns=end,
-        keep=compile_filter(text, profile) if text else None,
         filter=text,
     )
     documents = None

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
@@ -31,7 +31,6 @@ from tpuprof_tui.views.gating import (
     side_of,
     why_gated,
 )
-from tpuprof_tui.views.query import Query
 
 from .opening import open_capture, tell
 from .pages import Pages
@@ -120,7 +119,7 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
             if known.is_file() and is_baseline(known):
                 side = read_baseline(known)
             else:
-                query = Query(Session.of(open_capture(path, options)))
+                query = query_of(open_capture(path, options))
                 side = side_of(query, path, findings=findings and found is None)
         except UnreadableError as error:
             unread.append((path, error))

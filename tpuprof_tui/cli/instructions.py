@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.place import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
@@ -132,7 +131,7 @@ def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
 
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
     text = combined_filter(options, profile)
-    return Selection(None, start, end, compile_filter(text, profile) if text else None)
+    return Selection(None, start, end, text)
 
 
 def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:

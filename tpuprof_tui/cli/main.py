@@ -319,7 +319,8 @@ def info_command(options: argparse.Namespace) -> int:
         from tpuprof_tui.analysis.result_cache import memory_of
         from tpuprof_tui.views.screen import first_screen
 
-        return memory_of(first_screen(profile))
+        session = first_screen(profile)
+        return memory_of(session.profile, session.cache)
 
     limit, offset = options.limit, options.offset
     if options.json:
@@ -336,6 +337,7 @@ def info_command(options: argparse.Namespace) -> int:
 
 def summary_command(options: argparse.Namespace) -> int:
     """Prints a summary of each capture: where the time went."""
+    from tpuprof_tui.analysis.query import query_of
     from tpuprof_tui.views.pages import ROWS, summary_report
 
     # the command `open` without a terminal has no such options
@@ -343,7 +345,7 @@ def summary_command(options: argparse.Namespace) -> int:
     show = pages_of(options).show
 
     def tell(profile: Profile) -> None:
-        check_step(step, profile)
+        check_step(query_of(profile, step=step))
         show([summary_report(profile, step, ROWS if limit is None else limit)], MORE)
 
     return for_each_capture(options, tell)

@@ -19,6 +19,7 @@ from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.sources.catalog import Catalog
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.model import Profile
     from tpuprof_tui.sources.catalog import Part
 
@@ -236,21 +237,20 @@ def _folder_error(path: str) -> UnreadableError | None:
     )
 
 
-def check_step(step: int | None, profile: Profile) -> None:
-    """Checks that a step exists.
+def check_step(query: Query) -> None:
+    """Checks that the step of a query exists.
 
     Raises:
         UsageError: There is no such step; the hint lists existing ones.
     """
-    if step is None:
+    if query.step is None:
         return
-    from tpuprof_tui.analysis.steps.step_detection import steps_of
-
-    found = steps_of(profile)
+    found = query.steps
     if not len(found):
         raise UsageError(f"The capture has no {found.word.plural}, and no sequence of its launches repeats.", "")
-    if not len(found.numbered(step)):
-        raise UsageError(f"The capture has no {found.word.one} {step}.", f"There are: {found.numbers_text(_NAMED)}.")
+    if not len(found.numbered(query.step)):
+        there = f"There are: {found.numbers_text(_NAMED)}."
+        raise UsageError(f"The capture has no {found.word.one} {query.step}.", there)
 
 
 def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
@@ -259,9 +259,15 @@ def combined_filter(options: argparse.Namespace, profile: Profile) -> str:
     Raises:
         UsageError: There is no such step, or the filter is invalid.
     """
-    if options.step is None:
-        return options.filter or ""
-    from tpuprof_tui.analysis.selecting.filters import with_step
+    text = options.filter or ""
+    if options.step is not None:
+        from tpuprof_tui.analysis.query import query_of
+        from tpuprof_tui.analysis.selecting.filters import with_step
 
-    check_step(options.step, profile)
-    return with_step(options.filter or "", options.step)
+        check_step(query_of(profile, step=options.step))
+        text = with_step(text, options.step)
+    if text:
+        from tpuprof_tui.analysis.selecting.filters import compile_filter
+
+        compile_filter(text, profile)
+    return text

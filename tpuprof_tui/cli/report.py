@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.place import scope_named
-from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.answers import answer_text
@@ -14,7 +14,6 @@ from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.as_text import ROWS
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of
 
@@ -47,10 +46,11 @@ def print_report(options: argparse.Namespace) -> int:
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
-    session = Session.of(profile)
-    check_step(options.step, session.profile)
     scope = scope_named(profile, options.core, options.group)
-    query = Query(session, scope, _range(options, profile), options.filter or "", options.step)
+    query = query_of(
+        profile, scope=scope, range=_range(options, profile), filter=options.filter or "", step=options.step
+    )
+    check_step(query)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
                     if top < 0 or each.group < 0 or each.group == top)  # fmt: skip

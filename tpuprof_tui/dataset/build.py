@@ -332,7 +332,6 @@ def _delete_searched_folders(manifest: Manifest, paths: set[str], catalog: Catal
 
 
 def _reasons(manifest: Manifest, entries: Sequence[Entry]) -> dict[str, str]:
-    """Why captures could not be read completely, by path, from their rows of ``problems``."""
     from pyarrow import ArrowException
 
     # the rows of identical captures are in the files of one of them
@@ -354,7 +353,6 @@ def _reasons(manifest: Manifest, entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _record(manifest: Manifest, entry: Entry, built: Built) -> None:
-    """Logs a written capture, and deletes files that it replaces."""
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner
@@ -417,7 +415,6 @@ def _read(manifest: Manifest, file: str, columns: list[str] | None = None) -> An
 
 
 def _shared_name(captures: Iterable[str]) -> str:
-    """Name of a file that several captures share."""
     import hashlib
 
     return f"{hashlib.blake2b(' '.join(sorted(captures)).encode(), digest_size=12).hexdigest()}-all.parquet"

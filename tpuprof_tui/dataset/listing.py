@@ -190,7 +190,6 @@ def _without_common(names: Sequence[str]) -> list[str]:
 
 
 def _in_common(sequences: Sequence[Any]) -> int:
-    """Length of the longest common prefix of all sequences."""
     least, most = min(sequences), max(sequences)
     return next((index for index, both in enumerate(zip(least, most, strict=False)) if both[0] != both[1]),
                 min(len(least), len(most)))  # fmt: skip
@@ -277,7 +276,6 @@ def _listed(manifest: Manifest) -> Any:
 
 
 def _rows_of(manifest: Manifest, file: str, wanted: set[str]) -> list[tuple[Any, ...]]:
-    """Rows of `_listed` for the wanted captures, from a file of the table ``captures`` or ``figures``."""
     from pyarrow import parquet
 
     table, *folders, _ = file.split("/")

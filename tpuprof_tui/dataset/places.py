@@ -207,7 +207,6 @@ def with_retries(address: str, action: Callable[[], _Answer]) -> _Answer:
 
 
 def _reason(error: Exception) -> str:
-    """First line of the message of an error."""
     text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
     return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)
 
@@ -234,7 +233,6 @@ def _seconds(details: dict[str, Any]) -> float | None:
 
 
 def _captures_at(address: str, catalog: Catalog) -> list[str]:
-    """Addresses of the captures at and below an address, or at addresses that a pattern matches."""
     system, path = system_of(address)
     paths = with_retries(address, lambda: list(map(str, system.glob(path)))) if has_magic(path) else [path]
     found: dict[str, None] = {}

@@ -277,7 +277,6 @@ def _interruptible(connection: Any, run: Callable[[], Any]) -> Any:
 
 
 def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
-    """Runs a query after creating the views that it names; retries with all views if DuckDB misses one."""
     import duckdb
 
     data.make_views(sql)
@@ -327,7 +326,6 @@ def _not_one_select() -> UsageError:
 
 
 def _sql_error(error: Exception) -> UsageError:
-    """Error with the first line of DuckDB's message."""
     message = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
     return UsageError(f"{message.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
 

@@ -266,7 +266,6 @@ class AddressStore:
         return f"{self._root}/{name}"
 
     def _uncached_system(self) -> Any:
-        """The file system with its listing cache cleared."""
         self._system.invalidate_cache()
         return self._system
 

@@ -31,8 +31,8 @@ from .places import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.sources.source import Source
-    from tpuprof_tui.views.query import Query
 
 #: Number of rows of a record batch and of a row group, the unit that Parquet readers skip and load.
 GROUP: Final = 65_536
@@ -139,13 +139,11 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
     newest = max((changed for _, changed in states), default=0)
     folders = (None if source is None else source.id, _day(newest), None if device is None else str(device))
     try:
-        from tpuprof_tui.analysis.selecting.session import Session
-        from tpuprof_tui.views.query import Query
+        from tpuprof_tui.analysis.query import query_of
         from tpuprof_tui.views.report import total_ns
 
-        query = Query(Session.of(catalog.open(path, {})))
-        # the session's profile includes detected steps and exposed time, like the explorer's table
-        profile = query.session.profile
+        query = query_of(catalog.open(path, {}))
+        profile = query.profile
         problems: list[dict[str, Any]] = [
             {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
              "offset": _none_if_negative(each.offset),
@@ -154,7 +152,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
             for each in profile.problems
         ]  # fmt: skip
         facts, fault = _facts(query, problems)
-        figures = [*facts, *_sums(profile)]
+        figures = [*facts, *_work(query)]
         row = {
             "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
@@ -197,7 +195,6 @@ def _message_and_location(error: Exception) -> tuple[str, str]:
 
 
 def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
-    """Tables of a capture that could not be read."""
     row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "count": 1,
            "done": "It is not in any other table."}  # fmt: skip
     return {"problems": _of_rows("problems", [row])}
@@ -249,7 +246,6 @@ def _day(time_ns: int) -> str:
 
 
 def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
-    """Arrow table from a few rows."""
     import pyarrow
 
     schema = arrow_schema(table)
@@ -292,7 +288,6 @@ def _events(profile: Profile, capture: str) -> Any:
 
 @lru_cache(64)
 def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
-    """Arrow schema of events: common columns and those of a source."""
     import pyarrow
 
     kinds, types = {"text": "text", "float": "float", "percent": "float"}, arrow_types()
@@ -305,7 +300,6 @@ def _event_schema(source: str, extras: tuple[Column, ...]) -> Any:
 
 
 def _texts(profile: Profile, key: str, capture: str) -> Any:
-    """Dictionary (texts by code) of a column, as an Arrow array."""
     import pyarrow
 
     named = [each.name.lower() for each in _ENUMS[key]] if key in _ENUMS else profile.strings.get(key, ())
@@ -317,7 +311,6 @@ _Part = tuple[int, Lane, slice]
 
 
 def _batches(lanes: Sequence[tuple[int, Lane]]) -> Iterator[list[_Part]]:
-    """Splits lanes into batches of at most `GROUP` rows."""
     parts: list[_Part] = []
     room = GROUP
     for number, lane in lanes:
@@ -421,29 +414,22 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     return list(rows.values()), fault
 
 
-def _sums(profile: Profile) -> Iterator[dict[str, Any]]:
+def _work(query: Query) -> Iterator[dict[str, Any]]:
     """Rows of figures: sum, count and maximum of durations of device work, by kernel, operation and so on.
 
     The text columns to group by are ``Vocabulary.work_breakdowns``.
     """
-    lanes = [lane for lane in profile.device_part.timed_part.lanes if lane.in_sums and len(lane)]
-    works = [np.flatnonzero(lane["role"] == Role.WORK) for lane in lanes]
-    times = [(lane.take("end", rows) - lane.take("start", rows)).astype(np.float64)
-             for lane, rows in zip(lanes, works, strict=True)]  # fmt: skip
-    for view, key in dict(profile.vocabulary.work_breakdowns).items():
+    from tpuprof_tui.analysis.pivot import key, most, pivot, rows, total
+
+    profile = query.profile
+    lanes = [number for number, lane in enumerate(profile.lanes) if lane.in_sums] if profile.timed else []
+    for view, column in profile.vocabulary.work_breakdowns:
+        known = [number for number in lanes if has_column(profile, profile.lanes[number], column)]
+        work = query.events((column, "start", "end"), known, role=Role.WORK)
+        work = work.take(work[column] >= 0)
+        work = work.with_columns(took=work["end"] - work["start"])
         kind = _PARTS.get(view, view)
-        texts = profile.strings.get(key, ())
-        known = [each for each in zip(lanes, works, times, strict=True) if has_column(profile, each[0], key)]
-        if not known:
-            continue
-        codes = np.concatenate([lane.take(key, rows) for lane, rows, _ in known])
-        took = np.concatenate([each for _, _, each in known])
-        named = (codes >= 0) & (codes < len(texts))
-        if not named.all():
-            codes, took = codes[named], took[named]
-        sums, counts = np.bincount(codes, took, len(texts)), np.bincount(codes, minlength=len(texts))
-        longest = np.zeros(len(texts))
-        np.maximum.at(longest, codes, took)
-        for code in np.flatnonzero(counts).tolist():
-            yield {"figure": f"{kind}:{texts[code]}", "kind": kind, "name": texts[code], "value": float(sums[code]),
-                   "count": int(counts[code]), "longest": float(longest[code])}  # fmt: skip
+        figures = {"name": key(column), "ns": total("took"), "count": rows, "longest": most("took")}
+        for name, ns, count, longest in pivot(work, (column,), figures, ()):
+            yield {"figure": f"{kind}:{name}", "kind": kind, "name": name, "value": float(ns), "count": count,
+                   "longest": float(longest)}  # fmt: skip

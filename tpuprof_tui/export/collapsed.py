@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.totals.call_stacks import call_stacks
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.model import Profile
-from tpuprof_tui.views.call_tree import paths
+from tpuprof_tui.views.call_tree import paths, tree_of
 
 from .job import Job
+from .selection import selected_query
 
 
 def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
@@ -21,11 +20,7 @@ def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress:
     Raises:
         WriteError: The file could not be written; no partial file is left.
     """
-    session = Session.of(profile.timed_part)
-    whole, lanes = session.profile, session.profile.lanes
-    tree, labels = call_stacks(
-        session, (whole.start_ns, whole.end_ns + 1), masks=lambda place: job.selection.passes(whole, lanes[place])
-    )
+    tree, labels = tree_of(selected_query(profile.timed_part, job.selection))
     with whole_file(files[0]) as stream:
         for path, own in zip(paths(tree, labels), tree.own.tolist(), strict=True):
             if own > 0:

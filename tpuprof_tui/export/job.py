@@ -144,7 +144,6 @@ def _is_export_file(name: str, outputs: Iterable[Output]) -> bool:
 
 
 def _write_list(folder: Path, names: set[str]) -> None:
-    """Writes the list of exported files; deletes it if there are none."""
     if names:
         with contextlib.suppress(WriteError), whole_file(folder / OWN_LIST) as stream:
             stream.write(json.dumps(sorted(names), indent=0).encode("ascii"))
@@ -154,7 +153,6 @@ def _write_list(folder: Path, names: set[str]) -> None:
 
 
 def _remove_empty(folder: Path, outputs: Sequence[Output]) -> None:
-    """Removes a folder that this run created, and its subfolders, if empty."""
     inner = dict.fromkeys((folder / name).parent for output in outputs for name in output.files)
     for path in (*(each for each in inner if each != folder), folder):
         with contextlib.suppress(OSError):

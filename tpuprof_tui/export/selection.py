@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.filters import split_step
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query, query_of
+from tpuprof_tui.analysis.selecting.filters import Predicate, compile_filter, split_step
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count
 from tpuprof_tui.views.answer import Fact
-from tpuprof_tui.views.query import Query
 
 
-class Selection(Struct, frozen=True):
+class Selection(Struct, frozen=True, dict=True):
     """Selection of events; by default all.
 
     Attributes:
         units: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if
             the lane does not record that. None: all.
         start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
-        keep: Returns a boolean mask of the rows of a lane that pass a filter; None: all pass.
-        filter: The expression of that filter, for the figures of views; empty: none.
+        filter: Filter expression; empty: none.
     """
 
     units: frozenset[int] | None = None
     start_ns: int | None = None
     end_ns: int | None = None
-    keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None
     filter: str = ""
 
     @property
@@ -68,11 +63,18 @@ class Selection(Struct, frozen=True):
             masks.append(lane["start"] >= self.start_ns)
         if self.end_ns is not None:
             masks.append(lane["start"] < self.end_ns)
-        if self.keep is not None:
-            masks.append(self.keep(lane))
+        if self.filter:
+            masks.append(self._passing(profile)(lane))
         if not masks:
             return slice(0, len(lane))
         return np.flatnonzero(np.logical_and.reduce(masks))
+
+    def _passing(self, profile: Profile) -> Predicate:
+        # parts of a profile share their names: each distinct text is matched once for all of them
+        known: tuple[object, Predicate] | None = self.__dict__.get("passing")
+        if known is None or known[0] is not profile.strings:
+            known = self.__dict__["passing"] = profile.strings, compile_filter(self.filter, profile)
+        return known[1]
 
 
 def selected_profile(profile: Profile, selection: Selection) -> Profile:
@@ -104,7 +106,7 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
             expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
             among = selection.units
-    return Query(Session.of(profile), scope, window, expression, step, among=among)
+    return query_of(profile, scope=scope, range=window, filter=expression, step=step, among=among)
 
 
 def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
@@ -122,10 +124,10 @@ def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
         facts.append(Fact("range", "Range", f"{first} to {last}"))
     if step is not None:
         facts.append(Fact("step", "Step", str(step)))
-    if expression or (selection.keep is not None and step is None):
+    if expression:
         redactor = profile.redactor
         text = expression if redactor is None else redactor.text(expression)
-        facts.append(Fact("filter", "Filter", line_text(text) or "unnamed"))
+        facts.append(Fact("filter", "Filter", line_text(text)))
     return tuple(facts)
 
 

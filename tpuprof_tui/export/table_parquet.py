@@ -49,7 +49,6 @@ def write_parquet(rows: TableRows, columns: Sequence[Column], sink: ByteSink) ->
 
 def _arrow(pyarrow: Any, profile: Profile, column: Column, part: Sequence[tuple[int, Ints, Ints]], total: int,
            texts: Sequence[str] | None) -> Any:  # fmt: skip
-    """Values of a column for one part of the rows, as an Arrow array."""
     count = sum(len(places) for _, _, places in part)
     kind: Any = np.int32 if texts is not None else np.float64 if column.kind in ("float", "percent") else np.int64
     values, missing = np.zeros(count, dtype=kind), np.ones(count, dtype=np.bool_)

@@ -98,7 +98,6 @@ class _Writer:
         self._progress(1.0)
 
     def _samples(self, counter: Counter) -> I64:
-        """Indices of the known samples of a counter in the selected units and time range."""
         selection, unit = self._selection, self._profile.groups.unit_of(counter.group)
         if unit >= 0 and not selection.has_unit(unit):
             return np.zeros(0, np.int64)
@@ -174,7 +173,6 @@ class _Writer:
                 self._progress(min(self._done / self._total, 1.0))
 
     def _annotated_columns(self, lane: Lane) -> Iterator[Column]:
-        """Columns that are written as annotations of slices."""
         for column in self._profile.vocabulary.columns:
             if column.key in lane and column.key not in _OWN and column.group not in (COUNTERS, PLACE):
                 yield column
@@ -242,7 +240,6 @@ class _Slices:
 
 
 def _known(column: Column, values: npt.NDArray[Any]) -> I64:
-    """int64: 1 for rows with a value, 0 for missing ones."""
     if np.issubdtype(values.dtype, np.floating):
         return np.asarray(np.isfinite(values), np.int64)
     return np.asarray(values >= 0 if column.kind == "text" else values != INT_MISSING, np.int64)

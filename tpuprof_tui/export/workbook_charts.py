@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.xlsx.book import Book, Page, Value
 from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, KEY_CELL
 from tpuprof_tui.model.vocabulary import Vocabulary
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 
 #: First column of the data of the charts, to their right.
@@ -96,7 +96,6 @@ def _work(query: Query) -> list[_Block]:
 
 
 def _bandwidth(query: Query) -> list[_Block]:
-    """Chart data: bandwidth over time."""
     series = _answered(query, "bandwidth").series
     if not series:
         return []
@@ -111,7 +110,6 @@ def _answered(query: Query, view: str) -> Answer:
 
 
 def _chart(page: Page, title: str, unit: str, column: int, columns: int, rows: int) -> Any:
-    """Creates a line chart over time for GB/s, otherwise a stacked bar chart."""
     from openpyxl.chart import BarChart, LineChart, Reference
 
     chart: Any = LineChart() if unit == "GB/s" else BarChart()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tpuprof_tui.lazy_names import lazy_names
 
 _MODULES = {
-    "query": ("Query", "query_of"),
     "registry": ("answer", "ask", "view_of", "views_of"),
 }
 

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Figure, Frame, pivot
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.notebook_display import html_table, short

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import line_text
 
 from .answer import TEXTS, Answer, Table
 from .cells import Cells, fact_text, shown_columns
-from .query import Query
 from .registry import answer, views_of
 
 #: Maximum rows of a table on the page.

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from .answer import Fact, Kind, Series, Table
-from .query import Query
 from .registry import answer, views_of
 
 #: Maximum rows of a table in a sheet: more take minutes to open, and `tpuprof report` has all of them.

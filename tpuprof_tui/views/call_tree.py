@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filter_masks import with_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.call_stacks import CallTree, Labels, call_stacks
 from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.model import Role
 from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Table, Target
-from .query import Query
 
 #: Separator of the names in a path; a comma replaces it inside names.
 SEPARATOR = ";"
@@ -55,9 +56,9 @@ def call_tree_view(query: Query) -> Answer:
 
 def tree_of(query: Query) -> tuple[CallTree, Labels]:
     """The call tree of a query's work, and its labels."""
-    units, lanes = query.groups_of_work()
-    passes = apply_filter(query.session, query.full_filter).lane if query.full_filter else None
-    return call_stacks(query.session, query.window, units=units, lanes=lanes, masks=passes)
+    lanes = [number for number in query.lanes if number == query.scope.lane or query.profile.lanes[number].counted]
+    keys = ("lane", "row", "group", "start", "end", *Labels(query.profile).keys)
+    return call_stacks(query.session, (query.events(keys, (number,), role=Role.WORK) for number in lanes))
 
 
 def paths(tree: CallTree, labels: Labels) -> list[str]:

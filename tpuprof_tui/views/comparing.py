@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.alignment import Pairs
 from tpuprof_tui.analysis.compare.comparison import Comparison
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
+from tpuprof_tui.analysis.pivot import key, pivot, rows, total
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model import Profile, Role, is_missing
@@ -21,7 +23,6 @@ from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Fact, Kind, Table
 from .joining import join_sides
-from .query import Query
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
@@ -242,11 +243,10 @@ def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
 
 
 def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
-    """Combines the comparisons of several workers: rows by difference of the main number, figures as a table."""
     tables: dict[str, list[tuple[str, Table]]] = {}
-    for key, result in parts:
+    for worker, result in parts:
         for table in result.tables:
-            tables.setdefault(table.key, []).append((key, table))
+            tables.setdefault(table.key, []).append((worker, table))
     return Answer(
         tables=(*_figures_by_worker(parts), *map(_stack_tables, tables.values())),
         notes=tuple(dict.fromkeys(note for _, told in parts for note in told.notes)),
@@ -274,7 +274,6 @@ def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
 
 
 def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
-    """Table of the workers' figures, with those of both sides and the differences."""
     facts = [{fact.key: fact for fact in told.facts} for _, told in parts]
     known = {key: fact for each in reversed(facts) for key, fact in each.items()}
     if known:
@@ -289,34 +288,24 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
 
 
 def _waits(query: Query) -> Answer:
-    """Waiting time by unit, scope and name of the wait."""
-    profile = query.filtered_session.profile
-    sums: dict[tuple[str, str, str], list[int]] = {}
-    for lane in profile.lanes:
-        if lane.on_host or not len(lane):
-            continue
-        rows = np.flatnonzero(lane["role"] == Role.WAIT)
-        if not len(rows):
-            continue
-        unit = profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane)
-        codes = [lane.take(key, rows).astype(np.int64) if key in lane else np.full(len(rows), -1)
-                 for key in ("kernel", "name")]  # fmt: skip
-        length = lane.take("end", rows) - lane.take("start", rows)
-        distinct, which, count = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True, return_counts=True)
-        total = np.bincount(which.reshape(-1), weights=length)
-        for (kernel, name), ns, number in zip(distinct.tolist(), total.tolist(), count.tolist(), strict=True):
-            texts = (
-                profile.text(key, code) if code >= 0 else UNKNOWN for key, code in (("kernel", kernel), ("name", name))
-            )
-            one = sums.setdefault((unit, *texts), [0, 0])  # type: ignore[arg-type]
-            one[0] += int(ns)
-            one[1] += number
-    words = query.vocabulary
-    if not sums:
+    profile, words = query.profile, query.vocabulary
+    lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
+    known = [column for column in ("kernel", "name") if column in words.schema]
+    waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
+    if not len(waits):
         return Answer()
+    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
+    waits = waits.with_columns(
+        {"unit": units},
+        unit=waits["lane"],
+        took=waits["end"] - waits["start"],
+        **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
+    )
+    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN).with_texts("name", missing=UNKNOWN)
     columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
                Column("total_us", "Waited", "duration"), Column("count", "Count", "count"))  # fmt: skip
-    told = [(*key, *value) for key, value in sorted(sums.items(), key=lambda each: -each[1][0])]
+    figures = {"unit": key("unit"), "kernel": key("kernel"), "name": key("name"), "ns": total("took"), "count": rows}
+    told = pivot(waits, ("unit", "kernel", "name"), figures, ("-ns",))
     return Answer(tables=(Table.of_rows("waits", "Waits", columns, told, word=words.operation.one),))
 
 
@@ -413,7 +402,6 @@ def _counts_table(
 
 
 def _operations(compared: Compared) -> tuple[Table, ...]:
-    """Table of events by kernel and operation: matched, added, removed, and changed in operands."""
     comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.joint, comparison.events
     base, other = both.base, both.other
@@ -440,17 +428,16 @@ def _operations(compared: Compared) -> tuple[Table, ...]:
 
 
 def _operand_changes(compared: Compared, one: int, two: int) -> str:
-    """Describes the operands that differ between two events of one operation."""
     both, sides = compared.comparison.joint, []
     for query, work, event in ((compared.base, both.base, one), (compared.other, both.other, two)):
         profile, operands = query.filtered_session.profile, {}
         lane, row = profile.lanes[int(work.lane[event])], int(work.row[event])
-        for key in profile.vocabulary.operands:
-            if key in lane and profile.vocabulary.is_text(key):
-                operands[key] = text_of(profile, lane, key, row)
-            elif key in lane:
-                value = lane.take(key, slice(row, row + 1))
-                operands[key] = "-" if is_missing(value)[0] else f"{value[0]:,}"
+        for column in profile.vocabulary.operands:
+            if column in lane and profile.vocabulary.is_text(column):
+                operands[column] = text_of(profile, lane, column, row)
+            elif column in lane:
+                value = lane.take(column, slice(row, row + 1))
+                operands[column] = "-" if is_missing(value)[0] else f"{value[0]:,}"
         sides.append(operands)
     return ", ".join(
         f"{key} {before} -> {sides[1][key]}" for key, before in sides[0].items() if sides[1].get(key, before) != before

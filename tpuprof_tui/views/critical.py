@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -10,12 +11,13 @@ import numpy.typing as npt
 
 from tpuprof_tui.analysis.critical_path import CriticalPath, Part, SlackSearch, critical_path, longest_off_path
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
+from tpuprof_tui.analysis.pivot import Frame, key, pivot, rows, total
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model.uniques import uniques
 
 from .answer import Answer, Column, Fact, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 #: Maximum number of events off the path listed with their slack.
@@ -97,7 +99,7 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
     return found, list(texts)
 
 
-def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> Table:
+def _table(query: Query, path: CriticalPath, by: str, title: str, table_key: str) -> Table:
     label, names = _labels(query, path, by)
     columns = (
         Column("share", "Share", "share", bar=True), Column("total_us", "On path", "duration"),
@@ -106,49 +108,49 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, key: str) -> T
         Column("name", "Name"),
     )  # fmt: skip
     window, pauses = query.span, (_WAITS, _GAPS, _HOST_GAPS)
-    sums = _sums(path, label, names)
-    rows = [
+    sums = _by_label(path, label, names)
+    told = [
         (ns / window, ns, count, *((None, None) if name in pauses else (-ns / 2, -ns / 2 / window)), assumed, name)
         for name, ns, count, assumed, _ in sums
     ]
-    return Table.of_rows(key, title, columns, rows, word=query.vocabulary.operation.one,
+    return Table.of_rows(table_key, title, columns, told, word=query.vocabulary.operation.one,
                          target=lambda row: _target(path, sums[row][4]))  # fmt: skip
 
 
-def _sums(path: CriticalPath, label: Ints, names: list[str]) -> list[tuple[str, int, int, int, int]]:
+def _by_label(path: CriticalPath, label: Ints, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """For each label: name, total ns, number of parts, assumed ns, index of the longest part; by ns descending."""
-    size = len(names)
-    longest = np.full(size, -1)
-    by_length = np.argsort(path.length, kind="stable")
-    longest[label[by_length]] = by_length
-    total = np.bincount(label, weights=path.length, minlength=size).astype(np.int64)
-    assumed = np.bincount(label, weights=path.length * path.assumed, minlength=size).astype(np.int64)
-    count = np.bincount(label, minlength=size)
-    rows = zip(names, total.tolist(), count.tolist(), assumed.tolist(), longest.tolist(), strict=True)
-    return sorted(rows, key=lambda row: (-row[1], row[0]))
+    by_length = np.argsort(path.length, kind="stable")[::-1]
+    parts = Frame(
+        {"label": label, "length": path.length, "assumed": path.assumed, "part": np.arange(len(path))}, {"label": names}
+    )
+    figures = {
+        "name": key("label"),
+        "ns": total("length"),
+        "count": rows,
+        "assumed": total("length", "assumed"),
+        "longest": key("part"),
+    }
+    return pivot(parts.take(by_length), ("label",), figures, ("-ns", "name"))
 
 
 def _units(query: Query, path: CriticalPath) -> Table:
-    """Table of the lanes that the path runs on."""
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("lane", query.vocabulary.say("{Lane}")), Column("share", "Share", "share", bar=True),
                Column("total_us", "On path", "duration"), Column("count", "Parts", "count"))  # fmt: skip
     label = np.where(path.lane < 0, len(titles) - 1, path.lane).astype(np.int64)
-    sums = [each for each in _sums(path, label, titles) if each[2]]
+    sums = _by_label(path, label, titles)
     return Table.of_rows("lanes", query.vocabulary.say("{Lanes} of the path"), columns,
                          [(name, ns / query.span, ns, count) for name, ns, count, _, _ in sums],
                          target=lambda row: _target(path, sums[row][4]))  # fmt: skip
 
 
 def _target(path: CriticalPath, part: int) -> Target:
-    """Target of a part of the path: its event, else its interval."""
     if path.lane[part] >= 0 and path.part[part] == Part.EVENT:
         return Target(event=(int(path.lane[part]), int(path.row[part])))
     return Target(time=(int(path.start[part]), int(path.start[part] + path.length[part])))
 
 
 def _off_path(query: Query, path: CriticalPath) -> Table:
-    """Table of the longest work off the path, with the slack of each: how much later it may end."""
     profile, session = query.profile, query.session
     start, end = query.window
     lanes = np.arange(len(profile.lanes)) if query.scope.everything else np.array(list(session.lanes_in(query.scope)))
@@ -176,7 +178,6 @@ def _off_path(query: Query, path: CriticalPath) -> Table:
 
 
 def _segments(query: Query, path: CriticalPath) -> Table:
-    """Table of all parts of the path, for programs."""
     label, names = _labels(query, path, "name")
     titles = [*map(query.profile.title_of, query.profile.lanes), MISSING]
     columns = (Column("start_us", "Start", "time"), Column("duration_us", "Duration", "duration"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, ChartData, chart_data
 
 from .answer import Answer, Column, Missing, Series, Table, Target
-from .query import Query
 
 
 def bandwidth(query: Query) -> Answer:
@@ -49,7 +49,6 @@ def durations(query: Query) -> Answer:
 
 
 def _between(low: int, high: int | None) -> str:
-    """Text of a range of durations, ns; each bound in a suitable unit."""
     units = ("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)
     least, most = (next((f"{ns / size:g} {unit}" for unit, size in units if ns >= size), "") for ns in (low, high or 0))
     if high is None:
@@ -60,7 +59,7 @@ def _between(low: int, high: int | None) -> str:
 def counters(query: Query) -> Answer:
     """Counter samples within the selected range."""
     profile, within = query.profile, query.profile.groups.within(query.scope.group)
-    start, end = (query.state.start, query.state.end) if query.range is not None else (None, None)
+    start, end = query.range or (None, None)
     found = []
     for counter in profile.counters:
         if query.scope.group >= 0 and counter.group not in within:
@@ -75,5 +74,5 @@ def counters(query: Query) -> Answer:
 
 
 def _data(query: Query) -> ChartData:
-    key = (query.scope, query.state.start, query.state.end, query.full_filter)
-    return query.cache.get("charts", lambda: chart_data(query.session, query.state, query.scope), key, limit=1)
+    key = (query.scope, query.extent, query.full_filter)
+    return query.cache.get("charts", lambda: chart_data(query.work_indexes, *query.extent), key, limit=1)

@@ -11,7 +11,8 @@ import numpy as np
 
 from tpuprof_tui.analysis.compare.comparison import LANES, LAUNCHES
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, UNKNOWN, Amount, Noise
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.pivot import Frame, key, pivot, rows, total
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
@@ -137,7 +138,7 @@ def _more_steps(compared: Compared) -> Iterator[tuple[float, str]]:
     """Another number of marked steps, as the first cause: then all sums differ."""
     if compared.base.step is not None:
         return
-    sides = [query.session.steps for query in (compared.base, compared.other)]
+    sides = [query.steps for query in (compared.base, compared.other)]
     counts = [len(set(side.steps.number.tolist())) for side in sides]
     marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
     if marked and counts[0] != counts[1]:
@@ -195,15 +196,19 @@ def _moves(compared: Compared) -> Iterator[tuple[float, str]]:
     """Causes: launches that moved to another unit."""
     both, pairs = compared.comparison.joint, compared.comparison.launches
     base, other = both.base.launches, both.other.launches
-    moved = base.unit[pairs.base] != other.unit[pairs.other]
-    sums: dict[tuple[int, int, int], list[int]] = {}
-    for one, two in zip(pairs.base[moved].tolist(), pairs.other[moved].tolist(), strict=True):
-        key = int(base.kernel[one]), int(base.unit[one]), int(other.unit[two])
-        found = sums.setdefault(key, [0, 0])
-        found[0] += 1
-        found[1] += int(base.work[one])
-    for (kernel, source, target), (count, work) in sums.items():
-        name = _short(both.kernels[kernel] if kernel >= 0 else UNKNOWN)
+    launches = Frame(
+        {
+            "kernel": base.kernel[pairs.base],
+            "from": base.unit[pairs.base],
+            "to": other.unit[pairs.other],
+            "work": base.work[pairs.base],
+        },
+        {},
+    )
+    moved = launches.take(launches["from"] != launches["to"])
+    figures = {**{column: key(column) for column in ("kernel", "from", "to")}, "count": rows, "work": total("work")}
+    for kernel, source, target, count, work in pivot(moved, ("kernel", "from", "to"), figures, ()):
+        name = _short(both.kernels[kernel] if kernel is not None and kernel >= 0 else UNKNOWN)
         text = f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from {both.units[source]} to " \
                f"{both.units[target]}."  # fmt: skip
         yield work, text
@@ -215,23 +220,32 @@ def _other_shapes(compared: Compared) -> Iterator[tuple[tuple[float, str], tuple
     base, other = both.base.launches, both.other.launches
     if base.named or compared.comparison.lost != NOTHING_LOST:
         return
-    known, which, count = np.unique(
-        np.stack((base.kernel[pairs.base], other.kernel[pairs.other])), axis=1, return_inverse=True, return_counts=True
+    launches = Frame(
+        {
+            "before": base.kernel[pairs.base],
+            "after": other.kernel[pairs.other],
+            "base": base.work[pairs.base],
+            "other": other.work[pairs.other],
+        },
+        {},
     )
-    before, after = (np.bincount(which.reshape(-1), weights=work).astype(np.int64).tolist()
-                     for work in (base.work[pairs.base], other.work[pairs.other]))  # fmt: skip
-    for index, (one, two) in enumerate(known.T.tolist()):
-        if one != two:
-            names = both.kernels[one], both.kernels[two]
-            amount = compared.comparison.with_status(
-                Amount("", before[index], after[index], int(count[index]), int(count[index]))
+    launches = launches.take(launches["before"] != launches["after"])
+    figures = {
+        "before": key("before"),
+        "after": key("after"),
+        "base": total("base"),
+        "other": total("other"),
+        "count": rows,
+    }
+    for one, two, ours, theirs, count in pivot(launches, ("before", "after"), figures, ()):
+        names = both.kernels[one], both.kernels[two]
+        amount = compared.comparison.with_status(Amount("", ours, theirs, count, count))
+        if amount.status in _CHANGED:
+            text = (
+                f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: "
+                f"{delta_text(amount.delta)} of work{_percent(amount)}."
             )
-            if amount.status in _CHANGED:
-                text = (
-                    f"{_LAUNCH.of(int(count[index]))} of {names[0]} became {names[1]}: "
-                    f"{delta_text(amount.delta)} of work{_percent(amount)}."
-                )
-                yield (abs(amount.delta), text), names
+            yield (abs(amount.delta), text), names
 
 
 def _late(compared: Compared) -> Iterator[tuple[float, str]]:
@@ -312,7 +326,6 @@ def _breakdown_title(compared: Compared, view: str) -> str:
 
 
 def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
-    """Filter for the events of a part, by its names in the other profile."""
     name = parts[row].name
     if name == UNKNOWN:
         return None

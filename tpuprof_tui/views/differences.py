@@ -8,11 +8,11 @@ import numpy as np
 
 from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.units import time_text
 
 from .comparing import Compared
-from .query import Query
 
 
 def cached_differences(session: Session) -> Differences | None:
@@ -63,7 +63,6 @@ def difference_text(session: Session, differences: Differences, number: int) -> 
 
 
 def _duration_change(there: int, here: int) -> str:
-    """Text of a change in duration, ns."""
     if here == there:
         return f"As long as in the base, {time_text(there)}"
     share = f" ({(here - there) / there:+.1%})" if there else ""

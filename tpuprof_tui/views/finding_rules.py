@@ -7,28 +7,31 @@ key and yield nothing if the source lacks one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.events import column_of
+from tpuprof_tui.analysis.pivot import Frame, count_true, key, pivot, rows, total
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.steps.launch_sequence import launch_lane
 from tpuprof_tui.analysis.steps.step_figures import steadiness
 from tpuprof_tui.analysis.totals.figures import UnitFigures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, time_text
-from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
+from tpuprof_tui.model import Activity, Role, is_missing
 
 from .answer import Target
-from .query import Query
 
-Ints = npt.NDArray[np.int64]
 Wins = Literal["", "idle", "exposed"]
 
+#: What moves data within a unit.
+MOVING: Final = (Activity.TRANSFER,)
 #: Transfers of fewer bytes are small: moving the data takes about as long as starting the transfer.
 SMALL: Final = 4096
 
@@ -135,56 +138,45 @@ def window_finding(query: Query, rule: Rule, group: str, gain: float, text: str,
     return Finding(rule.key, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
 
 
-# -- rows of the lanes that a query selects
+# -- events of the lanes that a query selects
 
 
-class LaneRows(Struct, frozen=True, eq=False):
-    """Some rows of a lane of a unit, with their durations, ns."""
+def work_doing(query: Query, activities: tuple[Activity, ...], *keys: str) -> Frame:
+    """Work of some activities that starts in the window, of the units' device lanes with these columns.
 
-    lane: Lane
-    rows: Ints
-    unit: int
-    length: Ints
-    _columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    Its columns are ``keys``, read once for all rules, ``lane``, ``row``, ``unit`` and ``took``, ns.
+    """
+    profile, cache = query.profile, query.local_cache
 
-    def take(self, key: str) -> npt.NDArray[Any]:
-        """A column of the rows, cached."""
-        if key not in self._columns:
-            self._columns[key] = self.lane.take(key, self.rows)
-        return self._columns[key]
+    def make() -> Frame:
+        lanes = [
+            number
+            for number, lane in enumerate(profile.lanes)
+            if lane.in_sums and lane.activity in activities and profile.unit_of(lane) in query.units
+        ]
+        events = _with_time(query.events(("lane", "row", "unit", "start", "end"), lanes, role=Role.WORK))
+        return Frame({column: events[column] for column in ("lane", "row", "unit", "took")}, {})
 
-
-def lanes_doing(query: Query, activity: Activity) -> list[LaneRows]:
-    """Work of an activity that starts in the window, by device lane; shared by all rules."""
-    return query.local_cache.get("lanes doing", lambda: list(_lanes_doing(query, activity)), activity)
-
-
-def _lanes_doing(query: Query, activity: Activity) -> Iterator[LaneRows]:
-    profile = query.filtered_session.profile
-    start, end = query.window
-    units = set(query.units)
-    for lane in profile.lanes:
-        unit = profile.unit_of(lane)
-        if lane.on_host or not lane.in_sums or not len(lane) or unit not in units or lane.activity is not activity:
-            continue
-        low, high = np.searchsorted(lane["start"], (start, end))
-        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WORK]
-        if len(rows):
-            yield LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
+    work = cache.get("work", make, activities)
+    known = np.array([all(column in lane for column in keys) for lane in profile.lanes], np.bool_)
+    chosen = known[work["lane"]]
+    if not chosen.any():
+        return work.take(chosen).with_columns(None, **{column: np.zeros(0, np.int64) for column in keys})
+    columns = {
+        column: cache.get("column of work", partial(column_of, query.session, work, column), activities, column)
+        for column in keys
+    }
+    texts = {column: profile.strings[column] for column in keys if column in profile.strings}
+    return work.with_columns(texts, **columns).take(chosen)
 
 
-def by_text(profile: Profile, each: LaneRows, key: str, weights: Any) -> Iterator[tuple[str, float]]:
-    """Sums of weights by the text of a column."""
-    codes = each.take(key)
-    known = codes >= 0
-    sums = np.bincount(codes[known], weights=np.asarray(weights, np.float64)[known])
-    for code in np.flatnonzero(sums).tolist():
-        yield clean(profile.text(key, code)), float(sums[code])
+def _with_time(frame: Frame) -> Frame:
+    return frame.with_columns(took=frame["end"] - frame["start"])
 
 
-def filter_target(query: Query, key: str, text: str) -> Target:
+def filter_target(column: str, text: str) -> Target:
     """Target that filters by a text."""
-    return Target(condition=text_condition(key, text, alone=True)) if text else Target()
+    return Target(condition=text_condition(column, text, alone=True)) if text else Target()
 
 
 # -- rules
@@ -204,56 +196,41 @@ def _imbalance(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    if "kernel" not in profile.strings:
-        return
-    waits: dict[tuple[str, int], dict[int, float]] = {}
-    start, end = query.window
-    for lane in profile.lanes:
-        unit = profile.unit_of(lane)
-        if unit not in query.units or "kernel" not in lane or not len(lane):
+    groups, session, texts = query.profile.groups, query.session, query.profile.strings.get("kernel", ())
+    waits: dict[tuple[str, int], dict[int, int]] = {}
+    for number in session.lanes_in(Scope()):
+        unit = session.unit_of(number)
+        if unit not in query.units or "kernel" not in query.profile.lanes[number]:
             continue
-        low, high = np.searchsorted(lane["start"], (start, end))
-        codes = lane.take("kernel", slice(low, high))
-        there = np.flatnonzero(np.bincount(codes[codes >= 0]))
-        for kernel in (clean(profile.text("kernel", code)) for code in there.tolist()):
-            waits.setdefault((kernel, profile.groups.session(unit)), {}).setdefault(unit, 0.0)
-        rows = np.arange(low, high)[lane.take("role", slice(low, high)) == Role.WAIT]
-        each = LaneRows(lane, rows, unit, lane.take("end", rows) - lane.take("start", rows))
-        for kernel, ns in by_text(profile, each, "kernel", each.length):
+        codes = query.events(("kernel",), (number,))["kernel"]
+        lengths = _with_time(query.events(("kernel", "start", "end"), (number,), role=Role.WAIT))
+        waiting = dict(pivot(lengths, ("kernel",), {"kernel": key("kernel", None), "ns": total("took")}, ()))
+        for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
             # lanes of a unit wait concurrently: take the longest
-            of_units = waits[kernel, profile.groups.session(unit)]
-            of_units[unit] = max(of_units[unit], ns)
+            of_units = waits.setdefault((clean(texts[code]), groups.session(unit)), {})
+            of_units[unit] = max(of_units.get(unit, 0), waiting.get(texts[code], 0))
     found = []
     for (kernel, _), units in waits.items():
-        if len(units) < 2:
-            continue
-        late = min(units, key=lambda unit: units[unit])
-        mean = sum(ns for unit, ns in units.items() if unit != late) / (len(units) - 1)
-        found.append((mean - units[late], kernel, late))
+        if len(units) > 1:
+            late = min(units, key=lambda unit: units[unit])
+            mean = sum(ns for unit, ns in units.items() if unit != late) / (len(units) - 1)
+            found.append((mean - units[late], kernel, late))
     for gain, kernel, late in sorted(found, reverse=True)[:1]:
         if gain >= least:
-            label = profile.groups.title(late)
+            label = groups.title(late)
             text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
-            yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
 
 
 def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    sums: dict[tuple[str, int], float] = {}
-    for each in lanes_doing(query, Activity.TRANSFER):
-        if "exposed" not in each.lane or "kernel" not in each.lane:
-            continue
-        exposed = each.take("exposed")
-        for kernel, ns in by_text(profile, each, "kernel", np.where(is_missing(exposed), 0, exposed)):
-            sums[kernel, each.unit] = sums.get((kernel, each.unit), 0.0) + ns
-    if not sums:
-        return
-    (kernel, unit), gain = max(sums.items(), key=lambda item: item[1])
-    if gain >= least:
-        label = profile.groups.title(unit)
-        text = f"{kernel} moves data for {time_text(round(gain))} on {label} while nothing there computes."
-        yield window_finding(query, rule, label, gain, text, kernel, filter_target(query, "kernel", kernel))
+    frame = work_doing(query, MOVING, "kernel", "exposed")
+    frame = frame.take((frame["kernel"] >= 0) & ~is_missing(frame["exposed"])).with_texts("kernel", clean)
+    figures = {"kernel": key("kernel"), "unit": key("unit"), "ns": total("exposed")}
+    for kernel, unit, gain in pivot(frame, ("kernel", "unit"), figures, ("-ns",))[:1]:
+        if gain >= least:
+            label = query.profile.groups.title(unit)
+            text = f"{kernel} moves data for {time_text(gain)} on {label} while nothing there computes."
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -276,26 +253,22 @@ def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _small(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    worst: tuple[float, int, int, int] = 0.0, -1, 0, 0
-    for each in lanes_doing(query, Activity.TRANSFER):
-        if "bytes" not in each.lane:
-            continue
-        size = each.take("bytes")
-        small = ~is_missing(size) & (size < SMALL)
-        if small.mean() > 0.5:
-            worst = max(worst, (float(each.length[small].sum()), each.unit, int(small.sum()), len(small)))
-    gain, unit, count, every = worst
-    if unit >= 0 and gain >= least:
-        label = profile.groups.title(unit)
-        text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
-        yield window_finding(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
+    frame = work_doing(query, MOVING, "bytes")
+    size = frame["bytes"]
+    frame = frame.with_columns(small=~is_missing(size) & (size < SMALL))
+    figures = {"ns": total("took", "small"), "unit": key("unit"), "count": count_true("small"), "all": rows}
+    of_lanes = pivot(frame, ("lane",), figures, ("-ns",))
+    for gain, unit, count, every in [row for row in of_lanes if row[2] > row[3] / 2][:1]:
+        if gain >= least:
+            label = query.profile.groups.title(unit)
+            text = f"{count:,} of {every:,} transfers of {label} move less than {bytes_text(SMALL)} each."
+            yield window_finding(query, rule, label, gain, text, "", Target(condition=f"bytes<{SMALL}"))
 
 
 def _outliers(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if query.step is not None or query.range is not None:
         return
-    steps = query.session.steps
+    steps = query.steps
     if not len(steps):
         return
     known = steps.set_of(query.scope.group)

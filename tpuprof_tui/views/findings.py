@@ -9,8 +9,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.findings.top_events import ScoredEvent, top_events
+from tpuprof_tui.analysis.findings.top_events import best_rows, exposed_score, slow_score, wait_score
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time_text
@@ -18,7 +19,6 @@ from tpuprof_tui.model import is_missing
 
 from .answer import Answer, Column, Table, Target, places_text
 from .finding_rules import RULES, Finding, Rule, Wins, evidence, findings_of, most_to_win
-from .query import Query
 from .report import workers_of
 
 #: Maximum findings per event rule.
@@ -27,6 +27,14 @@ MOST: Final = 5
 MANY: Final = 8
 #: Minimum gain of a warning, as a share of the window; less is a note.
 WARNS_FROM: Final = 0.01
+
+
+class ScoredEvent(Struct, frozen=True):
+    """An event (lane, row) worth a look; ``value``: exposed ns, GB/s or ns of waiting."""
+
+    lane: int
+    row: int
+    value: float
 
 
 class _EventRule(Struct, frozen=True):
@@ -139,9 +147,18 @@ def _each_rule_first(rules: Sequence[tuple[int, str]]) -> list[int]:
     return [number for _, number in sorted(order, key=lambda each: each[0])]
 
 
+def top_events(query: Query, most: int) -> list[list[ScoredEvent]]:
+    """The ``most`` transfers with the longest exposed time, slowest large ones, and longest waits that are selected.
+
+    O(events) the first time, then O(lanes + blocks): call it from a worker thread.
+    """
+    lanes = [(number, index) for number, index in query.lane_indexes.items() if index.lane.in_sums]
+    found = best_rows(lanes, *query.extent, (exposed_score, slow_score, wait_score), most)
+    return [[ScoredEvent(*query.event(lane, row), abs(value)) for value, lane, row in best] for best in found]
+
+
 def _found(query: Query) -> Iterator[Finding]:
-    found = top_events(query.session, query.state, query.scope, MOST)
-    for rule, events in zip(EVENT_RULES, found, strict=True):
+    for rule, events in zip(EVENT_RULES, top_events(query, MOST), strict=True):
         for each in events:
             finding = _about_event(query, rule, each)
             if finding.gain is None or finding.gain >= rule.threshold * query.span:

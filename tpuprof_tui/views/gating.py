@@ -20,7 +20,9 @@ from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
 from tpuprof_tui.analysis.compare.operation_names import names_by_code
 from tpuprof_tui.analysis.compare.work import recorded_operands
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.pivot import key, pivot
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.place import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
@@ -36,7 +38,6 @@ from tpuprof_tui.model.uniques import uniques
 from .answer import plain
 from .comparing import Compared
 from .diff import has_lost_records, noise_record, status_word
-from .query import Query
 from .registry import answer, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -124,7 +125,6 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
 
 
 def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
-    """The top finding of each rule, up to ``_FINDINGS``."""
     rules: set[str] = set()
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
         keys = {column.key: index for index, column in enumerate(table.columns)}
@@ -141,8 +141,8 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     launches = work.launches
     if not len(work):
         yield from _host_places(query)
-    for view, key in query.vocabulary.work_breakdowns:
-        single = key == "name"
+    for view, column in query.vocabulary.work_breakdowns:
+        single = column == "name"
         if not single and not launches.known:
             continue
         code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
@@ -161,18 +161,15 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     """Place of the longest event of each name, for a profile in which only the host works. O(n log n)."""
-    profile, known = query.profile, dict[int, tuple[int, int]]()
-    for lane in profile.lanes:
-        if "name" in lane:
-            name, start, end = lane["name"], lane["start"], lane["end"]
-            for row in last_of_each(np.lexsort((end - start, name)), name).tolist():
-                spans = known.get(int(name[row]), (0, -1)), (int(start[row]), int(end[row]))
-                known[int(name[row])] = max(reversed(spans), key=lambda each: each[1] - each[0])
+    named = [number for number, lane in enumerate(query.profile.lanes) if "name" in lane]
+    events = query.events(("name", "start", "end"), named)
+    events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
+    longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
     for view, _, _ in query.vocabulary.host_breakdowns:
-        for code, (start_ns, end_ns) in known.items():
-            if code >= 0:
-                place = Place(range_text(start_ns, max(end_ns, start_ns + 1)), None)
-                yield f"{_KINDS.get(view, 'kernel')}:{profile.strings['name'][code]}", place
+        for name, start, end in longest:
+            if name is not None:
+                place = Place(range_text(start, max(end, start + 1)), None)
+                yield f"{_KINDS.get(view, 'kernel')}:{name}", place
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -250,7 +247,6 @@ def read_baseline(path: Path) -> Side:
 
 
 def _save_again(path: Path, record: Any) -> str:
-    """The command that saves a baseline anew."""
     captures = " ".join(quote(line_text(str(run["path"]))) for run in record.get("runs", ())) or "PATH ..."
     return f"Save it again: tpuprof baseline save {quote(line_text(str(path)))} {captures}"
 
@@ -290,7 +286,6 @@ def is_time(figure: str) -> bool:
 
 
 def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
-    """Medians of each figure that is a sum, with status."""
     found = {}
     lost = gating.lost_of(base.runs, other.runs)
     for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
@@ -359,12 +354,10 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
 
 
 def _severity(outcome: RuleOutcome) -> tuple[bool, float]:
-    """Sort key: kernels before operations, then by increase."""
     return outcome.rule.figure.startswith("kernel:"), outcome.delta
 
 
 def _other_launches(base: Side, other: Side) -> str:
-    """Describes kernels whose launches differ in number or commands from the base."""
     first = base.runs[0], other.runs[0]
     if first[0].lost or first[1].lost:
         return ""
@@ -427,7 +420,6 @@ def _table(result: Gate) -> TextTable:
 
 
 def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
-    """A value as text; ``sign``: prefix of positive values."""
     if value is None:
         return "-"
     text = time_text(round(value)) if is_time(outcome.rule.figure) else f"{value:,.4g}"
@@ -451,7 +443,6 @@ def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
 
 
 def _advice(result: Gate, other: Side) -> Iterator[str]:
-    """Advice from findings of the first of the other runs, unless the gate passed."""
     for rule, _, gain, text, advice in other.findings if result.result != "PASS" else ():
         yield f"{rule}, at most {time_text(gain)}: {line_text(text, 160)} {advice}"
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from tpuprof_tui.analysis.index.ordering import constant_value
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Profile
 
-from .query import Query
 from .registry import answer, view_of
 from .report import total_ns
 
@@ -29,7 +28,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
     have ``limit`` rows (None: all) from ``offset``; ``total_rows`` has their total numbers.
     """
     begun = None if profile.wall_ns is None else clock_text(profile.wall_ns + profile.start_ns)
-    total = total_ns(Session(profile)) if profile.timed else None
+    total = total_ns(query_of(profile).session) if profile.timed else None
     device_ns = profile.device_ns if profile.timed else None
     profile = profile.device_part
     rows = slice(offset, None if limit is None else offset + limit)
@@ -110,8 +109,7 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
 
 
 def _lane_figures(profile: Profile) -> dict[int, dict[str, Any]]:
-    """Figures of the lanes with events, by lane index; empty without times."""
-    found = answer(view_of(profile.vocabulary, "lanes"), Query(Session(profile)))
+    found = answer(view_of(profile.vocabulary, "lanes"), query_of(profile))
     figures: dict[int, dict[str, Any]] = {}
     for table in found.tables[:1]:
         columns = {key: table.column(name) for key, name in _FIGURES.items()}

@@ -113,7 +113,6 @@ def _merge_rows(columns: Sequence[Column], one: Sequence[Any], two: Sequence[Any
 def _join_tables(
     base: Table | None, other: Table | None, judge: Judge, renamed: tuple[str, Mapping[str, str]]
 ) -> Table | None:
-    """Joins two tables; None if there is nothing to compare."""
     # an empty base table is used only if the other side has no such table
     table = base or (base if other is None else other)
     assert table is not None
@@ -163,8 +162,6 @@ def _join_tables(
 
 
 def _main(numbers: Sequence[Column], ours: _Side, theirs: _Side) -> Column:
-    """The main number, by which rows are sorted and judged."""
-
     def known(column: Column) -> bool:
         return any(side.value(key, column) for side in (ours, theirs) for key in side.rows)
 

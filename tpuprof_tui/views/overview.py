@@ -6,44 +6,27 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.lane_index import count_starting
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import Headline
 from tpuprof_tui.model import Severity
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .answer import Answer, Column, Fact, Table, Target
-from .query import Query
-
-
-def headline(query: Query) -> Headline:
-    """The figures of the first line of the screen."""
-    return Headline.of(query.span, _events(query), query.unit_figures, _guessed(query))
-
-
-def _events(query: Query) -> int:
-    """Number of events that start in the window."""
-    return sum(count_starting(index, *query.window) for index in query.lane_indexes.values())
-
-
-def _guessed(query: Query) -> bool:
-    return any(query.filtered_session.profile.lanes[number].role_guessed for number in query.lanes)
 
 
 def overview(query: Query) -> Answer:
     """Length, counts, busiest and idlest unit, most exposed transfer, and caveats."""
     profile, words = query.profile, query.vocabulary
-    events = _events(query)
+    events = query.event_count
     if not events:
         return Answer((Fact("total_us", "Total time", query.span, "duration"), Fact("events", "", 0, shown=False)),
                       notes=(words.say("No {events} start here."),))  # fmt: skip
-    units = query.unit_figures
-    guessed = _guessed(query)
+    figures = query.headline
+    units, guessed = figures.units, figures.guessed
     facts = [Fact("total_us", "Total time", query.span, "duration")]
-    if units:
-        busiest, idlest = max(units, key=lambda each: each.busy), min(units, key=lambda each: each.busy)
-        exposed = max(units, key=lambda each: each.exposed)
+    busiest, idlest, exposed = figures.busiest, figures.idlest, figures.most_exposed
+    if busiest is not None and idlest is not None and exposed is not None:
         several = len(units) > 1
         facts += [
             Fact(key, title, value, "duration", unit.label, value / unit.window if unit.window else None,

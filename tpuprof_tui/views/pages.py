@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table
 from tpuprof_tui.formats.units import MISSING, clock_text, plural, time_text
@@ -18,7 +18,6 @@ from tpuprof_tui.model.vocabulary import Word
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
 from .cells import NAME_WIDTH
-from .query import Query
 from .registry import answer, view_of, views_of
 from .report import total_ns
 
@@ -36,7 +35,7 @@ _HEAD: Final = "overview"
 
 def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS) -> Report:
     """Summary of a profile or of one step: overview, then the ``in_summary`` views with ``limit`` rows per table."""
-    query = Query(Session(profile), step=step)
+    query = query_of(profile, step=step)
     title = f"{title_line(profile)}{query.step_text()}"
     count = len(profile.problems)
     problems = (f"{plural(count, 'problem')}; listed at the end.",) if count else ()
@@ -68,7 +67,7 @@ def info_report(
     profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
 ) -> Report:
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
-    query = Query(Session(profile))
+    query = query_of(profile)
     device, words = profile.device, profile.vocabulary
     ports, count, total = words.group_kind("ports"), len(profile.scopes), total_ns(query.session)
     facts = [
@@ -141,14 +140,12 @@ def title_line(profile: Profile) -> str:
 
 
 def _by_side(profile: Profile, count: str) -> str:
-    """The number of events of the device, that of the host if it has lanes, and those that were lost or repaired."""
     host = sum(len(lane) for lane in profile.lanes if lane.on_host and not lane.is_aside)
     parts = [f"{count} on the device", f"{host:,} on the host"] if host else [count]
     return ", ".join((*parts, *_defects(profile)))
 
 
 def _defects(profile: Profile) -> Iterator[str]:
-    """Numbers of events that are set aside, lost or repaired, and of launches without a record."""
     aside = sum(len(lane) for lane in profile.lanes if lane.is_aside)
     records = [each for each in profile.problems if not each.launches]
     for number, word in (

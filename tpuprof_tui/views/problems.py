@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tpuprof_tui.analysis.findings.problem_rows import by_severity, lane_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 
 from .answer import Answer, Column, Table, Target
-from .query import Query
 
 
 def problems(query: Query) -> Answer:

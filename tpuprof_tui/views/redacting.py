@@ -85,7 +85,6 @@ def redacted_answer(answer: Answer, redactor: Redaction) -> Answer:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Applies a function to all texts in nested plain values, except keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -111,7 +110,6 @@ def _identifying_words(profile: Profile) -> dict[str, str]:
 
 
 def _texts(profile: Profile) -> Iterator[str]:
-    """Texts that may contain home directories of users."""
     for texts in profile.strings.values():
         yield from texts
     yield from map(str, (profile.facts, profile.source_data, profile.device.parameters, Path(profile.path).absolute()))

@@ -12,9 +12,8 @@ from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
 from .answer import Answer, Fact, Missing
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.model import Profile
-
-    from .query import Query
 
 _HERE: Final = "tpuprof_tui.views"
 
@@ -127,6 +126,6 @@ def missing_for(view: View, profile: Profile) -> Missing | None:
 
 def ask(profile: Profile, name: str, **selection: Any) -> Answer:
     """Computes a view of a profile; ``selection``: ``Query`` fields. UsageError for an unknown view or a bad filter."""
-    from .query import query_of
+    from tpuprof_tui.analysis.query import query_of
 
     return answer(view_of(profile.vocabulary, name), query_of(profile, **selection))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
@@ -20,7 +21,6 @@ from tpuprof_tui.model.worker import Worker
 from .answer import Answer, Column, Table, Target
 from .as_json import answer_record, exact_us, us
 from .as_text import answer_report
-from .query import Query
 from .registry import answer
 
 #: Maximum number of workers for which text has a page each.

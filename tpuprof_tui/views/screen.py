@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tpuprof_tui.analysis.links.launches import build_full_session
+from tpuprof_tui.analysis.links.launches import launches
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.view import View
 
 from .answer import Answer
-from .query import Query
 from .registry import answer, views_of
 
 #: Maximum number of workers for which slow views are computed unasked.
@@ -38,9 +38,18 @@ def slow_views(query: Query, chosen: str = "") -> Iterator[tuple[str, Answer]]:
             yield view.id, answer(view, query) if few or not view.slow or view.id == chosen else DEFERRED
 
 
+def prepared_session(profile: Profile) -> Session:
+    """The session of a profile with everything cached that the explorer's first frame needs."""
+    query = query_of(profile)
+    _ = query.headline, query.steps
+    for unit in profile.units:
+        launches(query.session, unit)
+    return query.session
+
+
 def first_screen(profile: Profile) -> Session:
-    """The session of a profile with everything cached that the explorer's first frame and summary need."""
-    query = Query(build_full_session(profile))
+    """The same with everything that the summary needs too."""
+    query = Query(prepared_session(profile))
     quick_views(query)
     dict(slow_views(query))
     return query.session

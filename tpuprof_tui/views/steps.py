@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.steps.step_detection import ProfileSteps, repeated_sequences
 from tpuprof_tui.analysis.steps.step_figures import (
     Steadiness,
@@ -24,7 +25,6 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.vocabulary import NAMES
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def step_spans(query: Query) -> list[StepSpans]:
 
 def detected_steps(query: Query, worker: int | None = None) -> list[StepSpans]:
     """The steps that `steps` lists, by group; ``worker``: only those of one group."""
-    found = query.session.steps
+    found = query.steps
     table, spans = step_lengths(found), []
     for group, steady in table.steadiness.items():
         if worker not in (None, group):
@@ -83,7 +83,7 @@ def detected_steps(query: Query, worker: int | None = None) -> list[StepSpans]:
 
 def steps(query: Query) -> Answer:
     """Table of steps, facts about their usual length, and table of repeated launch sequences."""
-    found, words = query.session.steps, query.vocabulary
+    found, words = query.steps, query.vocabulary
     if not len(found):
         needs = "" if query.profile.has(NAMES) else words.needs(NAMES)
         return Answer(missing=(Missing(f"No {words.step.plural} are recorded, and no sequence of launches repeats.",
@@ -118,7 +118,7 @@ def steps(query: Query) -> Answer:
 
 def step_facts(query: Query) -> tuple[Fact, ...]:
     """The facts of `steps` alone, without computing the figures of each step."""
-    found = query.session.steps
+    found = query.steps
     if not len(found) or query.scope.lane >= 0:
         return ()
     table = step_lengths(found)
@@ -132,7 +132,6 @@ def _facts(found: ProfileSteps, table: StepLengths, chosen: Any) -> tuple[Fact, 
 
 
 def _has_several_groups(table: StepLengths, chosen: Any) -> bool:
-    """Whether the steps are of several groups."""
     return len(set(table.group[chosen].tolist())) > 1
 
 
@@ -144,13 +143,12 @@ def _selected_rows(query: Query, table: StepLengths) -> np.ndarray[Any, np.dtype
     if query.step is not None:
         chosen &= table.number == query.step
     if query.scope.group >= 0:
-        steps = query.session.steps.set_of(query.scope.group)
+        steps = query.steps.set_of(query.scope.group)
         chosen &= np.isin(table.index, steps.index) if steps is not None else False
     return np.flatnonzero(chosen)
 
 
 def _lengths(found: ProfileSteps, table: StepLengths, chosen: Ints, several: bool) -> tuple[Fact, ...]:
-    """Facts about the usual length of the selected steps, if they are of one group."""
     steady = chosen[(table.usual & ~table.warm_up)[chosen]]
     length = table.length[steady if len(steady) else chosen]
     if several or not len(length):
@@ -205,7 +203,6 @@ def _note(usual: bool, warm_up: bool, outlier: bool, difference: float) -> str:
 
 
 def _sequences(query: Query, found: ProfileSteps, table: StepTable, chosen: Ints, several: bool) -> Table:
-    """Table of repeated sequences: steps across all units, nested ones from the unit with the most launches."""
     columns = (
         *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
         Column("launches", "Launches", "count"), Column("count", "Times", "count"),
@@ -249,7 +246,6 @@ def _repeating(
 def _repeats(
     names: tuple[Any, ...], start: Ints, end: Ints, usual: npt.NDArray[np.bool_]
 ) -> tuple[tuple[Any, ...], tuple[int, int]]:
-    """A row of what repeats, and the interval of its first repetition in the steady state."""
     judged = steadiness(end - start, usual)
     row = min(judged.warm_up, len(start) - 1)
     differ = int(np.count_nonzero(~usual))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
-from .query import Query
 
 _COMMUNICATION: Final = (
     Column("communication_us", "Communication", "duration", spare=3),
@@ -60,7 +60,6 @@ def _rank(query: Query, unit: int) -> int:
 
 
 def _load(found: Sequence[UnitFigures], query: Query) -> tuple[Fact, ...]:
-    """Facts about load balance; of a single unit only its utilisation, which the table shows already."""
     mean = sum(each.utilisation for each in found) / len(found) if found else 0.0
     if not mean:
         return ()

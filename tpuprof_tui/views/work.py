@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import event_at
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.filter_masks import unfiltered_row
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.totals.work_sums import (
     COUNT,
     IDEAL,
@@ -23,14 +23,12 @@ from tpuprof_tui.analysis.totals.work_sums import (
     TOTAL,
     Grouping,
     WorkSums,
-    submitted_rows,
     work_sums,
 )
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Profile
 
 from .answer import Answer, Column, Missing, Table, Target
-from .query import Query
 
 Ints = npt.NDArray[np.int64]
 
@@ -49,7 +47,6 @@ def operations(query: Query) -> Answer:
 
 
 def _work_tables(query: Query, by: Grouping, word: str) -> Answer:
-    """Table of work by the texts of a column; an explanation if no text is known."""
     *values, codes = top_columns(query.profile, _sums(query)[by], by)
     if by not in query.profile.strings or not len(codes):
         return Answer(tables=_running_through(query) if by == "name" else ())
@@ -82,32 +79,30 @@ def _labels(profile: Profile, by: Grouping, indexes: Ints) -> tuple[list[str], I
 
 def _running_through(query: Query) -> tuple[Table, ...]:
     """Table of events that run through a window in which no work starts; empty if there are none."""
-    shown, (start, end) = query.filtered_session, query.window
-    owners, events = query.owners, []
-    for number, index in query.lane_indexes.items():
-        row = event_at(index, start)
-        if row >= 0 and int(index.lane["end"][row]) > start:
-            lane = shown.profile.lanes[number]
-            own = submitted_rows(lane, owners) if index.lane is not lane else slice(0, len(lane))
-            events.append((number, row if isinstance(own, slice) else int(own[row])))
+    start, end = query.window
+    events = [
+        query.event(number, row)
+        for number, index in query.lane_indexes.items()
+        if (row := event_at(index, start)) >= 0 and int(index.lane["end"][row]) > start
+    ]
     if not events or end <= start:
         return ()
-    spans = [shown.span_of(number, row) for number, row in events]
-    lanes = [shown.profile.lanes[number] for number, _ in events]
+    profile = query.profile
+    spans = [query.session.span_of(number, row) for number, row in events]
+    lanes = [profile.lanes[number] for number, _ in events]
     columns = (
         Column("lane", query.vocabulary.say("{Lane}")), Column("name", query.vocabulary.say("{Operation}")),
         Column("scope", query.vocabulary.say("{Scope}"), spare=1), Column("start_us", "Since", "time", spare=2),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
     rows = [
-        (query.profile.title_of(lane), *(text_of(shown.profile, lane, key, row) for key in ("name", "kernel")),
+        (profile.title_of(lane), *(text_of(profile, lane, key, row) for key in ("name", "kernel")),
          begin, stop - begin)
         for lane, (_, row), (begin, stop) in zip(lanes, events, spans, strict=True)
     ]  # fmt: skip
 
     def target(place: int) -> Target:
-        number, row = events[place]
-        return Target(event=(number, unfiltered_row(query.session, query.full_filter, number, row)))
+        return Target(event=events[place])
 
     title = query.vocabulary.say("No work starts here; {events} run through")
     return (Table.of_rows("running_through", title, columns, rows, target=target, word=query.vocabulary.event.one),)
@@ -156,16 +151,10 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
 
 
 def _sums(query: Query) -> dict[Grouping, WorkSums]:
-    """Work by each column of ``_BY``, shared by the views of a query."""
-    shown, (units, lanes) = query.filtered_session, query.groups_of_work()
-    which = (query.scope, *query.window)
-
     def made() -> dict[Grouping, WorkSums]:
-        return work_sums(
-            shown.profile, shown.indexes, *query.window, tuple(by for by, _ in _BY), units=units, lanes=lanes
-        )
+        return work_sums(query.work_indexes, query.profile.strings, *query.window, tuple(by for by, _ in _BY))
 
-    return shown.cache.get("work of a window", made, which, limit=1)
+    return query.filtered_session.cache.get("work of a window", made, (query.scope, *query.window), limit=1)
 
 
 def _target(query: Query, key: str, labels: Sequence[str], codes: Ints, row: int) -> Target | None:

@@ -43,7 +43,6 @@ def stack_workers(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) ->
 
 
 def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iterator[Table]:
-    """Table of the workers' figures, without figures that are 0 for all."""
     facts = [{fact.key: fact for fact in answer.facts if fact.shown} for _, answer in found]
     columns = [WORKER]
     known = {key: fact for each in reversed(facts) for key, fact in each.items() if fact.kind not in TEXTS}
@@ -63,7 +62,6 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
 
 
 def _stack_tables(parts: Sequence[_Part]) -> Table:
-    """Stacks tables of several workers; columns that a table lacks are empty there."""
     columns = {column.key: column for *_, table in parts for column in table.columns}
     bounds = [0, *accumulate(len(table) for *_, table in parts)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from written_captures import capture
 
-from tpuprof_tui.analysis.totals.figures import build_indexes, headline
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity
@@ -35,7 +35,7 @@ def test_a_core_without_its_file_is_lost_and_not_idle() -> None:
     assert profile.groups.numbers == (0, 1, 2, 4, 6, 7)
     told = [(profile.groups.unit_number(problem.group), problem.file) for problem in _errors(path)]
     assert told == [(3, "global.profile"), (5, "global.profile")]
-    found = headline(profile, build_indexes(profile))
+    found = query_of(profile).headline
     assert [core.number for core in found.units] == list(profile.groups.numbers)
     assert found.idlest is not None
     assert found.idlest.busy

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.published_rows import published_part, published_rows
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 from tpuprof_tui.sources.sophgo.views.published_summary import published
-from tpuprof_tui.views.query import Query
 
 
 def _by_the_rule(ids: list[int], system: list[bool], *, ports: bool) -> list[int]:

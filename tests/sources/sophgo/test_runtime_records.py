@@ -107,14 +107,14 @@ def test_copies_are_host_transfers_outside_the_total(tmp_path: Path) -> None:
 def test_copies_are_filtered_like_instructions(tmp_path: Path) -> None:
     profile = open_profile(_written("measured", tmp_path)[0])
     for text, count in (("engine=COPY", 3), ("name=input*", 1), ("output", 2), ("engine=COPY bytes>100KiB", 1)):
-        shown = filtered_session(Session.build(profile), text).profile
+        shown = filtered_session(Session(profile), text).profile
         assert {lane.kind: len(lane) for lane in shown.lanes if len(lane)} == {"COPY": count}
 
 
 def test_copies_are_in_tree_table_info_and_trace(tmp_path: Path) -> None:
     path, _ = _written("measured_cores", tmp_path)
     profile = open_profile(path)
-    session = Session.build(profile)
+    session = Session(profile)
     copies = [number for number, lane in enumerate(profile.lanes) if lane.kind == "COPY"]
     nodes = nodes_of(session)
     shown = {node.scope.lane: nodes[node.parent].label for node in nodes if node.scope and node.scope.lane in copies}

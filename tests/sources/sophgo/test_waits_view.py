@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui.analysis.links.waits import barrier_of, waits_of
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.views.waits import waits
-from tpuprof_tui.views.query import Query
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 
 @pytest.fixture(scope="module")
 def session():
-    return Session.build(open_profile(SAMPLES / "aks_decode_mode2"))
+    return Session(open_profile(SAMPLES / "aks_decode_mode2"))
 
 
 def test_the_last_core_and_what_it_did_are_told(session):
@@ -51,7 +51,7 @@ def test_window_scope_and_filter_choose_the_waits(session):
 
 
 def test_guesses_are_marked():
-    answer = waits(Query(Session.build(open_profile(SAMPLES / "aks_decode_mode1"))))
+    answer = waits(Query(Session(open_profile(SAMPLES / "aks_decode_mode1"))))
     assert all(table.guessed == frozenset(range(len(table))) for table in answer.tables)
     assert answer.table("makers").row(0)[0] == "Core 5"
 
@@ -65,4 +65,4 @@ def test_waits_of_ports_are_of_the_cores_that_submitted_them():
         expected += int((lane["end"] - lane["start"])[waiting & known].sum())
         kinds |= {lane.kind} if (waiting & known).any() else set()
     assert "CDMA" in kinds
-    assert sum(waits(Query(Session.build(profile))).table("waits").column("total_us")) == expected
+    assert sum(waits(Query(Session(profile))).table("waits").column("total_us")) == expected

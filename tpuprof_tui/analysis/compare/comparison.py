@@ -218,10 +218,8 @@ class Comparison:
 
 
 def _missing_last(label: Ints, size: int) -> Ints:
-    """Labels with missing ones replaced by ``size``."""
     return np.where(label < 0, size, label)
 
 
 def _as_strata(lengths: Ints) -> Strata:
-    """Steps as repeats of one stratum."""
     return Strata.of(np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.uint64), lengths)

@@ -344,7 +344,6 @@ def values_of(name: str, runs: Sequence[Run]) -> list[Figure]:
 
 
 def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float) -> _Difference:
-    """Medians of a figure, and the standard error of their difference."""
     sides = [values_of(name, runs) for runs in (base, other)]
     ours, theirs = (median(each.value for each in side) for side in sides)
     scales = [_OF_MEDIAN.get(len(side), _OF_LARGE_MEDIAN) for side in sides]
@@ -383,7 +382,6 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> tuple[Noise, float]:
-    """Variation between runs, pooled over all kernels, weighted by their time."""
     counts = len(base), len(other)
     if min(counts) < FEWEST:
         return Noise(_within(base, other), run_noise, *counts, stated=True), run_noise

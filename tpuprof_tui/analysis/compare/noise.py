@@ -204,7 +204,6 @@ def _density(value: float, freedom: float) -> float:
 
 
 def _beta(x: float, a: float, b: float) -> float:
-    """Regularised incomplete beta function."""
     if x <= 0 or x >= 1:
         return min(max(x, 0.0), 1.0)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))

@@ -35,7 +35,6 @@ def names_by_code(profile: Profile) -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 def _distinct(columns: Sequence[npt.NDArray[np.integer[Any]]]) -> Iterator[tuple[int, ...]]:
-    """Distinct rows of some columns, without rows that have a missing (negative) value."""
     known = np.logical_and.reduce([column >= 0 for column in columns])
     values = [column[known].astype(np.int64) for column in columns]
     sizes = [int(each.max(initial=0)) + 1 for each in values]

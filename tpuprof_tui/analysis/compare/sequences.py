@@ -139,7 +139,6 @@ def longest_common(base: Ints, other: Ints) -> tuple[Ints, Ints]:
 
 
 def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tuple[int, int] | None:
-    """Numbers of elements to skip on each side until both continue equally, with the least sum; None: not found."""
     ours, theirs = np.nonzero(base[:, None] == other[None, :])
     if not len(ours):
         return None
@@ -148,7 +147,6 @@ def _nearest(base: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tup
 
 
 def _common_prefix(base: Ints, other: Ints) -> int:
-    """Length of the common prefix."""
     size = min(len(base), len(other))
     low = 0
     while low < size:
@@ -188,7 +186,6 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
 
 
 def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
-    """Hash of each run of ``width`` elements."""
     found = values.astype(np.uint64)
     if width == 1:
         return found

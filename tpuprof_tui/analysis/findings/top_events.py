@@ -5,12 +5,11 @@ These are top-k queries over a window: with the maximum score of each block of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, Lane, Role, is_missing
 from tpuprof_tui.model.activity import MOVES
@@ -18,9 +17,6 @@ from tpuprof_tui.model.lane import Rows
 
 from ..index.lane_index import LaneIndex
 from ..index.running_sums import BLOCK
-from ..selecting.filter_masks import filtered_session, unfiltered_row
-from ..selecting.session import Session
-from ..selecting.state import DisplayState, Scope
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -31,41 +27,13 @@ LARGE: Final = 100 * 1024
 _NONE: Final = -np.inf
 
 
-class ScoredEvent(Struct, frozen=True):
-    """An instruction (lane, row) worth a look; ``value``: exposed ns, GB/s or ns of waiting."""
-
-    lane: int
-    row: int
-    value: float
-
-
-def top_events(session: Session, state: DisplayState, scope: Scope, most: int) -> list[list[ScoredEvent]]:
-    """The top ``most`` transfers by exposed time, large transfers by lowest bandwidth, waits by duration.
-
-    Limited to the state's filter; on lanes outside any unit, to what the scope's unit submitted. O(instructions) the
-    first time, then O(lanes + blocks): call it from a worker thread.
-    """
-    shown = filtered_session(session, state.filter)
-    lanes = [(number, shown.indexes[number]) for number in shown.lanes_in(scope)]
-    lanes = [(number, index) for number, index in lanes if index.lane.in_sums]
-    within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
-    shared = frozenset(number for number, index in lanes if index.lane.group not in within)
-    scores = exposed_score, slow_score, wait_score
-    return [
-        [ScoredEvent(lane, unfiltered_row(session, state.filter, lane, row), abs(value)) for value, lane, row in each]
-        for each in best_rows(lanes, state.start, state.end, scores, most, within, shared)
-    ]
-
-
-def _best_of_blocks(index: LaneIndex, score: Score, owners: frozenset[int]) -> Floats:
-    """Best score of each block of rows submitted by ``owners`` (empty: any); cached, O(rows) the first time."""
-
+def _best_of_blocks(index: LaneIndex, score: Score) -> Floats:
     def make() -> Floats:
-        scores = _masked_scores(index.lane, slice(0, len(index.lane)), score, owners)
+        scores = score(index.lane, slice(0, len(index.lane)))
         best: Floats = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
         return best
 
-    return index.cache.get("best of blocks", make, score, owners)
+    return index.cache.get("best of blocks", make, score)
 
 
 def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints:
@@ -82,13 +50,7 @@ def _running_blocks(index: LaneIndex, first: int, last: int, start: int) -> Ints
 
 
 def best_rows(
-    lanes: Sequence[tuple[int, LaneIndex]],
-    start: int,
-    end: int,
-    scores: Sequence[Score],
-    most: int,
-    owners: frozenset[int] = frozenset(),
-    shared: Collection[int] = (),
+    lanes: Sequence[tuple[int, LaneIndex]], start: int, end: int, scores: Sequence[Score], most: int
 ) -> list[list[tuple[float, int, int]]]:
     """Top-k instructions of some lanes in the window [start, end), for several scores.
 
@@ -99,8 +61,6 @@ def best_rows(
         start, end: The window, ns.
         scores: Score functions.
         most: Maximum number of rows per score.
-        owners: On shared lanes, only rows submitted by these groups count; empty: all rows.
-        shared: Numbers of the lanes outside these groups.
 
     Returns:
         For each score, (value, lane number, row) by descending value; ties in order of lane and row.
@@ -111,43 +71,37 @@ def best_rows(
         high = int(np.searchsorted(index.starts, end, side="left"))
         if high > low and end > start:
             blocks = _running_blocks(index, low // BLOCK, -(-high // BLOCK), start)
-            spans.append((number, index, low, high, blocks, owners if number in shared else frozenset[int]()))
+            spans.append((number, index, low, high, blocks))
     found = []
     for score in scores:
-        bests = [_best_of_blocks(index, score, own)[blocks] for _, index, _, _, blocks, own in spans]
+        bests = [_best_of_blocks(index, score)[blocks] for _, index, _, _, blocks in spans]
         best: list[tuple[float, int, int]] = []
         if spans:
             bounds = np.concatenate(bests)
-            span_of_block = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks, _ in spans])
-            numbers = np.concatenate([blocks for *_, blocks, _ in spans])
+            span_of_block = np.repeat(np.arange(len(spans)), [len(blocks) for *_, blocks in spans])
+            numbers = np.concatenate([blocks for *_, blocks in spans])
             near = np.flatnonzero(bounds > _NONE)
             for each in near[np.argsort(-bounds[near], kind="stable")].tolist():
-                number, index, low, high, _, own = spans[span_of_block[each]]
+                number, index, low, high, _ = spans[span_of_block[each]]
                 first = int(numbers[each]) * BLOCK
                 if len(best) == most and (-bounds[each], number, first) > best[-1]:
                     break
                 rows = slice(max(low, first), min(high, first + BLOCK))
-                best = sorted(best + _best_of_block(index, rows, start, score, own, number, most))[:most]
+                best = sorted(best + _best_of_block(index, rows, start, score, number, most))[:most]
         found.append([(-value, number, row) for value, number, row in best])
     return found
 
 
 def _best_of_block(
-    index: LaneIndex, rows: slice, start: int, score: Score, owners: frozenset[int], number: int, most: int
+    index: LaneIndex, rows: slice, start: int, score: Score, number: int, most: int
 ) -> list[tuple[float, int, int]]:
     """(-score, lane, row) of the best of some rows that end after ``start``."""
-    scores = _masked_scores(index.lane, rows, score, owners)
+    scores = score(index.lane, rows)
     if index.max_end is not index.sorted_ends:
         ends = np.maximum(index.lane.take("end", rows), index.starts[rows] + 1)
         scores = np.where(ends > start, scores, _NONE)
     ranked = np.argsort(-scores, kind="stable")[:most]
     return [(-float(scores[place]), number, rows.start + place) for place in ranked.tolist() if scores[place] > _NONE]
-
-
-def _masked_scores(lane: Lane, rows: Rows, score: Score, owners: frozenset[int]) -> Floats:
-    """The scores, -inf for rows of other owners."""
-    scores = score(lane, rows)
-    return np.where(np.isin(lane.take("owner", rows), list(owners)), scores, _NONE) if owners else scores
 
 
 def exposed_score(lane: Lane, rows: Rows) -> Floats:

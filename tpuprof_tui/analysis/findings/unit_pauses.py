@@ -11,6 +11,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.model import Role
 
 from ..index.lane_index import event_at
+from ..index.unit_index import indexes_in_sums
 from ..selecting.session import Session
 from ..totals.work_sums import TOTAL, Grouping, work_sums
 
@@ -69,7 +70,6 @@ def _recorded(session: Session, unit: int, start: int, end: int) -> tuple[int, i
 
 
 def _pause_text(session: Session, unit: int, start: int, end: int) -> str:
-    """Describes what a unit does in the middle of a pause."""
     profile = session.profile
     for index in session.indexes.by_unit[unit].lanes:
         lane, row = index.lane, event_at(index, (start + end) // 2) if len(index.lane) else -1
@@ -86,19 +86,19 @@ def work_differences(session: Session, unit: int, start: int, end: int, less: bo
 
     By kernel function; by operation if no kernel function is known; empty if neither is.
     """
-    profile, indexes = session.profile, session.indexes
-    peers = profile.groups.peers(unit)
+    profile, groups = session.profile, session.profile.groups
+    peers = groups.peers(unit)
     if len(peers) < 2:
         return ()
     for by in _BY:
-        # index 0 is work without a label
-        every, own = (
-            work_sums(profile, indexes, start, end, (by,), units=units)[by].sums[TOTAL][1:]
-            for units in (peers, (unit,))
-        )
+        of_units = {
+            peer: work_sums(indexes_in_sums(profile, session.indexes, groups.within(peer)), profile.strings, start,
+                            end, (by,))[by].sums[TOTAL][1:] for peer in peers  # index 0 is work without a label
+        }  # fmt: skip
+        every = np.sum(list(of_units.values()), axis=0)
         if not bool(every.any()):
             continue
-        beyond = own - every / len(peers)
+        beyond = of_units[unit] - every / len(peers)
         ranked = np.argsort(beyond if less else -beyond, kind="stable")[:_DIFFERENCES].tolist()
         return tuple(
             (profile.strings[by][code], round(float(beyond[code])))

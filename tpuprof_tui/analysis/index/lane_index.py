@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, field
 
-from tpuprof_tui.model import Lane, Role
+from tpuprof_tui.model import INT_MISSING, Lane, Role
 from tpuprof_tui.model.intervals import Intervals, Ints
 from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.model.mapped_arrays import MappedArrays
@@ -154,8 +154,9 @@ def rows_starting(index: LaneIndex, start: int, end: int) -> slice:
 
 
 def count_starting(index: LaneIndex, start: int, end: int) -> int:
-    """Number of events that start in the window [start, end)."""
-    return row_count(rows_starting(index, start, end))
+    """Number of events that start in the window [start, end); events without times belong to any window."""
+    timeless = bool((index.starts[:1] == INT_MISSING).any())
+    return len(index.lane) if timeless else row_count(rows_starting(index, start, end))
 
 
 def rows_between(index: LaneIndex, start: int, end: int) -> slice | Ints:

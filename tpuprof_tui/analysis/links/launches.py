@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.model import Profile
 from tpuprof_tui.model.uniques import uniques
 
 from ..index.lane_index import LaneIndex, build_index, event_at
@@ -104,12 +103,3 @@ def step_launch(session: Session, state: DisplayState, unit: int, steps: int) ->
     start, end = span_of(index, row)
     end = max(end, start + 1)
     return replace(state.showing(start, end).at(start), range=(start, end), anchor=None)
-
-
-def build_full_session(profile: Profile) -> Session:
-    """Builds the session of a profile with its indexes, steps and launches of each unit; runs in a worker thread."""
-    session = Session.build(profile)
-    _ = session.steps
-    for unit in profile.units:
-        launches(session, unit)
-    return session

@@ -152,7 +152,6 @@ def _by_lane(session: Session, numbers: I64, values: Callable[[int, I64], I64]) 
 
 
 def _ends(session: Session, numbers: I64) -> I64:
-    """Ends of events by their numbers, ns."""
     return _by_lane(session, numbers, lambda lane, rows: session.profile.lanes[lane].take("end", rows))
 
 

@@ -63,9 +63,8 @@ class FilterResult(Struct, frozen=True, eq=False):
             lane if mask.all() else lane.select_rows(np.flatnonzero(mask), eager=_EAGER)
             for lane, mask in zip(profile.lanes, masks, strict=True)
         )
-        session = Session.build(replace(profile, lanes=lanes))
-        # steps are detected from all instructions, regardless of the filter
-        session.cache.get("steps", lambda: self.unfiltered.steps)
+        session = Session(replace(profile, lanes=lanes))
+        _ = session.indexes.by_unit
         return session
 
 

@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import TypedError, number_typed
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Column, Lane, Profile, Role, Vocabulary, is_missing
@@ -377,3 +378,25 @@ def has_alternatives(text: str) -> bool:
         if token.kind == "|" and not depth:
             return True
     return False
+
+
+def text_condition(key: str, text: str, *, alone: bool = True) -> str:
+    """The filter that only one text of a column passes; characters that cannot be typed or quoted become ``?``.
+
+    ``alone``: no other text of the column differs from it only in case.
+    """
+    exact_case = any(letter.isupper() for letter in text)
+    if not alone and not exact_case:
+        pattern = "".join("." if letter == '"' or _untypable(letter) else re.escape(letter) for letter in text)
+        return f'{key}~"(?-i:^{pattern}$)"'
+    glob = "".join("?" if _untypable(letter) else f"[{letter}]" if letter in "*?[" else letter for letter in text)
+    plain = re.fullmatch(r"[A-Za-z0-9_./:*?\[\]<>=+-]+", glob) is not None
+    if plain and glob[0] not in "=~":
+        return f"{key}={glob}"
+    if "'" in glob:
+        glob = glob.replace('"', "?")
+    return f"{key}='{glob}'" if '"' in glob else f'{key}="{glob}"'
+
+
+def _untypable(letter: str) -> bool:
+    return clean(letter) != letter

@@ -102,7 +102,6 @@ def _path(groups: Groups, index: int) -> str:
 
 
 def _event_named(profile: Profile, text: str) -> tuple[int, int]:
-    """Parses ``LANE:ROW`` into lane and row."""
     title, _, row = text.rpartition(":")
     titles = [profile.title_of(lane).casefold() for lane in profile.lanes]
     lane = titles.index(title.casefold()) if title.casefold() in titles else -1

@@ -1,4 +1,4 @@
-"""Session: a profile with its lazily computed indexes, instruction numbers, steps and headline figures."""
+"""Session: a profile with its indexes, instruction numbers and cached results, computed when asked for."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ from tpuprof_tui.model.lane import row_numbers
 from ..index import ordering
 from ..index.lane_index import rows_starting
 from ..index.ordering import lane_values
+from ..index.unit_index import Indexes, build_indexes, owners_of
 from ..result_cache import ResultCache
-from ..steps.step_detection import ProfileSteps, steps_of, with_steps
-from ..totals.exposed import with_exposed
-from ..totals.figures import Headline, Indexes, build_indexes, headline
-from ..totals.work_sums import owners_of
 from .state import Scope, Sort
 
 __all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
@@ -41,7 +38,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     Instructions are numbered across all lanes: ``offsets[lane] + row``. Views hold such numbers, not rows of values.
 
     Attributes:
-        profile: The profile.
+        profile: The profile, as ``open_profile`` returns it.
         cache: Cache of all results computed from it.
         baseline: Session of the profile that it is compared with; None: no comparison.
     """
@@ -50,17 +47,8 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     cache: ResultCache = field(default_factory=ResultCache)
     baseline: Session | None = None
 
-    @classmethod
-    def build(cls, profile: Profile) -> Session:
-        """Builds a session with indexes and headline computed; call it from a worker thread."""
-        session = cls.of(profile)
-        _ = session.headline
-        return session
-
-    @classmethod
-    def of(cls, profile: Profile) -> Session:
-        """Builds a session without computing anything yet."""
-        return cls(with_steps(with_exposed(profile)), ResultCache(profile.arrays.release_pages))
+    def __post_init__(self) -> None:
+        self.cache.after = self.profile.arrays.release_pages
 
     @cached_property
     def indexes(self) -> Indexes:
@@ -71,16 +59,6 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def offsets(self) -> Ints:
         """Number of the first instruction of each lane, then the total count; int64, lanes + 1."""
         return self.cache.get("offsets", lambda: ordering.lane_offsets(self.profile))
-
-    @cached_property
-    def headline(self) -> Headline:
-        """Headline figures of the whole profile."""
-        return self.cache.get("headline", lambda: headline(self.profile, self.indexes))
-
-    @cached_property
-    def steps(self) -> ProfileSteps:
-        """The detected steps, and the step of each event; O(instructions) the first time."""
-        return self.cache.get("steps", lambda: steps_of(self.profile))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

@@ -156,7 +156,6 @@ def signatures(codes: Ints, start: Ints, stop: Ints) -> Ints:
 
 
 def _dense(codes: Ints) -> Ints:
-    """Maps codes to dense ranks from 0."""
     return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -360,7 +359,6 @@ def most_common(hashes: Ints, weight: Ints | int = 1) -> npt.NDArray[np.bool_]:
 
 
 def _powers(base: int, count: int, prime: int) -> Ints:
-    """The first ``count`` powers of ``base`` modulo a prime, by doubling."""
     found = np.ones(count, np.int64)
     known, factor = 1, base
     while known < count:

@@ -23,6 +23,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..result_cache import ResultCache
+from ..selecting.session import Session
 from .launch_sequence import LaunchSequence, launch_sequences
 from .repetition import Level, find_level, levels_within, most_common, signatures
 
@@ -257,16 +258,15 @@ def with_steps(profile: Profile) -> Profile:
     return replace(profile, lanes=tuple(with_step))
 
 
-def steps_of(profile: Profile) -> ProfileSteps:
-    """The steps of a profile; O(events) if its source does not list them.
+def steps_of(session: Session) -> ProfileSteps:
+    """The steps of an unfiltered profile, cached; O(events) the first time if its source does not list them."""
 
-    A profile from ``with_steps`` caches them, shared with the columns of its lanes.
-    """
-    for lane in profile.lanes:
-        column = lane.columns.get(KEY)
-        if isinstance(column, StepColumn):
-            return column.find()
-    return _detect_steps(profile)
+    def find() -> ProfileSteps:
+        columns = (lane.columns.get(KEY) for lane in session.profile.lanes)
+        found = next((column.find for column in columns if isinstance(column, StepColumn)), None)
+        return _detect_steps(session.profile) if found is None else found()
+
+    return session.cache.get("steps", find)
 
 
 def repeated_sequences(profile: Profile, found: ProfileSteps) -> tuple[RepeatedSequence, ...]:
@@ -375,7 +375,6 @@ def _with_scopes_and_cuts(profile: Profile, found: ProfileSteps) -> ProfileSteps
 
 
 def _workers(profile: Profile, found: ProfileSteps) -> list[tuple[int, list[int]]]:
-    """Groups with steps, and the units whose events belong to these."""
     units: dict[int, list[int]] = {}
     for unit in profile.units:
         steps = found.set_of(unit)
@@ -427,7 +426,6 @@ def _detect_repetition(profile: Profile) -> ProfileSteps:
 
 
 def _times(launched: LaunchSequence, level: Level) -> tuple[Ints, Ints]:
-    """First start and last end of each repetition, ns."""
     edges = np.stack((level.start, level.stop), axis=1).reshape(-1)
     ends = np.append(launched.end, np.iinfo(np.int64).min)
     return launched.start[level.start], np.maximum.reduceat(ends, edges)[::2]
@@ -440,5 +438,4 @@ def _sequence(profile: Profile, launched: LaunchSequence, level: Level, group: i
 
 
 def _run_starts(values: Ints) -> Ints:
-    """Start indexes of runs of equal values."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])

@@ -18,9 +18,9 @@ from msgspec.structs import asdict
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 
 from ..index.lane_index import LaneIndex, build_index
+from ..index.unit_index import Indexes, UnitIndex, build_unit_index
 from ..selecting.session import Session
-from ..totals.figures import Indexes, UnitIndex, build_unit_index
-from .step_detection import ProfileSteps
+from .step_detection import ProfileSteps, steps_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -223,7 +223,6 @@ class _Part(Struct, frozen=True, eq=False, dict=True):
 
 
 def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_Part]:
-    """The lanes of a unit, and the rows that it submitted to lanes outside any unit."""
     within = profile.groups.within(unit)
     for part in parts:
         lane = part.lane
@@ -236,7 +235,6 @@ def _of_unit(profile: Profile, parts: Iterable[_Part], unit: int) -> Iterator[_P
 
 
 def _submitted(part: _Part, owners: Collection[int]) -> _Part:
-    """A part of a lane, of a lane outside these groups only the rows that they submitted."""
     lane = part.lane
     if lane.group in owners or "owner" not in lane:
         return part
@@ -311,7 +309,6 @@ def quartiles(length: Ints) -> tuple[float, float, float]:
 
 
 def _fences(length: Ints) -> tuple[float, float, float]:
-    """The median, and Tukey's lower and upper fence."""
     low, median, high = quartiles(length)
     spread = max(high - low, _JITTER * median)
     return median, low - _FENCE * spread, high + _FENCE * spread
@@ -333,7 +330,7 @@ def step_span(session: Session, number: int, group: int = -1) -> tuple[int, int]
 
 
 def _steps_lane(session: Session, group: int) -> Lane:
-    found = session.steps
+    found = steps_of(session)
     own = found.set_of(group) if group >= 0 else None
     indexes = np.arange(len(found)) if group < 0 else own.index if own is not None else np.zeros(0, np.int64)
     number, inverse = np.unique(found.steps.number[indexes], return_inverse=True)

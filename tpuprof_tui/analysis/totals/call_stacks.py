@@ -6,7 +6,7 @@ Rows are groups, scopes, the host frames that called the device work, and that w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -20,14 +20,11 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.uniques import uniques
 
+from ..pivot import Frame, Groups
 from ..selecting.session import Session
-from .aggregates import group_by
-from .work_sums import chosen_lanes, chosen_work
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-#: Maps a lane index to a mask of the lane's events.
-LaneMasks = Callable[[int], Mask]
 
 #: Text columns that label work which no host frame called.
 _LEVELS = ("kernel", "name")
@@ -68,42 +65,27 @@ class Labels(Struct, frozen=True, eq=False, dict=True):
         return self.keys[level], self.profile.strings[self.keys[level]][code] if code >= 0 else MISSING, code
 
 
-def call_stacks(
-    session: Session,
-    window: tuple[int, int],
-    *,
-    units: Collection[int] | None = None,
-    lanes: Collection[int] | None = None,
-    masks: LaneMasks | None = None,
-) -> tuple[CallTree, Labels]:
-    """Time by call path of the work that starts in a window, each event at its full duration. O(events).
+def call_stacks(session: Session, lanes: Iterable[Frame]) -> tuple[CallTree, Labels]:
+    """Time by call path of some events, each at its full duration; callers are shown even if they are not among them.
+
+    Of events on the host only frames count (``Vocabulary.frames``), each without the frames it calls.
 
     Args:
         session: The profile.
-        window: Start and end of the window, ns, half-open.
-        units: Ids of the groups to include, with what they submitted to lanes outside any unit; None: all.
-        lanes: Indexes into ``profile.lanes`` to include; None: all device lanes, or all host lanes if there are none.
-            Of host lanes only frames count (``Vocabulary.frames``), each without the frames it calls.
-        masks: Maps a lane index to the mask of events that count; callers of these are shown even if masked out.
+        lanes: Events lane by lane: columns ``lane``, ``row``, ``group``, ``start``, ``end``, and those of `Labels`.
     """
-    profile = session.profile
-    labels = Labels(profile)
-    parts = _RowBuilder(session, labels, window, masks)
-    within = None if units is None else frozenset[int]().union(*map(profile.groups.within, units))
-    chosen = {id(each.lane) for each in chosen_lanes(profile, session.indexes, within, lanes) if len(each.lane)}
-    if not chosen:
-        chosen = {id(each) for each in profile.lanes if each.on_host and (within is None or each.group in within)}
-    for number, lane in enumerate(profile.lanes):
-        if id(lane) in chosen:
-            parts.add(number, within if within is not None and lane.group not in within else None)
+    labels = Labels(session.profile)
+    parts = _RowBuilder(session, labels)
+    for events in lanes:
+        parts.add(events)
     return call_tree(*parts.columns()), labels
 
 
 class _RowBuilder:
     """Builder of a tree's rows: the groups, then the host frames, then work."""
 
-    def __init__(self, session: Session, labels: Labels, window: tuple[int, int], masks: LaneMasks | None) -> None:
-        self.session, self.labels, self.window, self.masks = session, labels, window, masks
+    def __init__(self, session: Session, labels: Labels) -> None:
+        self.session, self.labels = session, labels
         groups = session.profile.groups
         self._parts: list[tuple[Ints, ...]] = []
         self._count = 0
@@ -122,64 +104,42 @@ class _RowBuilder:
         return parent, label, own, count
 
     def _append(self, parent: Ints, label: Ints, own: Ints | None = None, count: Ints | None = None) -> Ints:
-        """Appends rows; returns their indexes."""
         nothing = np.zeros(len(parent), np.int64)
         self._parts.append((parent, label, nothing if own is None else own, nothing if count is None else count))
         self._count += len(parent)
         return np.arange(self._count - len(parent), self._count)
 
-    def add(self, number: int, owners: Collection[int] | None) -> None:
-        """Appends the work of a lane; for a host lane, its frames."""
-        lane, index = self.session.profile.lanes[number], self.session.indexes[number]
-        rows = np.arange(*np.searchsorted(index.starts, self.window))
-        chosen = chosen_work(lane, rows, owners)
-        if self.masks is not None:
-            chosen &= self.masks(number)[rows]
-        rows = rows[chosen]
-        took = lane.take("end", rows) - lane.take("start", rows)
-        frames, numbers = self._frames, rows + int(self.session.offsets[number])
-        caller = np.full(len(rows), -1, np.int64)
+    def add(self, events: Frame) -> None:
+        """Appends events; of those on the host, frames."""
+        if not len(events):
+            return
+        events = events.with_columns(took=events["end"] - events["start"])
+        frames = self._frames
         if frames is not None:
-            if lane.on_host:
-                own = np.flatnonzero(frames.frame_of_event[numbers] >= 0)
-                at = frames.frame_of_event[numbers[own]]
-                ones = np.ones(len(at), np.int64)
-                self._append(self._callers[at], self._frame_labels[at], frames.own[at], ones)
-                return
-            caller = frames.caller[numbers]
-        called, alone = np.flatnonzero(caller >= 0), np.flatnonzero(caller < 0)
-        if "name" in lane and len(called):
-            name = self.labels.encode("name", lane.take("name", rows[called]))
-            self._append(self._first_frame + caller[called], name, took[called], np.ones(len(called), np.int64))
-        elif len(called):
-            alone = np.arange(len(rows))
-        self._append_grouped(lane, rows[alone], took[alone])
+            numbers = events["row"] + self.session.offsets[events["lane"]]
+            on_host = np.array([lane.on_host for lane in self.session.profile.lanes], np.bool_)[events["lane"]]
+            at = frames.frame_of_event[numbers[on_host]]
+            at = at[at >= 0]
+            self._append(self._callers[at], self._frame_labels[at], frames.own[at], np.ones(len(at), np.int64))
+            caller = np.where(on_host, -1, frames.caller[numbers])
+            called = events.take(caller >= 0)
+            name = self.labels.encode("name", called["name"])
+            self._append(self._first_frame + caller[caller >= 0], name, called["took"], np.ones(len(called), np.int64))
+            events = events.take(~on_host & (caller < 0))
+        self._append_grouped(events)
 
-    def _append_grouped(self, lane: Lane, rows: Ints, took: Ints) -> None:
+    def _append_grouped(self, events: Frame) -> None:
         """Appends work that no frame called: one row per distinct path of group, scope and name."""
-        groups = np.full(len(rows), lane.group, np.int64)
-        if self.session.profile.unit_of(lane) < 0 and "owner" in lane:
-            owner = lane.take("owner", rows)
-            groups = np.where((owner >= 0) & (owner < len(self.session.profile.groups)), owner, lane.group)
-        missing = np.full(len(rows), -1)
-        codes = [self.labels.encode(key, lane.take(key, rows) if key in lane else missing) for key in self.labels.keys]
-        combined, sizes = groups + 1, []
-        for each in codes:
-            sizes.append(int(each.max(initial=0)) + 1)
-            combined = combined * sizes[-1] + each
-        found = group_by(combined, took)
-        rest = found.values
-        levels: list[Ints] = []
-        for size in reversed(sizes):
-            levels.insert(0, rest % size)
-            rest = rest // size
-        parent = rest - 1
-        for key, label in zip(self.labels.keys[:-1], levels, strict=False):
+        keys = self.labels.keys
+        events = events.with_columns(None, **{key: self.labels.encode(key, events[key]) for key in keys})
+        paths = Groups(events, ("group", *keys))
+        parent, *levels = (paths.values(key) for key in ("group", *keys))
+        for key, label in zip(keys[:-1], levels, strict=False):
             # work without a kernel is attached directly to its group
             known = label > self.labels.missing(key)
             parent[known] = self._append(parent[known], label[known])
         if levels:
-            self._append(parent, levels[-1], found.total, found.count)
+            self._append(parent, levels[-1], paths.reduce(events["took"]), paths.sizes)
 
 
 class _Frames(Struct, frozen=True, eq=False):
@@ -203,7 +163,6 @@ class _Frames(Struct, frozen=True, eq=False):
 
 
 def _frames_of(session: Session) -> _Frames | None:
-    """The frames of a profile, cached; None if its source has none."""
     profile = session.profile
     if not profile.vocabulary.frames or not {"name", "type"} <= set(profile.strings):
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,8 @@ from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
 from ..index.axis import edges_of
-from ..index.lane_index import LaneIndex, rows_between
-from ..index.running_sums import BLOCK, MIN_BLOCKS, PiecewiseRate, inner_blocks
-from ..selecting.filter_masks import filtered_session
-from .work_sums import owners_of
-
-if TYPE_CHECKING:
-    from ..selecting.session import Session
-    from ..selecting.state import DisplayState, Scope
+from ..index.lane_index import LaneIndex
+from ..index.running_sums import BLOCK, PiecewiseRate, inner_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,8 +35,7 @@ class ChartData(Struct, frozen=True, eq=False):
         start, end: The window, ns.
         bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
         durations: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin
-            below the first and one above the last; int64. Host lanes and lanes not in sums count only if the scope is
-            that lane.
+            below the first and one above the last; int64.
     """
 
     start: int
@@ -50,44 +44,27 @@ class ChartData(Struct, frozen=True, eq=False):
     durations: Ints
 
 
-def chart_data(session: Session, state: DisplayState, scope: Scope) -> ChartData:
-    """Chart data of a window, for the instructions that pass the state's filter; call it from a worker thread.
+def chart_data(indexes: Iterable[LaneIndex], start: int, end: int) -> ChartData:
+    """Chart data of some lanes in a window; call it from a worker thread.
 
     O(lanes x bins), plus O(instructions) of a lane the first time.
     """
-    shown = filtered_session(session, state.filter)
-    edges = edges_of(state.start, state.end, BINS)
+    edges = edges_of(start, end, BINS)
     moved: dict[str, Floats] = {}
     durations = np.zeros(len(BOUNDS) + 1, np.int64)
-    within = shown.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
-    for number in shown.lanes_in(scope):
-        index = shown.indexes[number]
+    for index in indexes:
         lane = index.lane
-        if not lane.in_sums and number != scope.lane:
-            continue
-        only = within if within and lane.group not in within and not owners_of(index) <= within else frozenset[int]()
-        if only or len(lane) < MIN_BLOCKS * BLOCK:
-            rows = rows_between(index, state.start, state.end)
-            starts, ends, (work, moves) = lane.take("start", rows), lane.take("end", rows), _work(lane, rows, only)
-            lengths, added = _by_length((ends - starts)[work & (starts >= state.start)]), None
-            if moves is not None:
-                added = bytes_in_bins(starts[moves], ends[moves], lane.take("bytes", rows)[moves], edges)
-        else:
-            lengths, added = index.cache.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
+        lengths, added = index.cache.get("charts", partial(_LaneSums.of, lane)).between(index, edges)
         durations += lengths
         if added is not None:
             moved[lane.kind] = moved.get(lane.kind, np.zeros(BINS)) + added
     widths = np.maximum(np.diff(edges), 1)
-    return ChartData(state.start, state.end, {name: each / widths for name, each in moved.items()}, durations)
+    return ChartData(start, end, {name: each / widths for name, each in moved.items()}, durations)
 
 
-def _work(lane: Lane, rows: Rows, owners: frozenset[int] = frozenset()) -> tuple[Mask, Mask | None]:
-    """Masks over some rows: which are work, and which of these move data (None: bytes are unknown).
-
-    ``owners``: count only what these groups submitted; empty: all.
-    """
+def _work(lane: Lane, rows: Rows) -> tuple[Mask, Mask | None]:
+    """Masks over some rows: which are work, and which of these move data (None: bytes are unknown)."""
     chosen: Mask = lane.take("role", rows) == Role.WORK
-    chosen = chosen & np.isin(lane.take("owner", rows), list(owners)) if owners else chosen
     if "bytes" not in lane or not lane.can_have_activity(MOVES):
         return chosen, None
     moves = lane.activity_mask(MOVES, rows)
@@ -136,29 +113,3 @@ class _LaneSums(Struct, frozen=True, eq=False):
         if last > first:
             lengths = lengths + self.lengths[last] - self.lengths[first]
         return lengths, None if self.bytes is None else self.bytes.between(edges)
-
-
-def bytes_in_bins(starts: Ints, ends: Ints, sizes: Ints, edges: Ints) -> Floats:
-    """Bytes in each bin, the bytes of each transfer spread evenly over its duration; transfers may overlap.
-
-    ``starts`` ascend, ``sizes`` may be missing, the n + 1 ``edges`` ascend; returns float64 (n,).
-    """
-    known = ~is_missing(sizes)
-    starts, sizes = starts[known], sizes[known]
-    ends = np.maximum(ends[known], starts + 1)
-    zero = edges[0]
-    rates = sizes / (ends - starts)
-    upto = _ramp(starts - zero, rates, edges - zero) - _ramp(ends - zero, rates, edges - zero)
-    return np.maximum(np.diff(upto), 0.0)
-
-
-def _ramp(times: Ints, rates: Floats, edges: Ints) -> Floats:
-    """For each edge the sum of rate x (edge - time) over all times before it."""
-    if not bool((times[1:] >= times[:-1]).all()):
-        order = np.argsort(times, kind="stable")
-        times, rates = times[order], rates[order]
-    rate_sums, place_sums = np.zeros(len(times) + 1), np.zeros(len(times) + 1)
-    np.cumsum(rates, out=rate_sums[1:])
-    np.cumsum(rates * times, out=place_sums[1:])
-    index = np.searchsorted(times, edges, side="left")
-    return np.asarray(rate_sums[index] * edges - place_sums[index], dtype=np.float64)

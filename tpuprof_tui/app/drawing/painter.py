@@ -15,9 +15,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_between
+from tpuprof_tui.analysis.index.unit_index import UnitIndex
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
-from tpuprof_tui.analysis.totals.figures import UnitIndex
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Vocabulary

@@ -15,6 +15,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import (
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.formats.parsing import step_typed
 
@@ -147,7 +148,7 @@ class Filtering:
         self.apply(with_step(self.store.state.filter, number))
 
     def _step(self, text: str) -> CommandResult:
-        steps = self.store.session.steps
+        steps = steps_of(self.store.session)
         if not text:
             self.apply(with_step(self.store.state.filter, None))
             return None

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.navigation import go_to, parse_time, parse_window
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.formats.parsing import TypedError
@@ -135,13 +136,14 @@ class Navigation:
 
     def _core(self, text: str) -> CommandResult:
         state, session = self.store.state, self.store.session
-        ends = {"least": session.headline.idlest, "most": session.headline.busiest}
+        figures = Query(session).headline
+        ends = {"least": figures.idlest, "most": figures.busiest}
         if text in ("", "all"):
             self.store.change(replace(state, selection=Selection(), scope=Scope()))
             return None
-        figures = ends.get(text)
+        chosen = ends.get(text)
         groups = session.profile.groups
-        unit = figures.unit if figures is not None else groups.numbered(int(text)) if text.isdecimal() else -1
+        unit = chosen.unit if chosen is not None else groups.numbered(int(text)) if text.isdecimal() else -1
         if unit < 0:
             numbers = listed(map(str, groups.numbers), 16)
             return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=numbers))

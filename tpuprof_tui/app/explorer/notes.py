@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.place import place_of, place_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
-from tpuprof_tui.views.query import Query
 
 from .command_line import CommandResult, CommandTable, fault
 from .services import Services

@@ -15,10 +15,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.views.overview import headline
-from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -216,7 +215,7 @@ class ExplorerScreen(LineScreen[None]):
             self.headline.show_selection(parts, None)
             return
         self.background.compute(
-            "headline", lambda: headline(query), lambda figures: self.headline.show_selection(parts, figures)
+            "headline", lambda: query.headline, lambda figures: self.headline.show_selection(parts, figures)
         )
 
     def _distribute(self) -> None:

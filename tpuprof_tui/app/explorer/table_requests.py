@@ -6,10 +6,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import with_condition
-from tpuprof_tui.analysis.selecting.grouping import has_named_work
 from tpuprof_tui.analysis.selecting.state import Scope, Sort
-from tpuprof_tui.views.query import Query
+from tpuprof_tui.analysis.totals.grouping import has_named_work
 
 from ..overlays.columns import ColumnList
 from ..overlays.flame import FlameGraph

@@ -12,6 +12,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.icicle import Icicle
 from tpuprof_tui.formats.escape import clean
@@ -19,7 +20,6 @@ from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.views.answer import Table
 from tpuprof_tui.views.call_tree import call_tree_view
-from tpuprof_tui.views.query import Query
 
 from ..drawing.colouring import kernel_category
 from ..drawing.glyphs import Glyphs

@@ -12,15 +12,15 @@ from rich.segment import Segment
 from textual.binding import BindingType
 from textual.content import Content
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import with_condition
-from tpuprof_tui.analysis.selecting.grouping import GROUPINGS, GroupTable, group_table
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.totals.grouping import GROUPINGS, GroupTable, group_table
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
 from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
-from tpuprof_tui.views.query import Query
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
@@ -83,18 +83,17 @@ class GroupList(LinesView):
         table = self.table
         if table is None:
             return
-        groups = table.groups
         name = self.columns[self.sort]
         if name == "value":
             text = table.column.kind == "text"
             labels = np.array([label.casefold() for label in table.labels], dtype=object)
-            keys = np.argsort(np.argsort(labels, kind="stable")) if text else np.arange(len(groups))
+            keys = np.argsort(np.argsort(labels, kind="stable")) if text else np.arange(len(table))
         elif name == "base" and table.base is not None:
             keys = table.base
         else:
             # largest change first, whether slower or faster
-            keys = np.abs(table.delta) if name == "delta" else getattr(groups, name)
-        self.order = np.lexsort((-groups.total, -keys if self.down else keys))
+            keys = np.abs(table.delta) if name == "delta" else getattr(table, name)
+        self.order = np.lexsort((-table.total, -keys if self.down else keys))
         self._show()
 
     def _show(self) -> None:
@@ -113,9 +112,9 @@ class GroupList(LinesView):
         kind = "work" if table.work_only else "all"
         filtered = f", filter {clean(state.filter)}" if state.filter else ""
         where = f", in the {'window' if state.range is None else 'range'}" if state.in_window else ""
-        events = self.session.profile.vocabulary.event.of(table.rows)
+        events = self.session.profile.vocabulary.event.of(int(table.count.sum()))
         return (
-            f"{table.column.title}: {plural(len(table.groups), 'group')} of {events} "
+            f"{table.column.title}: {plural(len(table), 'group')} of {events} "
             f"({kind}), {self.session.scope_title(state.scope)}{where}{filtered}"
         )
 
@@ -124,7 +123,7 @@ class GroupList(LinesView):
         table = self.table
         if table is None:
             return [[Segment(" counting ...", self.palette.quiet)]], []
-        if not len(table.groups):
+        if not len(table):
             waits = "no work here, w counts waits too" if self.work_only else self.session.say("no {event} here")
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
             return paragraph(text, width, self.palette.quiet), []
@@ -135,7 +134,7 @@ class GroupList(LinesView):
         label = min(max(min(longest, 60), len(self._header_text(0)) + 2), room)
         bar_width = min(room - label, 40)
         lines = [self._header(label, columns, bar_width)]
-        full = float(table.groups.share.max()) or 1.0
+        full = float(table.share.max()) or 1.0
         labels = [table.labels[index] for index in rows]
         shared = shared_beginnings(labels, label)
         lines += [
@@ -168,16 +167,15 @@ class GroupList(LinesView):
         return [*line, Segment(" " * (bar_width + 1), self.palette.header)]
 
     def _line(self, table: GroupTable, index: int, label: str, columns: list[int], bar_width: int, full: float) -> Line:
-        groups = table.groups
-        count, total, longest = (int(values[index]) for values in (groups.count, groups.total, groups.longest))
-        unit = column_unit(max(int(groups.total.max()), 0 if table.base is None else int(table.base.max())))
+        count, total, longest = (int(values[index]) for values in (table.count, table.total, table.longest))
+        unit = column_unit(max(int(table.total.max()), 0 if table.base is None else int(table.base.max())))
         decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
         total_text = f"{time_number(total, unit, decimals)} {unit.name}"
-        share = float(groups.share[index])
+        share = float(table.share[index])
         palette = self.palette
         style = palette.quiet if table.labels[index] == "-" else palette.text
         if table.base is None:
-            more = time_text(round(float(groups.mean[index]))), time_text(longest)
+            more = time_text(round(float(table.mean[index]))), time_text(longest)
         else:
             delta = int(table.delta[index])
             more = (time_number(int(table.base[index]), unit, decimals),
@@ -198,11 +196,10 @@ class GroupList(LinesView):
         title = header_text(table.column.title, table.column.unit)
         compared = ("base ns", "delta ns") if table.base is not None else ()
         lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %", *compared))]
-        groups = table.groups
         for index in self.order.tolist():
             numbers = (
-                f"{int(groups.count[index])}", f"{int(groups.total[index])}", f"{round(float(groups.mean[index]))}",
-                f"{int(groups.longest[index])}", f"{100 * float(groups.share[index]):.2f}",
+                f"{int(table.count[index])}", f"{int(table.total[index])}", f"{round(float(table.mean[index]))}",
+                f"{int(table.longest[index])}", f"{100 * float(table.share[index]):.2f}",
             )  # fmt: skip
             sides = () if table.base is None else (f"{int(table.base[index])}", f"{int(table.delta[index])}")
             lines.append("\t".join((table.labels[index], *numbers, *sides)))

@@ -17,10 +17,10 @@ from tpuprof_tui.formats.units import GUESS, percent_text, plural, span_text, ti
 from ..drawing.theme import Palette
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.analysis.totals.figures import Headline
     from tpuprof_tui.model import Profile
-    from tpuprof_tui.views.query import Query
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
 Part = tuple[str, Style, int]
@@ -122,7 +122,7 @@ def selection_parts(query: Query) -> tuple[str, ...]:
     session, window = query.session, query.range
     return tuple(clean(part) for part in (
         "" if query.scope.everything else session.scope_title(query.scope),
-        "" if query.step is None else f"{session.steps.word.one} {query.step}",
+        "" if query.step is None else f"{query.steps.word.one} {query.step}",
         "" if window is None else span_text(*window), query.filter,
     ) if part)  # fmt: skip
 
@@ -155,9 +155,10 @@ def headline_items(
     ``selected``: figures of a selection, None: of the whole profile; ``short``: without decimals and some words.
     """
     # lazy import: the bar is painted before numpy is imported
+    from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.views.report import total_ns
 
-    profile, figures = session.profile, selected or session.headline
+    profile, figures = session.profile, selected or Query(session).headline
     quiet, strong = palette.quiet, palette.strong
     total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0
     items: list[list[Part]] = [

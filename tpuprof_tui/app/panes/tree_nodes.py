@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import lane_figures
@@ -71,7 +72,7 @@ def nodes_of(
 
     ``captures``: (name, path) of the captures in the folder, including this one.
     """
-    profile, headline = session.profile, session.headline
+    profile, headline = session.profile, Query(session).headline
     units = headline.units
     root = Node(
         clean(profile.name) or "Capture", 0, Scope(),
@@ -102,7 +103,7 @@ class _Nodes:
         profile = session.profile
         self._session = session
         self._nodes = nodes
-        self._units = {unit.unit: unit for unit in session.headline.units}
+        self._units = {unit.unit: unit for unit in Query(session).headline.units}
         self.lanes: dict[int, list[int]] = {}
         for number, lane in enumerate(profile.lanes):
             self.lanes.setdefault(lane.group, []).append(number)
@@ -224,7 +225,7 @@ def _with_base(nodes: Sequence[Node], sides: SideBySide) -> list[Node]:
             return by_label.get(node.label, 0)
         return max(busy_by_scope.get((scope, node.condition), 0), 0)
 
-    gone = {unit.unit: unit for unit in sides.base.headline.units if unit.unit not in sides.units.values()}
+    gone = {unit.unit: unit for unit in Query(sides.base).headline.units if unit.unit not in sides.units.values()}
     return [
         *(replace(node, base=busy(node)) if node.busy >= 0 else node for node in nodes),
         *(Node(f"{clean(unit.label)} gone", 1, share=0.0, busy=0, count=0, lost=True, parent=0, base=unit.busy)

@@ -88,7 +88,7 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
     Raises:
         CancelledError: ``cancelled`` became true while reading.
     """
-    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.analysis.query import query_of
     from tpuprof_tui.sources.catalog import Catalog, Progress, open_profile
     from tpuprof_tui.views.report import total_ns
 
@@ -103,13 +103,13 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
         chosen: dict[str, Any] = {} if entry.session is None else {RECORDINGS.name: entry.recordings}
         profile = open_profile(entry.path, progress=watch, **chosen)
         watch(Progress("", 0, 0))
-        session = Session(profile)
-        figures = session.headline
+        query = query_of(profile)
+        figures = query.headline
     except TpuprofError:
         return replace(entry, busiest="unreadable", failed=True)
     unit = figures.busiest
     busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
-    return replace(entry, mode=profile.recording.short, total=time_text(total_ns(session)), busiest=busiest)
+    return replace(entry, mode=profile.recording.short, total=time_text(total_ns(query.session)), busiest=busiest)
 
 
 def is_capture(path: Path) -> bool:

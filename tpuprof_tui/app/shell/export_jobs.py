@@ -194,6 +194,7 @@ def window_text(session: Session, state: DisplayState) -> str:
     """Describes the window or range that files can be restricted to; a window that is the chosen step's names it."""
     # these import numpy, which the first frame does not need
     from tpuprof_tui.analysis.selecting.filters import split_step
+    from tpuprof_tui.analysis.steps.step_detection import steps_of
     from tpuprof_tui.analysis.steps.step_figures import step_span
 
     start, end = state.figures_window
@@ -201,7 +202,7 @@ def window_text(session: Session, state: DisplayState) -> str:
         return f"the range of {time_text(end - start)}"
     step = split_step(state.filter)[0]
     if step is not None and step_span(session, step) == (start, end):
-        return f"the {time_text(end - start)} of {session.steps.word.one} {step}"
+        return f"the {time_text(end - start)} of {steps_of(session).word.one} {step}"
     return f"the window of {time_text(end - start)}"
 
 

@@ -177,12 +177,12 @@ class CaptureReader:
         """
         if self.against is None:
             return session
+        from tpuprof_tui.analysis.query import Query
         from tpuprof_tui.analysis.selecting.state import Scope
         from tpuprof_tui.sources.catalog import open_profile
         from tpuprof_tui.views.comparing import Compared
         from tpuprof_tui.views.diff import headline
         from tpuprof_tui.views.differences import side_by_side
-        from tpuprof_tui.views.query import Query
 
         baseline = prepared_session(open_profile(self.against, **self._options))
         session = replace(session, baseline=baseline)
@@ -196,8 +196,8 @@ class CaptureReader:
 
 def prepared_session(profile: Profile) -> Session:
     """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
-    from tpuprof_tui.analysis.links.launches import build_full_session
+    from tpuprof_tui.views import screen
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    return build_full_session(profile)
+    return screen.prepared_session(profile)

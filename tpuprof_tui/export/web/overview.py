@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Profile, Vocabulary
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 from tpuprof_tui.views.as_page import page_views
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import answer, view_of
 
 from ..selection import Selection, selected_query
@@ -47,7 +47,6 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
 
 
 def _words_record(profile: Profile) -> dict[str, Any]:
-    """Words, titles and notes of the profile's source."""
     vocabulary, groups = profile.vocabulary, profile.groups
     ports = vocabulary.group_kind("ports")
     tops = (group for place, group in enumerate(groups) if group.parent < 0 and not groups.units_within(place))

@@ -102,7 +102,6 @@ class _Page:
         return self._written
 
     def _record(self) -> dict[str, Any]:
-        """Builds the JSON data of the page; writes the chunks meanwhile."""
         profile, selection = self._profile, self._selection
         lanes, query = chosen_lanes(profile, selection), selected_query(profile, selection)
         window = self._drawn(lanes)
@@ -114,9 +113,7 @@ class _Page:
         for each in lanes:
             shown = each.count if until is None else each.before(until)
             number = next(number for number, lane in enumerate(profile.lanes) if lane is each.lane)
-            # a filter without an expression is unknown to the query, which does not narrow the host's lanes either
-            index = None if selection.keep is not None and not selection.filter else query.lane_indexes.get(number)
-            figures = lane_figures(index or each.index(), *query.window_of(-1, number))
+            figures = lane_figures(query.lane_indexes.get(number) or each.index(), *query.window_of(-1, number))
             records.append(
                 lane_record(profile, each, kinds, shown, window, figures, self._put_chunk, until is not None)
             )
@@ -154,7 +151,6 @@ class _Page:
         return start, max(end, start + 1)
 
     def _report(self, share: float) -> None:
-        """Reports progress, at most every ``REPORT_EVERY`` seconds."""
         now = time.monotonic()
         if now - self._reported >= REPORT_EVERY:
             self._reported = now

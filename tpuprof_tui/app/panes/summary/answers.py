@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
 from tpuprof_tui.views.screen import quick_views, slow_views
 
@@ -110,7 +111,7 @@ def describe(session: Session, state: DisplayState) -> str:
     """Describes scope, window and filter of a state."""
     scope = session.scope_title(state.scope)
     kind = "window" if state.range is None else "range"
-    whole = "capture" if split_step(state.filter)[0] is None else session.steps.word.one
+    whole = "capture" if split_step(state.filter)[0] is None else steps_of(session).word.one
     # a window of the length of a step is the step, whose device work may run beyond it
     all_of_it = Query.of_state(session, state, state.scope).range is None
     window = f"whole {whole}" if all_of_it else f"{kind} of {time_text(state.span)}"
@@ -150,8 +151,7 @@ def draw_curves(query: Query, answers: Mapping[str, Answer], width: int, *, asci
     cells = min(width - 2, MAX_CURVE_WIDTH)
     return {
         name: {
-            series.key: series_curve(series, query.state.start, query.state.end, cells, CURVE_HEIGHT,
-                                     ascii_only=ascii_only)
+            series.key: series_curve(series, *query.extent, cells, CURVE_HEIGHT, ascii_only=ascii_only)
             for series in each.series
         }
         for name, each in answers.items()

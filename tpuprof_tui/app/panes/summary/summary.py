@@ -13,10 +13,12 @@ from textual.binding import BindingType
 from textual.strip import Strip
 from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
@@ -24,7 +26,6 @@ from tpuprof_tui.app.shell.background import background_of
 from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import DEFERRED, quick_views
 
@@ -344,7 +345,7 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
     if target.time is not None:
         return _time_update(*target.time), ""
     if target.step is not None:
-        steps = session.steps.steps
+        steps = steps_of(session).steps
         for place in np.flatnonzero(steps.number == target.step)[:1].tolist():
             return _time_update(int(steps.start[place]), int(steps.end[place])), ""
     if target.scope is not None:

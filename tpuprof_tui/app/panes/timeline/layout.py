@@ -20,6 +20,7 @@ from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.views.differences import cached_side_by_side
@@ -273,7 +274,7 @@ def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> t
     """Row of the steps (and that of the baseline); empty if there are too few steps or the scope is a single lane."""
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
-    steps = session.steps
+    steps = steps_of(session)
     row = Row(-1, -1, steps.word.plural.capitalize(), steps.guessed, True, "steps")
     if sides is None or not state.scope.everything or not len(step_lane(sides.base).lane):
         return (row,)

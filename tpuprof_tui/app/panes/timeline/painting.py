@@ -18,6 +18,7 @@ from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
+from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, has_colour_sums, known_names
@@ -176,7 +177,7 @@ class LanePainter:
         session, passing, look = lane_data.session, lane_data.passing, (self._palette, self._glyphs)
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
-            index, word = step_lane(session, group), session.steps.word.one
+            index, word = step_lane(session, group), steps_of(session).word.one
             return painter.paint_steps(index, word, split_step(self._view.filter)[0], edges, *look)
         if row.kind == "counters":
             return painter.paint_counters(line_heights(session, counter_lines(session)[row.counters], edges), *look)

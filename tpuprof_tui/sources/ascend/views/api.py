@@ -11,12 +11,12 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Groups, least, mean_known, most, rows, total
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
 from .ranks import (

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import STEP_COLUMNS, one_clock, step_records
 from .communication import LINK, LINK_KEYS, PARTS, TIMES, TO_WHOM, of_ranks

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
-from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank, is_total, records
 from .figures import figures_of

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import events
 from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Role
@@ -21,7 +22,6 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
-from tpuprof_tui.views.query import Query
 
 from ..recorded import (
     ASYNC_NPU,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
@@ -27,7 +28,6 @@ from tpuprof_tui.model.lane import ALL
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, most_to_win
 from tpuprof_tui.views.findings import WARNS_FROM
-from tpuprof_tui.views.query import Query
 
 from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
 from .communication import Selection, of_ranks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import COMMUNICATION, COMPUTING, RecordedRank
 from .figures import CAUSES, RankFigures, figures_of

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
-from tpuprof_tui.views.query import Query
 
 from ..recorded import KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
 from .ranks import by_texts, frame_of, lacks, moment, moment_fact, per_rank, plain, selected_rows

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Groups
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
-from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank
 from .ranks import falling, frame_of, lacks, moment, not_narrowed, per_rank, selected_rows, with_other_columns

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Figure, Frame, Groups, rows, total
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
-from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank
 from .ranks import (

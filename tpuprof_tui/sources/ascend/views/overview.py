@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
 from .figures import figures_of

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, most, rows, share, total
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Profile
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
 from ..recorded import OTHERS, STEP_COLUMNS, RecordedRank

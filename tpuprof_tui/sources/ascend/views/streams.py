@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import RecordedRank
 from .ranks import lacks, lanes_of, per_rank

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.views.query import Query
 
 from .text_columns import map_texts
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
 from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.views.query import Query
 
 from .published_rows import published_part, published_window
 from .summary_moves import KINDS, Moves, lane_moves, sum_moves

@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.totals.work_sums import KNOWN, KNOWN_NS, LOST, Grouping, work_sums
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -20,18 +23,16 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.finding_rules import (
+    MOVING,
     SMALL,
     Finding,
-    LaneRows,
     Rule,
-    by_text,
     evidence,
     filter_target,
     findings_of,
-    lanes_doing,
     window_finding,
+    work_doing,
 )
-from tpuprof_tui.views.query import Query
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -47,6 +48,8 @@ def findings(query: Query) -> Iterator[Finding]:
     return findings_of(RULES, query)
 
 
+_WORKING: Final = (Activity.COMPUTE, Activity.TRANSFER)
+_BY_NAME: Final[tuple[Grouping, ...]] = ("name",)
 #: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
 _REASONS: Final = (
     ("uarch_rate", 50.0, False, "padding"),
@@ -58,51 +61,50 @@ _SIZES: Final = lazy_pattern(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
 def _below_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    # sums: by name and unit, time lost and taken; parts: by unit, rows and the time that each lost
+    shown, texts = query.filtered_session, query.profile.strings.get("name", ())
+    # by name and unit, time lost and taken
     sums: dict[tuple[str, int], tuple[float, float]] = {}
-    parts: dict[int, list[tuple[LaneRows, Floats]]] = {}
-    for activity in (Activity.COMPUTE, Activity.TRANSFER):
-        for each in lanes_doing(query, activity):
-            if "ideal" not in each.lane or "name" not in each.lane:
-                continue
-            ideal = each.take("ideal")
-            known = ~np.isnan(ideal)
-            part = LaneRows(each.lane, each.rows[known], each.unit, each.length[known])
-            lost = np.maximum(part.length - ideal[known], 0)
-            parts.setdefault(each.unit, []).append((part, lost))
-            taken = dict(by_text(profile, part, "name", part.length))
-            for name, ns in by_text(profile, part, "name", lost):
-                before = sums.get((name, each.unit), (0.0, 0.0))
-                sums[name, each.unit] = before[0] + ns, before[1] + taken[name]
+    lanes_of: dict[int, list[int]] = {unit: [] for unit in query.units}
+    for number, lane in enumerate(query.profile.lanes):
+        if lane.activity in _WORKING and lane.in_sums and (unit := query.profile.unit_of(lane)) in lanes_of:
+            lanes_of[unit].append(number)
+    for unit, lanes in lanes_of.items():
+        indexes = [shown.indexes[number] for number in lanes]
+        work = work_sums(indexes, query.profile.strings, *query.window, _BY_NAME)["name"].sums
+        for code in np.flatnonzero(work[KNOWN][1:]).tolist():
+            place = clean(texts[code]), unit
+            lost, taken = sums.get(place, (0.0, 0.0))
+            sums[place] = lost + float(work[LOST][code + 1]), taken + float(work[KNOWN_NS][code + 1])
     worst: dict[str, tuple[float, float, int]] = {}
-    for (name, unit), (lost_ns, ns) in sums.items():
-        worst[name] = max(worst.get(name, (0.0, 0.0, -1)), (lost_ns, ns, unit))
+    for (name, unit), (lost, taken) in sums.items():
+        worst[name] = max(worst.get(name, (0.0, 0.0, -1)), (lost, taken, unit))
     for name, (gain, ns, unit) in sorted(worst.items(), key=lambda item: -item[1][0])[:2]:
         share = 1 - gain / ns if ns else 1.0
         if gain >= least and share < 0.5:
-            label = profile.groups.title(unit)
-            why, shape = _reasons(profile, name, parts[unit], gain)
+            label = query.profile.groups.title(unit)
+            events = query.events(("lane", "row", "name", "ideal", "start", "end"), lanes_of[unit], role=Role.WORK)
+            events = events.take(events.with_texts("name", clean).has("name", name.__eq__))
+            events = events.with_columns(lost=events["end"] - events["start"] - events["ideal"])
+            why, shape = _reasons(query.profile, events.take(events["lost"] > 0), gain)
             because = f", mostly where there {'is' if why == ['padding'] else 'are'} {' and '.join(why)}" if why else ""
             text = f"{name} reaches {percent_text(share)} of the peak on {label}{because}{shape}."
-            yield window_finding(query, rule, label, gain, text, name, filter_target(query, "name", name))
+            yield window_finding(query, rule, label, gain, text, name, filter_target("name", name))
 
 
-def _reasons(profile: Profile, name: str, parts: list[tuple[LaneRows, Floats]], gain: float) -> tuple[list[str], str]:
-    """Why an operation of a unit loses time: reasons, and the shape with the largest loss."""
+def _reasons(profile: Profile, events: Frame, gain: float) -> tuple[list[str], str]:
+    """Why events lose time (their column ``lost``): reasons, and the shape with the largest loss."""
     reasons = dict.fromkeys((text for _, _, _, text in _REASONS), 0.0)
     shapes: dict[str, float] = {}
-    codes = [code for code, text in enumerate(profile.strings["name"]) if clean(text) == name]
-    for part, lost in parts:
-        selected = np.flatnonzero(np.isin(part.lane.take("name", part.rows), codes) & (lost > 0))
-        rows, ns = part.rows[selected], lost[selected]
-        for key, limit, above, text in _REASONS:
-            if key in part.lane:
-                values = np.asarray(part.lane.take(key, rows))
+    for number in uniques(events["lane"]).tolist():
+        lane, own = profile.lanes[number], events["lane"] == number
+        rows, ns = events["row"][own], events["lost"][own]
+        for column, limit, above, text in _REASONS:
+            if column in lane:
+                values = np.asarray(lane.take(column, rows))
                 reasons[text] += float(
                     ns[((values > limit) if above else (values < limit)) & ~is_missing(values)].sum()
                 )
-        for shape, lost_ns in _shapes(part.lane, rows, ns):
+        for shape, lost_ns in _shapes(lane, rows, ns):
             shapes[shape] = shapes.get(shape, 0.0) + lost_ns
     most = max(shapes, key=lambda shape: shapes[shape], default="")
     text = f"; {percent_text(shapes[most] / gain)} of what is lost has the shape {most}" if most and gain else ""
@@ -133,16 +135,9 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
 
 
 def _below_bandwidth(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    profile = query.filtered_session.profile
-    moved = [each for each in lanes_doing(query, Activity.TRANSFER)
-             if "bytes" in each.lane and "direction" in each.lane]  # fmt: skip
-    if not moved:
-        return
-    size, way = (np.concatenate([each.take(key) for each in moved]) for key in ("bytes", "direction"))
-    length = np.concatenate([each.length for each in moved])
-    units = np.repeat([each.unit for each in moved], [len(each.rows) for each in moved])
-    known = ~is_missing(size) & (size >= SMALL) & (way >= 0) & (length > 0)
-    size, way, length, units = size[known], way[known], length[known], units[known]
+    profile, moved = query.profile, work_doing(query, MOVING, "bytes", "direction")
+    known = (moved["bytes"] >= SMALL) & (moved["direction"] >= 0) & (moved["took"] > 0)
+    size, way, length, units = (moved[column][known] for column in ("bytes", "direction", "took", "unit"))
     # classes of size are powers of 4: 4 KiB to 16 KiB, ...
     kind = way.astype(np.int32) << 5 | (np.frexp(size)[1] - 1) // 2
     order = np.argsort(kind.astype(np.int16) if kind.max(initial=0) < 1 << 15 else kind, kind="stable")
@@ -247,20 +242,12 @@ def _work(lanes: list[Lane]) -> Intervals:
     return Intervals.union(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def _loads(query: Query) -> Iterator[tuple[LaneRows, Ints, Ints]]:
-    """Loads from DDR, with their addresses and sizes (bytes)."""
-    profile = query.filtered_session.profile
-    for each in lanes_doing(query, Activity.TRANSFER):
-        lane = each.lane
-        if not all(key in lane for key in ("src_addr", "bytes", "from_memory", "to_memory")):
-            continue
-        texts = profile.strings["from_memory"]
-        code = each.take("from_memory")
-        ddr = np.array([str(text) == "DDR" for text in texts] or [False], np.bool_)
-        address, size = each.take("src_addr"), each.take("bytes")
-        chosen = (code >= 0) & ddr[np.maximum(code, 0)] & ~is_missing(address) & ~is_missing(size) & (address != 0)
-        part = LaneRows(lane, each.rows[chosen], each.unit, each.length[chosen])
-        yield part, address[chosen], size[chosen]
+def _loads(query: Query) -> Frame:
+    """Loads from DDR whose addresses are known."""
+    loads = work_doing(query, MOVING, "src_addr", "bytes", "from_memory", "to_memory")
+    address = loads["src_addr"]
+    known = ~is_missing(address) & ~is_missing(loads["bytes"]) & (address != 0)
+    return loads.take(known & loads.has("from_memory", lambda text: str(text) == "DDR"))
 
 
 def _codes(*columns: Ints) -> Ints:
@@ -274,11 +261,13 @@ def _codes(*columns: Ints) -> Ints:
 
 def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     worst: tuple[float, int, int] = 0.0, -1, 0
-    for each, address, size in _loads(query):
-        _, first = np.unique(_codes(address, size), return_index=True)
-        repeated = np.ones(len(address), np.bool_)
+    loads = _loads(query)
+    for lane in uniques(loads["lane"]).tolist():
+        own = loads.take(loads["lane"] == lane)
+        _, first = np.unique(_codes(own["src_addr"], own["bytes"]), return_index=True)
+        repeated = np.ones(len(own), np.bool_)
         repeated[first] = False
-        worst = max(worst, (float(each.length[repeated].sum()), each.unit, int(repeated.sum())))
+        worst = max(worst, (float(own["took"][repeated].sum()), int(own["unit"][0]), int(repeated.sum())))
     gain, unit, count = worst
     if unit >= 0 and gain >= least:
         label = query.profile.groups.title(unit)
@@ -287,13 +276,11 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    loads = list(_loads(query))
-    if len({each.unit for each, _, _ in loads}) < 2:
+    loads = _loads(query)
+    unit, length = loads["unit"], loads["took"]
+    if len(uniques(unit)) < 2:
         return
-    codes = _codes(np.concatenate([address for _, address, _ in loads]), np.concatenate([size for *_, size in loads]))
-    unit = np.concatenate([np.full(len(each.rows), each.unit) for each, _, _ in loads])
-    length = np.concatenate([each.length for each, _, _ in loads])
-    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    _, first, which = np.unique(_codes(loads["src_addr"], loads["bytes"]), return_index=True, return_inverse=True)
     which = which.reshape(-1)
     # loaded by several units if any unit differs from the first
     several = np.bincount(which, weights=unit != unit[first][which]) > 0

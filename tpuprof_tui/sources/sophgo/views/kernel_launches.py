@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.index.lane_index import rows_starting
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING, Role, is_missing
 from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, rows_starting
 from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums
+from tpuprof_tui.analysis.index.unit_index import submitted_rows
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.work_sums import submitted_rows
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
@@ -25,7 +26,6 @@ from tpuprof_tui.sources.sophgo.files.summary_table import (
     summary_rows,
 )
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 
 def published(query: Query) -> Answer:

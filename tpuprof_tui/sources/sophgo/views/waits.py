@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.waits import Barriers, Waits, barriers_in, waits_of, work_during_text
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, LazyValues, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 #: Most barriers listed, the costliest ones.
 _MOST_BARRIERS: Final = 200

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
@@ -20,7 +21,6 @@ from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
-from tpuprof_tui.views.query import EVERYTHING, Query
 
 from ..categories import Kind
 from ..kernel_names import LOADER, LOADER_KINDS, tensor_core_use

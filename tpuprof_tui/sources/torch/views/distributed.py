@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals
@@ -20,7 +21,6 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..categories import Kind
 from ..kernel_names import is_operator

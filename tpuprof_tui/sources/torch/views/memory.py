@@ -11,11 +11,11 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
 from tpuprof_tui.analysis.pivot import rows as count
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.sources.chrome.nesting import depths, parents, subtree_end
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..recorded import GPU_TYPES
 from ..vocabulary import MEMORY

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
-from tpuprof_tui.analysis.selecting.grouping import text_condition
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
-from tpuprof_tui.views.query import Query
 
 from ..categories import MODULE, Kind
 from ..vocabulary import MODULES

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
@@ -69,7 +69,7 @@ def _steps(events: WorkerEvents) -> Answer:
     chosen = np.flatnonzero(events.chosen)
     counts = [bool(each) for each in found.counted.tolist()]
     launched, lost = found.launched, None
-    if query.filter and not query.session.steps.guessed:
+    if query.filter and not query.steps.guessed:
         work = events.with_query(step=None, range=None).frame("stream", "call_start", "call_end")
         launched = np.array(list(map(len, work_of_steps(work, found))), np.int64)
     if events.recorded.unrecorded:

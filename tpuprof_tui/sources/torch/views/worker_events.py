@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import rows_of_table
 from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING, Activity
@@ -23,7 +24,6 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Missing
-from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.workers import stack_workers
 
 from ..categories import STEP, Kind
@@ -179,7 +179,7 @@ class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
     @property
     def step_notes(self) -> tuple[str, ...]:
         """A note if the selected step was found by repetition; else empty."""
-        return (_GUESSED,) if self.query.step is not None and self.query.session.steps.guessed else ()
+        return (_GUESSED,) if self.query.step is not None and self.query.steps.guessed else ()
 
     @property
     def replay_notes(self) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def _steps_to_select(query: Query, worker: Worker) -> Steps:
     steps = steps_of(query, worker)
     if query.step is None or steps.annotated:
         return steps
-    found = query.session.steps
+    found = query.steps
     own = found.set_of(worker.group)
     if own is None:
         return replace(steps, number=np.full(len(steps.label), INT_MISSING, np.int64))

@@ -1,7 +1,7 @@
-"""Exposed time of data movement: the part that no other activity of the unit covers.
+"""Columns that analysis adds to the lanes of any profile: ``step``, and ``exposed``.
 
-For a transfer, time in which its unit neither computed nor communicated; for communication, time in which its unit did
-not compute.
+Exposed time of data movement is the part that no other activity of the unit covers: for a transfer, time in which its
+unit neither computed nor communicated; for communication, time in which its unit did not compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.uniques import uniques
 
-from ..result_cache import ResultCache
+from .result_cache import ResultCache
+from .steps.step_detection import with_steps
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,6 +38,11 @@ _ALL: Final = slice(None)
 _Chosen = slice | npt.NDArray[np.bool_]
 #: Maps a unit's id and activities to the times in which the unit did any of them.
 _Covering = Callable[[int, tuple[Activity, ...]], Intervals]
+
+
+def with_derived_columns(profile: Profile) -> Profile:
+    """The profile with both columns where its lanes can have them; nothing is computed yet."""
+    return with_steps(with_exposed(profile))
 
 
 def with_exposed(profile: Profile) -> Profile:
@@ -62,8 +68,6 @@ def with_exposed(profile: Profile) -> Profile:
 def _covering_time(
     lanes: Sequence[Lane], groups: Groups, cache: ResultCache, unit: int, activities: tuple[Activity, ...]
 ) -> Intervals:
-    """When a unit did work of some activities; cached."""
-
     def make() -> Intervals:
         within = groups.within(unit)
         found = Intervals.empty()

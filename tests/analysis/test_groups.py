@@ -10,16 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.totals.aggregates import (
-    distinct,
-    distinct_together,
-    even_edges,
-    group_by,
-    in_ranges,
-    next_step,
-    wide_edges,
-)
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.analysis.pivot import Frame, Groups, distinct, distinct_together, most, rows, total
+from tpuprof_tui.analysis.totals.grouping import even_edges, in_ranges, next_step, wide_edges
+from tpuprof_tui.model import INT_MISSING, is_missing
 
 
 def slow(values, durations):
@@ -30,18 +23,21 @@ def slow(values, durations):
     return result
 
 
-def as_dict(groups):
+def grouped(values, durations):
+    """Count, total and longest by value, None for what is missing; values that are not missing ascend."""
+    groups = Groups(Frame({"value": values, "took": durations}, {}), ["value"])
+    found = groups.values("value")
+    known = found[~is_missing(found)].tolist()
+    assert known == sorted(known)
+    figures = [np.asarray(figure(groups)).tolist() for figure in (rows, total("took"), most("took"))]
     return {
-        None if gone else value: (count, total, longest)
-        for value, gone, count, total, longest in zip(
-            groups.values.tolist(), groups.missing.tolist(), groups.count.tolist(), groups.total.tolist(),
-            groups.longest.tolist(), strict=True,
-        )
-    }  # fmt: skip
+        None if gone else value: numbers
+        for value, gone, *numbers in zip(found.tolist(), is_missing(found).tolist(), *figures, strict=True)
+    }
 
 
 def expected(values, durations):
-    return {value: (len(each), sum(each), max(each)) for value, each in slow(values, durations).items()}
+    return {value: [len(each), sum(each), max(each)] for value, each in slow(values, durations).items()}
 
 
 WHOLE = st.one_of(st.none(), st.integers(-3, 12), st.integers(-(2**62), 2**62))
@@ -52,18 +48,14 @@ def test_whole_numbers_group_as_a_loop_groups_them(rows):
     values = [value for value, _ in rows]
     durations = [duration for _, duration in rows]
     column = np.array([INT_MISSING if value is None else value for value in values], dtype=np.int64)
-    groups = group_by(column, np.array(durations, dtype=np.int64))
-    assert as_dict(groups) == expected(values, durations)
-    known = groups.values[~groups.missing].tolist()
-    assert known == sorted(known)
-    assert not groups.missing[: len(known)].any()
+    assert grouped(column, np.array(durations, dtype=np.int64)) == expected(values, durations)
 
 
 @given(st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 10**9)), min_size=1, max_size=60))
 def test_codes_group_as_a_loop_groups_them(rows):
     codes = np.array([code for code, _ in rows], dtype=np.int32)
     durations = [duration for _, duration in rows]
-    found = as_dict(group_by(codes, np.array(durations, dtype=np.int64)))
+    found = grouped(codes, np.array(durations, dtype=np.int64))
     assert found == expected([None if code < 0 else code for code in codes.tolist()], durations)
 
 
@@ -72,16 +64,7 @@ def test_floats_group_as_a_loop_groups_them(rows):
     values = [None if value is None else value + 0.0 for value, _ in rows]
     durations = [duration for _, duration in rows]
     column = np.array([np.nan if value is None else value for value in values])
-    assert as_dict(group_by(column, np.array(durations, dtype=np.int64))) == expected(values, durations)
-
-
-def test_means_and_shares():
-    groups = group_by(np.array([1, 2, 2, 2]), np.array([10, 10, 20, 0]))
-    assert groups.mean.tolist() == [10.0, 10.0]
-    assert groups.share.tolist() == [0.25, 0.75]
-    nothing = group_by(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert len(nothing) == 0
-    assert nothing.share.tolist() == []
+    assert grouped(column, np.array(durations, dtype=np.int64)) == expected(values, durations)
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**12))

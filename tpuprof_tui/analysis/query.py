@@ -10,19 +10,22 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from tpuprof_tui.analysis.events import events
-from tpuprof_tui.analysis.index.lane_index import LaneIndex
-from tpuprof_tui.analysis.pivot import Frame
-from tpuprof_tui.analysis.result_cache import ResultCache
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, filtered_session
-from tpuprof_tui.analysis.selecting.filters import split_step, with_step
-from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.steps.step_figures import step_span
-from tpuprof_tui.analysis.totals.figures import UnitFigures, unit_figures
-from tpuprof_tui.analysis.totals.work_sums import submitted
 from tpuprof_tui.model import Profile, Role
 from tpuprof_tui.model.vocabulary import Vocabulary
+
+from .derived_columns import with_derived_columns
+from .events import events
+from .index.lane_index import LaneIndex, count_starting
+from .index.unit_index import submitted
+from .pivot import Frame
+from .result_cache import ResultCache
+from .selecting.filter_masks import filtered_session, unfiltered_row
+from .selecting.filters import split_step, with_step
+from .selecting.session import Session
+from .selecting.state import DisplayState, Scope
+from .steps.step_detection import ProfileSteps, steps_of
+from .steps.step_figures import step_span
+from .totals.figures import Headline, UnitFigures, unit_figures
 
 EVERYTHING: Final = Scope()
 
@@ -106,23 +109,20 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return filtered_session(self.session, self.full_filter)
 
     @cached_property
-    def state(self) -> DisplayState:
-        """The query as a display state."""
-        profile = self.profile
-        state = DisplayState.of(profile.start_ns, profile.end_ns)
-        start, end = self.range or (state.start, state.end)
+    def extent(self) -> tuple[int, int]:
+        """Start and end of the selected time, ns: the range, else that of the step, else all, of the host too."""
         if self._is_of_step:
             start, end = self._step_part.profile.window_of_group(-1)
-        return replace(state, start=start, end=max(end, start), scope=self.scope, filter=self.full_filter)
+        else:
+            start, end = self.range or (self.profile.start_ns, max(self.profile.end_ns, self.profile.start_ns + 1))
+        return start, max(end, start)
 
     @property
     def _is_of_step(self) -> bool:
-        """Whether the step determines the window."""
         return self.range is None and self.step is not None
 
     @property
     def _step_part(self) -> Session:
-        """The session restricted to the step."""
         return filtered_session(self.session, with_step("", self.step or 0))
 
     @cached_property
@@ -132,7 +132,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def window_of(self, group: int, lane: int = -1) -> tuple[int, int]:
         """The part of the window in which a group's session, or a lane's, was recorded; -1: any session."""
-        start, end = self.state.start, self.state.end
+        start, end = self.extent
         if self._is_of_step and group >= 0:
             start, end = self._step_part.profile.window_of_group(group)
         return self.session.clip_window(start, end, lane, group)
@@ -144,7 +144,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
             return self.window[1] - self.window[0]
         if self._is_of_step:
             return self._step_part.profile.length_between(*self.profile.window_of_group(-1))
-        return self.profile.length_between(self.state.start, self.state.end)
+        return self.profile.length_between(*self.extent)
 
     @property
     def top_group(self) -> int:
@@ -161,15 +161,38 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:
         """Figures of each unit of the scope in the window."""
-        shown = self.filtered_session
-        return tuple(unit_figures(shown.profile, shown.indexes, unit, *self.window_of(unit)) for unit in self.units)
+        return tuple(unit_figures(self.filtered_session, unit, *self.window_of(unit)) for unit in self.units)
+
+    @property
+    def headline(self) -> Headline:
+        """Figures of the first line of the screen, cached."""
+
+        def compute() -> Headline:
+            guessed = any(self.filtered_session.profile.lanes[number].role_guessed for number in self.lanes)
+            return Headline.of(self.span, self.event_count, self.unit_figures, guessed)
+
+        which = (self.scope, self.range, self.full_filter, self.among)
+        return self.cache.get("headline", compute, *which, limit=4)
+
+    @property
+    def event_count(self) -> int:
+        """Number of events on `lanes` that start in the window."""
+        return sum(count_starting(index, *self.window) for index in self.lane_indexes.values())
+
+    @property
+    def steps(self) -> ProfileSteps:
+        """All steps of the profile."""
+        return steps_of(self.session)
 
     def events(
-        self, keys: Collection[str], lanes: Iterable[int] | None = None, *, reaching: bool = False
+        self, keys: Collection[str], lanes: Iterable[int] | None = None, *, role: Role | None = None,
+        reaching: bool = False,
     ) -> Frame:  # fmt: skip
         """Columns of the selected events (`analysis.events`), of all lanes of the scope or of some of them."""
         chosen = self.session.lanes_in(self.scope) if lanes is None else lanes
-        return events(self.session, chosen, keys, self.range, self.full_filter, self.owners, reaching=reaching)
+        return events(
+            self.session, chosen, keys, self.range, self.full_filter, self.owners, role=role, reaching=reaching
+        )
 
     @cached_property
     def lanes(self) -> tuple[int, ...]:
@@ -187,6 +210,18 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         owners = self.owners
         return {number: submitted(index, owners) for number, index in indexes.items()} if owners else indexes
 
+    def event(self, number: int, row: int) -> tuple[int, int]:
+        """Lane and row of the whole profile of a row of one of `lane_indexes`."""
+        lane = self.filtered_session.profile.lanes[number]
+        if self.lane_indexes[number].lane is not lane:
+            row = int(np.flatnonzero(np.isin(lane["owner"], list(self.owners)))[row])
+        return number, unfiltered_row(self.session, self.full_filter, number, row)
+
+    @property
+    def work_indexes(self) -> list[LaneIndex]:
+        """Those of `lane_indexes` whose work counts in sums; a lane alone always does."""
+        return [index for number, index in self.lane_indexes.items() if index.lane.in_sums or number == self.scope.lane]
+
     @cached_property
     def owners(self) -> frozenset[int]:
         """Ids of the groups of the scope: on lanes outside them, what they submitted counts. Empty: everything."""
@@ -194,37 +229,22 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def longest_work(self) -> tuple[int, int] | None:
         """Lane and row of the longest work (the first of equals), on the device, else on the host; None: no work."""
-        session, (start, end), best, found = self.session, self.window, -1, None
-        host = tuple(number for number in session.lanes_in(self.scope) if number not in self.lanes)
+        host = [number for number in self.session.lanes_in(self.scope) if number not in self.lanes]
         for lanes in (self.lanes, host):
-            if found is not None:
-                break
-            for number in lanes:
-                lane = session.profile.lanes[number]
-                starts = lane["start"]
-                chosen = (starts >= start) & (starts < end) & (lane["role"] == Role.WORK)
-                if self.full_filter:
-                    chosen &= apply_filter(session, self.full_filter).lane(number)
-                rows = np.flatnonzero(chosen)
-                took = lane.take("end", rows) - starts[rows]
-                if int(took.max(initial=-1)) > best:
-                    best, found = int(took.max()), (number, int(rows[took.argmax()]))
-        return found
-
-    def groups_of_work(self) -> tuple[set[int] | None, set[int] | None]:
-        """The arguments ``units`` and ``lanes`` of ``work_sums`` for the scope."""
-        if self.scope.lane >= 0:
-            return None, {self.scope.lane}
-        return ({self.scope.group}, None) if self.scope.group >= 0 else (None, None)
+            work = self.events(("lane", "row", "start", "end"), lanes, role=Role.WORK)
+            if len(work):
+                longest = int((work["end"] - work["start"]).argmax())
+                return int(work["lane"][longest]), int(work["row"][longest])
+        return None
 
     def step_text(self) -> str:
         """Suffix of headings that names the step; empty: all steps."""
-        return "" if self.step is None else f", {self.session.steps.word.one} {self.step} only"
+        return "" if self.step is None else f", {self.steps.word.one} {self.step} only"
 
 
 def query_of(profile: Profile, **selection: Any) -> Query:
-    """A query about a newly opened profile; for scripts."""
-    return Query(Session.of(profile), **selection)
+    """A query about a newly opened profile: the one way to ask it; further ones share its ``session``."""
+    return Query(Session(with_derived_columns(profile)), **selection)
 
 
 def _scope_in(profile: Profile, other: Profile, scope: Scope) -> Scope | None:

@@ -110,6 +110,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
            aliases=("headroom", "of_peak"), help="Ideal time over time taken: 100 % leaves nothing to gain."),
     Column("excess", "Excess", "", "float", "ns", width=10, group="headroom", decimals=1, aliases=("lost",),
            help="Duration minus ideal time: what there is to gain against the chip's peak."),
+    Column("forecast", "Forecast", "", unit="ns", width=10, group="headroom", aliases=("sim",),
+           help="Duration that the compiler expected (net_stat.sim); of core 0 alone."),
+    Column("forecast_ratio", "Measured/forecast", "", "float", width=17, group="headroom", decimals=2,
+           aliases=("ratio",), help="Duration over forecast: above 1, slower than the compiler expected."),
     Column("engine_id", "Engine Id", "Engine Id", width=9, group="codes",
            help="0 TIU, 1 GDMA, 3 SDMA, 4 CDMA.", source="metrics 1"),
     Column("from_memory", "From", "from_addr", "text", width=6, engines=_DMA, placeholder="DDR",
@@ -150,6 +154,18 @@ COLUMNS: Final[tuple[Column, ...]] = (
            help="Register bits of a send or wait besides id and count, as recorded: where the message goes."),
     *COUNTERS,
 )  # fmt: skip
+
+#: What is a kernel function in other captures is a layer of the network in those of libbmrt.
+_LAYERS: Final = {
+    "kernel": Column("kernel", "Layer", "", "text", width=24, shown=True, needs=NAMES, aliases=("layer", "k"),
+                     help="Layer of the network that it belongs to."),
+    "scope": Column("scope", "Layer run", "", width=9, needs=NAMES, aliases=("launch", "run"),
+                    help="Number of the run of the layer, over all cores: a layer runs once for each tile and core."),
+    "batch": Column("batch", "Run", "", width=6, needs=NAMES, help="Number of the run of the model or subnet."),
+    "forecast": Column("forecast", "Forecast", "", unit="ns", width=10, shown=True, group="headroom", aliases=("sim",),
+                       help="Duration that the compiler expected (net_stat.sim); of core 0 alone."),
+}  # fmt: skip
+LAYER_COLUMNS: Final[tuple[Column, ...]] = tuple(_LAYERS.get(column.key, column) for column in COLUMNS)
 
 #: Columns by key.
 SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import (
@@ -184,3 +186,19 @@ VOCABULARY: Final = Vocabulary(
         "page_memory": f"{_HERE}.files.page_memory:memory_record",
     },
 )  # fmt: skip
+
+#: Of profiles of libbmrt: what issues instructions is a layer of a network.
+LAYER_VOCABULARY: Final = replace(
+    VOCABULARY,
+    scope=Word("layer"),
+    usual_name="bmprofile_data-",
+    step=Word("run"),
+    columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",
+    phrases={
+        **VOCABULARY.phrases,
+        "scopes": "layers",
+        "filter_hint": "dur>10us  bw<20  name=conv*  layer=Conv2D* | !layer=Load*  /regex/",
+        "sort_hint": "a column: dur, exposed, bw, layer, forecast, ...",
+        "group_hint": "group layer, group bytes",
+    },
+)

@@ -74,13 +74,3 @@ def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None
         assert figures == [each["alg_ops"], each["uarch_ops"], each["tiu_cycles"]]
     cases = [row for row in book["Summary"].iter_rows(values_only=True) if "100% Concurrency" in row]
     assert [cases[0][place] for place in (2, 3)] == [71.034, 62.124]
-
-
-def test_folders_of_the_other_profiler_are_named() -> None:
-    from tpuprof_tui.errors import UnreadableError
-
-    for folder in sorted(_REAL.glob("bmprofile_data-*")):
-        if folder.is_dir():
-            for options in ({}, {"chip": "BM1688"}):
-                with pytest.raises(UnreadableError, match="bmprofile_data folder of libbmrt \\("):
-                    open_profile(folder, **options)

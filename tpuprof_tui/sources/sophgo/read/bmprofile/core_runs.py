@@ -59,6 +59,7 @@ class _Engine(Struct):
         bound: Index of each record's command; -1 without one.
         model: Mask of the records that are no copies by the runtime.
         copies: Mask of the copies.
+        unrecorded: Number of commands that leave no record.
     """
 
     stream: RecordStream
@@ -67,6 +68,7 @@ class _Engine(Struct):
     bound: I64
     model: Bools
     copies: Bools
+    unrecorded: int
 
 
 class CoreRuns(Struct):
@@ -125,7 +127,7 @@ class CoreRuns(Struct):
         commands, planned, count = self._commands(name, launch, run, report)
         stream.id = unwrapped_ids(stream.id, count or None)
         to_ns(stream, self.mhz if name == "TIU" else chip.dma_mhz)
-        model = copies = np.ones(len(stream), np.bool_)
+        model, copies = np.ones(len(stream), np.bool_), np.zeros(len(stream), np.bool_)
         if name == "GDMA" and count:
             model = model_section(stream.id, count)
             moved = chip.figures[family].condensed["bytes"].of(stream.counter)
@@ -137,18 +139,17 @@ class CoreRuns(Struct):
         bound = np.where(model & (stream.id < len(commands)), stream.id, -1)
         recorded = np.zeros(len(commands), np.bool_)
         recorded[bound[bound >= 0]] = True
-        silent = np.zeros(len(commands), np.bool_)
-        if family in (chip.bmprofile.unrecorded if chip.bmprofile is not None else ()) and len(stream):
-            silent = (planned.type == chip.system_types[family]) & ~recorded
-        if silent.any() or (len(stream) and count > len(commands)):
-            report.note(f"{name} sends, waits and ends, of which {chip.name} keeps no record.", "They are not shown.",
-                        lane=name, count=int(silent.sum()) + max(0, count - len(commands)))  # fmt: skip
+        silent = (planned.type == chip.system_types[family]) & ~recorded & (len(stream) > 0)
+        if not self._ends_unrecorded(name):
+            silent[:-1] = False  # only the end may be without one
+        unread = max(0, count - len(commands)) if len(stream) else 0
+        unrecorded = int(silent.sum()) + unread
         if silent.any():
             numbers = np.cumsum(~silent) - 1
             bound = np.where(bound >= 0, numbers[bound], -1)
             commands = commands.take(~silent)
             planned = PlannedCommands(planned.layer[~silent], planned.depends[~silent], planned.type[~silent])
-        return _Engine(stream, commands, planned, bound, model, copies if name == "GDMA" and count else ~model)
+        return _Engine(stream, commands, planned, bound, model, copies, unrecorded)
 
     def _commands(self, name: str, launch: Launch, run: Run, report: Report) -> tuple[Commands, PlannedCommands, int]:
         """Commands of an engine, what is planned for them, and how many of them were announced."""
@@ -194,7 +195,7 @@ class CoreRuns(Struct):
         return commands, planned, count
 
     def _ends_unrecorded(self, name: str) -> bool:
-        """Whether the walk leaves out the end of a stream, which leaves no record."""
+        """Whether system commands leave no record, and the walk leaves out the end of a stream."""
         rules = self.chip.bmprofile
         return rules is not None and family_of(name) in rules.unrecorded
 
@@ -290,7 +291,11 @@ class CoreRuns(Struct):
         stream = launches[0].stream if len(launches) == 1 else _joined([each.stream for each in launches])
         model, copies = (np.concatenate([getattr(each, part) for each in launches]) for part in ("model", "copies"))
         core.records += len(stream)
-        engine = EngineData(stream, commands, bound, keep=slice(None) if model.all() else model)
+        unrecorded = sum(each.unrecorded for each in launches)
+        if unrecorded:
+            core.report.note(f"{name} sends, waits or ends without a record, as {self.chip.name} has it.",
+                             "They are not shown.", lane=name, count=unrecorded)  # fmt: skip
+        engine = EngineData(stream, commands if len(commands) else None, bound, keep=slice(None) if model.all() else model)
         if copies.any():
             inward = np.concatenate([np.arange(len(each.model)) < each.model.argmax() for each in launches])
             rows = np.flatnonzero(copies)

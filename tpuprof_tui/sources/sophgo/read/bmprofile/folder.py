@@ -31,7 +31,10 @@ from ..stream.settings import Settings
 from .core_runs import CoreRuns, Launch
 from .plan import ENGINES, Plan, read_forecast, read_plan
 
-_ITERATION_BYTES = 36
+_SUMMARY_BYTES = 36
+#: Types of the blocks of a core: it has one of each at most, those of the PMU before those of the firmware.
+_MONITORS = (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA)
+_DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
 
 
 class Run(Struct):
@@ -156,19 +159,16 @@ def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, report: R
     run, sets, commands = Run(name), list[dict[int, Block]](), list[Block]()
     for block in walk_blocks(folder.data[first:last], own):
         moved = Block(block.kind, block.offset + first, block.length)
-        if block.kind == BlockType.SUMMARY and block.length >= _ITERATION_BYTES:
-            words = folder.data[moved.offset : moved.offset + _ITERATION_BYTES].tobytes()
+        if block.kind == BlockType.SUMMARY and block.length >= _SUMMARY_BYTES:
+            words = folder.data[moved.offset : moved.offset + _SUMMARY_BYTES].tobytes()
             run.subnet, run.begin_us = int.from_bytes(words[4:8], "little"), int.from_bytes(words[12:20], "little")
         elif block.kind == BlockType.COMMAND:
             commands.append(moved)
-        elif block.kind in (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, BlockType.DYN_DATA, BlockType.DYN_EXTRA):
-            opens = block.kind == BlockType.MONITOR_BD or (block.kind == BlockType.MONITOR_GDMA and bool(sets)
-                                                          and block.kind in sets[-1])  # fmt: skip
-            if opens or not sets:
+        elif block.kind in (*_MONITORS, *_DYNAMIC):
+            held = sets[-1] if sets else {}
+            if not sets or block.kind in held or (block.kind in _MONITORS and any(kind in held for kind in _DYNAMIC)):
                 sets.append({})
-            if block.kind in sets[-1]:
-                own.warning(f"A second block of type {block.kind} for a core.", "It was ignored.", offset=block.offset)
-            sets[-1].setdefault(block.kind, moved)
+            sets[-1][block.kind] = moved
     count = max(len(sets), len(commands))
     numbers = plan.cores if len(plan.cores) == count else range(count)
     if len(plan.cores) not in (0, count):

@@ -42,6 +42,9 @@ _MOST_COMMANDS: Final = 1 << 24
 _ID_MASK: Final = (1 << 20) - 1
 #: Type code of register writes, whose line has register bits in place of a dependency.
 _REGISTER_WRITE: Final = 12
+#: Type codes of messages between cores, and of ends, which belong to no layer.
+_TIU_MESSAGE: Final = 15
+_GDMA_MESSAGE: Final = 6
 ENGINES: Final = ("TIU", "GDMA")
 
 
@@ -106,7 +109,8 @@ def read_plan(data: Bytes, report: Report) -> Plan:
             if number > _MOST_COMMANDS:
                 dropped += 1
                 continue
-            group.append((number, -1 if ended else layer, depends, func & 0x7F))
+            outside = ended or func == (_TIU_MESSAGE if of_tiu else _GDMA_MESSAGE)
+            group.append((number, -1 if outside else layer, depends, func & 0x7F))
             ended = False
         elif match["layer"]:
             name = (match["name"] or b"").strip() or match["type"] + b"_" + match["id"]

@@ -279,6 +279,81 @@ def test_several_runs_follow_one_another(tmp_path: Path) -> None:
         assert lane["batch"].tolist() == sorted([0, 1, 2] * len(single))
 
 
+# -- beside the device ---------------------------------------------------------
+
+
+def _calls(begin_us: int) -> bytes:
+    def u64(*numbers: int) -> bytes:
+        return b"".join(number.to_bytes(8, "little") for number in numbers)
+
+    def u32(*numbers: int) -> bytes:
+        return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+    sends = u32(2, 7) + u64(begin_us + 5) + u32(9) + u64(begin_us + 8)
+    syncs = u32(1) + u64(begin_us + 10, begin_us + 30)
+    marks = u32(0)
+    copies = u32(1) + u64(0x1000, 0x2000) + u32(0, 4096) + u64(begin_us + 1, begin_us + 4)
+    memory = u32(1) + u64(0x2000) + u32(4096, 0) + u64(begin_us, begin_us + 1)
+    remark = u32(0, 1, 6) + b"conv2d"
+    return raw.block(9, u64(begin_us, begin_us + 40) + sends + syncs + marks + copies + memory) + raw.block(10, remark)
+
+
+def test_calls_of_the_driver_are_host_lanes(tmp_path: Path) -> None:
+    folder = tmp_path / "bmprofile_data-0"
+    folder.mkdir()
+    (folder / "global.profile").write_bytes(b"arch=3\ntpu_freq=1000\n")
+    (folder / "bmlib_0.profile").write_bytes(_calls(1_700_000_000_000_000))
+    profile = open_profile(folder)
+    host = {lane.label: lane for lane in profile.lanes}
+    assert list(host) == ["send", "sync", "copy", "memory"]
+    assert all(lane.on_host for lane in profile.lanes)
+    assert _texts(profile, host["send"], "name") == ["send 7", "send 9: conv2d"]
+    assert _texts(profile, host["copy"], "name") == ["copy host->chip"]
+    assert host["copy"]["bytes"].tolist() == [4096]
+    assert [host[label]["start"].tolist() for label in host] == [[5000, 8000], [10_000], [1000], [0]]
+    assert host["sync"]["end"].tolist() == [30_000]
+
+
+def test_cut_calls_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    whole = _calls(1_700_000_000_000_000)
+    for length in range(8, len(whole), 7):
+        (folder / "bmlib_0.profile").write_bytes(whole[:length])
+        assert open_profile(folder, chip="BM1684X").problems
+
+
+def test_device_memory_is_a_table_and_a_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = compiled(BMPROFILES[0], tmp_path)
+    table = open_profile(folder).table("device_memory", -1)
+    assert table is not None
+    assert len(table) == (folder / "global.profile").read_bytes().count(b"mtype=")
+    assert "gdma_perf_monitor" in table.texts["use"]
+    assert main(["report", str(folder), "device_memory"]) == 0
+    assert "256.0 MiB" in capsys.readouterr().out
+
+
+def test_layers_beside_what_was_expected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = compiled(BMPROFILES[0], tmp_path)
+    assert main(["report", str(folder), "layers", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (rows,) = _values(answer, "launched")
+    lanes = [lane for lane in open_profile(folder).lanes if lane.kind in ("TIU", "GDMA")]
+    taken = sum(int(lane["duration"][lane["forecast"] > 0].sum()) for lane in lanes)
+    assert sum(row["taken_us"] or 0 for row in rows) == pytest.approx(taken / 1000)
+    assert all(row["forecast_ratio"] == pytest.approx(row["taken_us"] / row["forecast_us"])
+               for row in rows if row["forecast_us"])  # fmt: skip
+
+
+def _values(answer: Any, key: str) -> list[Any]:
+    """All values of a key in nested records."""
+    if isinstance(answer, list):
+        return [value for item in answer for value in _values(item, key)]
+    if not isinstance(answer, dict):
+        return []
+    return [value for name, item in answer.items() for value in ([item] if name == key else _values(item, key))]
+
+
 # -- hardware -----------------------------------------------------------------
 
 

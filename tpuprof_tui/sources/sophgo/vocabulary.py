@@ -194,6 +194,13 @@ LAYER_VOCABULARY: Final = replace(
     usual_name="bmprofile_data-",
     step=Word("run"),
     columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",
+    views=(
+        *(view for view in VOCABULARY.views if view.id != "kernel_launches"),
+        View("layers", "Layers, measured and forecast", "Time of each layer, the work in it, and what was expected.",
+             f"{_HERE}.views.kernel_launches:kernel_launches", (NAMES,), in_summary=False, place="", compared=False),
+        View("device_memory", "Device memory", "What the runtime allocated on the device, and when.",
+             f"{_HERE}.views.device_memory:device_memory", in_summary=False, place="", compared=False, facts=False),
+    ),
     phrases={
         **VOCABULARY.phrases,
         "scopes": "layers",

@@ -17,7 +17,7 @@ from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.sources.source import Progress, natural_order
 
 from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
-from ...file_names import COMMAND_FILE, FORECAST_FILE, RUN_FILE, SETTINGS_FILE
+from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, RUN_FILE, SETTINGS_FILE
 from ..arrays import I64, Bytes
 from ..columns.untimed import report_untimed
 from ..core import report_unpaired
@@ -29,6 +29,7 @@ from ..stream.blocks import Block, BlockType, walk_blocks
 from ..stream.files import count_text, read_bytes
 from ..stream.settings import Settings
 from .core_runs import CoreRuns, Launch
+from .driver import Calls, memory_table, with_calls
 from .plan import ENGINES, Plan, read_forecast, read_plan
 
 _SUMMARY_BYTES = 36
@@ -83,7 +84,8 @@ def read_folder(
             "Copy its iter*.profile files next to it.",
         )
     forecast = read_forecast(_optional(directory, FORECAST_FILE, report), report)
-    runs = [_run(folder, name, first, last, plan, report) for name, first, last in folder.runs]
+    calls = Calls()
+    runs = [_run(folder, name, first, last, plan, calls, report) for name, first, last in folder.runs]
     if len({run.subnet for run in runs}) > 1:
         forecast = {}  # commands of each subnet are numbered anew
     cores = CoreRuns(kind, mhz, folder.data, folder.parts, folder.commands, plan, forecast).read(runs, report)
@@ -101,11 +103,17 @@ def read_folder(
         report_unpaired(core)
     settings = Settings(arch=plan.arch or None, bmodel=True)
     builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
-    return replace(
+    zero_us = runs[0].begin_us if any(core.engines for core in cores) else calls.earliest_us()
+    beside = sorted(path.name for path in directory.resolve().parent.glob("bmprofile_data-0") if path != directory.resolve())
+    if beside:
+        report.note(f"The driver library's profile of the process lies beside it: {beside[0]}.", "Open it by itself.")
+    profile = replace(
         builder.profile(),
         recording=Recording("bmprofile", "bmprofile", "detailed commands"),
         facts={"network": plan.network} if plan.network else {},
+        tables=(memory_table(plan, zero_us),) if plan.memory else (),
     )
+    return with_calls(profile, calls, zero_us)
 
 
 def _optional(directory: Path, name: str, report: Report) -> Bytes:
@@ -134,7 +142,7 @@ def _chip(plan: Plan, chip_option: str | None, directory: Path) -> Chip:
 
 def _files(directory: Path, report: Report, progress: Callable[[Any], None] | None) -> Folder:
     names = sorted(os.listdir(directory), key=natural_order)
-    runs = [name for name in names if RUN_FILE.fullmatch(name)]
+    runs = [name for name in names if RUN_FILE.fullmatch(name) or DRIVER_FILE.fullmatch(name)]
     wanted = [*runs, *(name for name in names if COMMAND_FILE.fullmatch(name))]
     contents = []
     for number, name in enumerate(wanted):
@@ -153,7 +161,7 @@ def _files(directory: Path, report: Report, progress: Callable[[Any], None] | No
     return Folder(data, parts, ranges, commands)
 
 
-def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, report: Report) -> Run:
+def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Calls, report: Report) -> Run:
     """Blocks of a file by core; cores follow one another in each type of block."""
     own = Report(name)
     run, sets, commands = Run(name), list[dict[int, Block]](), list[Block]()
@@ -162,6 +170,10 @@ def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, report: R
         if block.kind == BlockType.SUMMARY and block.length >= _SUMMARY_BYTES:
             words = folder.data[moved.offset : moved.offset + _SUMMARY_BYTES].tobytes()
             run.subnet, run.begin_us = int.from_bytes(words[4:8], "little"), int.from_bytes(words[12:20], "little")
+        elif block.kind == BlockType.BMLIB:
+            run.begin_us = calls.read(folder.data, moved, own, first)
+        elif block.kind == BlockType.BMLIB_EXTRA:
+            calls.remark(folder.data[moved.offset : moved.offset + moved.length])
         elif block.kind == BlockType.COMMAND:
             commands.append(moved)
         elif block.kind in (*_MONITORS, *_DYNAMIC):

@@ -1,0 +1,39 @@
+"""Allocations of device memory that libbmrt notes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table
+from tpuprof_tui.views.query import Query
+
+_COLUMNS: Final = (
+    Column("use", "Use"), Column("bytes", "Size", "bytes"), Column("address", "Address", spare=1),
+    Column("allocated_us", "Allocated", "time"), Column("freed_us", "Freed", "time"),
+)  # fmt: skip
+
+
+def device_memory(query: Query) -> Answer:
+    """Allocations, the largest first: those that exist in the range."""
+    table = query.profile.table("device_memory", -1)
+    if table is None:
+        return Answer(missing=(Missing("Device memory is not recorded."),))
+    first, last = query.range if query.range is not None else (None, None)
+    freed, allocated = table["freed"], table["allocated"]
+    there = np.ones(len(table), np.bool_)
+    if first is not None and last is not None:
+        there = (allocated < last) & ((freed == INT_MISSING) | (freed > first))
+    rows = np.flatnonzero(there)
+    rows = rows[np.argsort(-table["bytes"][rows], kind="stable")]
+    lines = [
+        (use, size, f"{address:#x}", start, end)
+        for use, size, address, start, end in zip(
+            table.values("use", rows), *(table[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
+            strict=True,
+        )
+    ]  # fmt: skip
+    return Answer(tables=(Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True),),
+                  notes=("By the host's clock, which the runtime's run begins by. Freed -: never.",))  # fmt: skip

@@ -49,7 +49,9 @@ def test_values_are_the_bits_of_the_record(chip_name, family):
     random = np.random.default_rng(7)
     first = layout.by_name["inst_start_time"].first // 8
     records = [
-        random.bytes(first) + struct.pack("<II", 100 * number, 100 * number + 50) + random.bytes(layout.size - first - 8)
+        random.bytes(first)
+        + struct.pack("<II", 100 * number, 100 * number + 50)
+        + random.bytes(layout.size - first - 8)
         for number in range(20)
     ]
     columns = counter_columns(stream_of(chip_name, family, b"".join(records)))

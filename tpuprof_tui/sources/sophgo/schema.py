@@ -157,14 +157,39 @@ COLUMNS: Final[tuple[Column, ...]] = (
 
 #: What is a kernel function in other captures is a layer of the network in those of libbmrt.
 _LAYERS: Final = {
-    "kernel": Column("kernel", "Layer", "", "text", width=24, shown=True, needs=NAMES, aliases=("layer", "k"),
-                     help="Layer of the network that it belongs to."),
-    "scope": Column("scope", "Layer run", "", width=9, needs=NAMES, aliases=("launch", "run"),
-                    help="Number of the run of the layer, over all cores: a layer runs once for each tile and core."),
+    "kernel": Column(
+        "kernel",
+        "Layer",
+        "",
+        "text",
+        width=24,
+        shown=True,
+        needs=NAMES,
+        aliases=("layer", "k"),
+        help="Layer of the network that it belongs to.",
+    ),
+    "scope": Column(
+        "scope",
+        "Layer run",
+        "",
+        width=9,
+        needs=NAMES,
+        aliases=("launch", "run"),
+        help="Number of the run of the layer, over all cores: a layer runs once for each tile and core.",
+    ),
     "batch": Column("batch", "Run", "", width=6, needs=NAMES, help="Number of the run of the model or subnet."),
-    "forecast": Column("forecast", "Forecast", "", unit="ns", width=10, shown=True, group="headroom", aliases=("sim",),
-                       help="Duration that the compiler expected (net_stat.sim); of core 0 alone."),
-}  # fmt: skip
+    "forecast": Column(
+        "forecast",
+        "Forecast",
+        "",
+        unit="ns",
+        width=10,
+        shown=True,
+        group="headroom",
+        aliases=("sim",),
+        help="Duration that the compiler expected (net_stat.sim); of core 0 alone.",
+    ),
+}
 LAYER_COLUMNS: Final[tuple[Column, ...]] = tuple(_LAYERS.get(column.key, column) for column in COLUMNS)
 
 #: Columns by key.

@@ -94,14 +94,14 @@ class BmprofileRules(Struct, frozen=True):
     """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes.
 
     Attributes:
-        arch_codes: Integer codes in their ``arch=`` lines.
+        arch_codes: Integer codes in their ``arch=`` lines; empty: there are no such folders.
         clock_recorded: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
         clock_known: Whether the chip runs at its default clock where none is recorded.
         one_clock: Whether GDMA ticks at the TIU clock.
         unrecorded: Families whose system commands may leave no record.
     """
 
-    arch_codes: tuple[int, ...]
+    arch_codes: tuple[int, ...] = ()
     clock_recorded: bool = False
     clock_known: bool = True
     one_clock: bool = False
@@ -133,7 +133,7 @@ class Chip(Struct, frozen=True, eq=False):
         data_types: Data type names by code.
         memories: Memory names by code.
         name_tables: Condensed names by family; ``rvt`` where generator indices have names of their own.
-        bmprofile: Rules of folders of libbmrt; None where it does not support the chip.
+        bmprofile: Rules of folders of libbmrt.
     """
 
     name: str
@@ -162,7 +162,7 @@ class Chip(Struct, frozen=True, eq=False):
     data_types: tuple[str, ...]
     memories: tuple[str, ...]
     name_tables: Mapping[str, NameTable]
-    bmprofile: BmprofileRules | None = None
+    bmprofile: BmprofileRules = BmprofileRules()
 
     def parameter(self, label: str) -> str | int | float:
         """Architecture parameter by its printed label.
@@ -235,8 +235,8 @@ def bmprofile_chip(value: str) -> Chip | None:
     text = value.strip().upper()
     for name in chip_names():
         chip = CATALOG.table(_load_of_bmprofile, name)
-        rules = chip.bmprofile
-        if rules is not None and text in (*chip.arch_names, *map(str, rules.arch_codes)):
+        codes = chip.bmprofile.arch_codes
+        if codes and text in (*chip.arch_names, *map(str, codes)):
             return chip
     return None
 

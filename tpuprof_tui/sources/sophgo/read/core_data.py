@@ -82,9 +82,8 @@ class CoreData(Struct):
 
     def place(self, offset: int) -> tuple[str, int]:
         """File and offset there of an offset in ``data``."""
-        first, name = self.parts[bisect_right(self.parts, offset, key=lambda part: part[0]) - 1] if self.parts else (
-            0, self.file
-        )  # fmt: skip
+        parts = self.parts or [(0, self.file)]
+        first, name = parts[bisect_right(parts, offset, key=lambda part: part[0]) - 1]
         return name, offset - first
 
     @property

@@ -11,9 +11,12 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 from tpuprof_tui.views.query import Query
 
 _COLUMNS: Final = (
-    Column("use", "Use"), Column("bytes", "Size", "bytes"), Column("address", "Address", spare=1),
-    Column("allocated_us", "Allocated", "time"), Column("freed_us", "Freed", "time"),
-)  # fmt: skip
+    Column("use", "Use"),
+    Column("bytes", "Size", "bytes"),
+    Column("address", "Address", spare=1),
+    Column("allocated_us", "Allocated", "time"),
+    Column("freed_us", "Freed", "time"),
+)
 
 
 def device_memory(query: Query) -> Answer:
@@ -28,12 +31,12 @@ def device_memory(query: Query) -> Answer:
         there = (allocated < last) & ((freed == INT_MISSING) | (freed > first))
     rows = np.flatnonzero(there)
     rows = rows[np.argsort(-table["bytes"][rows], kind="stable")]
-    lines = [
-        (use, size, f"{address:#x}", start, end)
-        for use, size, address, start, end in zip(
-            table.values("use", rows), *(table[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
-            strict=True,
-        )
-    ]  # fmt: skip
-    return Answer(tables=(Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True),),
-                  notes=("By the host's clock, which the runtime's run begins by. Freed -: never.",))  # fmt: skip
+    use, (size, address, start, end) = (
+        table.values("use", rows),
+        (table[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
+    )
+    lines = list(zip(use, size, map(hex, address), start, end, strict=True))
+    return Answer(
+        tables=(Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True),),
+        notes=("By the host's clock, which the runtime's run begins by. Freed -: never.",),
+    )

@@ -97,8 +97,11 @@ def _table(query: Query, sums: dict[str, Ints], first: Ints, last: Ints) -> Tabl
         ))  # fmt: skip
     rows.sort(key=lambda row: -row[4])
     words = query.vocabulary
-    forecast = (Column("forecast_us", "Forecast", "duration"), Column("taken_us", "Took", "duration", shown=False),
-                Column("forecast_ratio", "Measured/forecast", "number"))  # fmt: skip
+    forecast = (
+        Column("forecast_us", "Forecast", "duration"),
+        Column("taken_us", "Took", "duration", shown=False),
+        Column("forecast_ratio", "Measured/forecast", "number"),
+    )
     columns = (Column("name", words.say("{Scope}")), *_COLUMNS, *(forecast if any(sums["expected"]) else ()))
     rows = [row[: len(columns)] for row in rows]
     return Table.of_rows(

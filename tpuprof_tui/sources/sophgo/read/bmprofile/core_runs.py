@@ -31,8 +31,8 @@ _DYN_BYTES = 32
 _DYN_FIRST = 0xFFFFFFFF
 #: Largest tick of the firmware's timer, ns; a greater number in its place is a time stamp.
 _LARGEST_TICK_NS = 1000
-#: Most commands of one engine that a block can announce.
-_MOST_COMMANDS = 1 << 24
+#: Bytes of the shortest command or record: a run has no more commands than its files have such.
+_SHORTEST = 8
 
 
 class Launch(Struct):
@@ -98,8 +98,16 @@ class CoreRuns(Struct):
             for launch in run.launches:
                 if launch.core not in cores:
                     own = Report(launch.file, launch.core)
-                    cores[launch.core] = CoreData(launch.core, launch.file, self.data, own, nodes=NodeStream(), mode=2,
-                                                  bmodel=True, parts=self.parts)  # fmt: skip
+                    cores[launch.core] = CoreData(
+                        launch.core,
+                        launch.file,
+                        self.data,
+                        own,
+                        nodes=NodeStream(),
+                        mode=2,
+                        bmodel=True,
+                        parts=self.parts,
+                    )
                 core = cores[launch.core]
                 core.report.file = launch.file
                 read.append({name: self._engine(name, launch, run, core.report) for name in ENGINES})
@@ -134,8 +142,12 @@ class CoreRuns(Struct):
             copies = ~model & (moved > 0)
             stray = ~model & ~copies
             if stray.any():
-                report.note("Records of GDMA beside the model's that moved nothing.", "They were left out.", lane=name,
-                            count=int(stray.sum()))  # fmt: skip
+                report.note(
+                    "Records of GDMA beside the model's that moved nothing.",
+                    "They were left out.",
+                    lane=name,
+                    count=int(stray.sum()),
+                )
         bound = np.where(model & (stream.id < len(commands)), stream.id, -1)
         recorded = np.zeros(len(commands), np.bool_)
         recorded[bound[bound >= 0]] = True
@@ -154,25 +166,41 @@ class CoreRuns(Struct):
     def _commands(self, name: str, launch: Launch, run: Run, report: Report) -> tuple[Commands, PlannedCommands, int]:
         """Commands of an engine, what is planned for them, and how many of them were announced."""
         address, offset, count = launch.commands.get(name, (0, 0, 0))
-        if count > _MOST_COMMANDS:
-            report.error(f"{count:,} {name} commands are announced, more than a run can have.", "They are not shown.",
-                         lane=name)  # fmt: skip
+        if count > len(self.data) // _SHORTEST:
+            report.error(
+                f"{count:,} {name} commands are announced, more than the files have room for.",
+                "Its records are shown as unknown.",
+                lane=name,
+            )
             count = 0
         found = self.files.get((address, launch.core, name)) or self.files.get((address, -1, name))
         offsets, sizes = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         if count and found is None:
-            report.error(f"The file of its {name} commands is missing (cmd_{address:x}_{launch.core}_"
-                         f"{ENGINES.index(name)}.dat).", "They are shown without names and registers.", lane=name,
-                         count=count)  # fmt: skip
+            report.error(
+                f"The file of its {name} commands is missing (cmd_{address:x}_{launch.core}_"
+                f"{ENGINES.index(name)}.dat).",
+                "They are shown without names and registers.",
+                lane=name,
+                count=count,
+            )
         elif found is not None and count:
             offsets, sizes = self._walk(name, min(found[0] + offset, found[1]), found[1])
             file = next(part for first, part in reversed(self.parts) if first <= found[0])
             if len(offsets) > count:
-                report.warning(f"{len(offsets) - count} more {name} commands than announced.", "They are not shown.",
-                               file=file, lane=name)  # fmt: skip
+                report.warning(
+                    f"{len(offsets) - count} more {name} commands than announced.",
+                    "They are not shown.",
+                    file=file,
+                    lane=name,
+                )
             elif len(offsets) < count - self._ends_unrecorded(name):
-                report.error(f"{count} {name} commands are announced, {len(offsets)} can be read.", "The others are shown "
-                             "without names and registers.", file=file, lane=name, count=count - len(offsets))  # fmt: skip
+                report.error(
+                    f"{count} {name} commands are announced, {len(offsets)} can be read.",
+                    "The others are shown without names.",
+                    file=file,
+                    lane=name,
+                    count=count - len(offsets),
+                )
                 missing = count - len(offsets)
                 offsets, sizes = np.pad(offsets, (0, missing), constant_values=-1), np.pad(sizes, (0, missing))
             offsets, sizes = offsets[:count], sizes[:count]
@@ -189,15 +217,24 @@ class CoreRuns(Struct):
             known = self.forecast[name][:total]
             forecast[: len(known)] = known
         none = np.full(total, -1, np.int32)
-        commands = Commands(np.zeros(total, np.uint32), np.arange(total, dtype=np.int64), none, none,
-                            np.full(total, Mode.NONE, np.int8), np.zeros(total, np.int64), none, none, offsets,
-                            sizes.astype(np.int32), forecast)  # fmt: skip
+        commands = Commands(
+            np.zeros(total, np.uint32),
+            np.arange(total, dtype=np.int64),
+            none,
+            none,
+            np.full(total, Mode.NONE, np.int8),
+            np.zeros(total, np.int64),
+            none,
+            none,
+            offsets,
+            sizes.astype(np.int32),
+            forecast,
+        )
         return commands, planned, count
 
     def _ends_unrecorded(self, name: str) -> bool:
         """Whether system commands leave no record, and the walk leaves out the end of a stream."""
-        rules = self.chip.bmprofile
-        return rules is not None and family_of(name) in rules.unrecorded
+        return family_of(name) in self.chip.bmprofile.unrecorded
 
     def _walk(self, name: str, first: int, last: int) -> tuple[I64, I64]:
         """Offsets in ``data`` and lengths of the commands of a stream; streams of several runs are read once."""
@@ -231,14 +268,16 @@ class CoreRuns(Struct):
             tiu.stream.shift(offset.ns)
             if offset.held < offset.dependencies:
                 report.warning(
-                    f"TIU and GDMA contradict {offset.dependencies - offset.held} of {offset.dependencies} dependencies "
-                    "on any common time line.",
+                    f"TIU and GDMA contradict {offset.dependencies - offset.held} of {offset.dependencies} "
+                    "dependencies on any common time line.",
                     "They are aligned so that the others hold; clocks may be others than assumed.",
                 )
-        elif self.chip.bmprofile is not None and self.chip.bmprofile.clock_recorded:
+        elif self.chip.bmprofile.clock_recorded:
             tiu.stream.shift(int(gdma.stream.start[0] - tiu.stream.start[0]))
-            report.warning("TIU and GDMA count from different times, and no dependency between them is known.",
-                           "Their first records are put at the same time: only lengths are right.")  # fmt: skip
+            report.warning(
+                "TIU and GDMA count from different times, and no dependency between them is known.",
+                "Their first records are put at the same time: only lengths are right.",
+            )
 
     def _align_cores(self, run: Run, read: Sequence[Mapping[str, _Engine]], cores: Mapping[int, CoreData]) -> None:
         if len(read) < 2:
@@ -247,8 +286,10 @@ class CoreRuns(Struct):
         shifts = core_shifts([self._waits(engines["TIU"]) for engines in read], timers)
         for launch, engines, shift in zip(run.launches, read, shifts, strict=True):
             if shift is None:
-                cores[launch.core].report.warning("Nothing tells when this core's counters started.",
-                                                  "They are assumed to start with those of the first core.")  # fmt: skip
+                cores[launch.core].report.warning(
+                    "Nothing tells when this core's counters started.",
+                    "They are taken to start with those of the first core.",
+                )
             for engine in engines.values():
                 engine.stream.shift(shift or 0)
 
@@ -286,18 +327,25 @@ class CoreRuns(Struct):
                 core.nodes.engines[name] = commands
             return
         firsts = np.cumsum([0, *(len(each.commands) for each in launches)]).tolist()
-        bound = np.concatenate([np.where(each.bound >= 0, each.bound + first, -1)
-                                for each, first in zip(launches, firsts, strict=False)])  # fmt: skip
+        bound = np.concatenate(
+            [np.where(each.bound >= 0, each.bound + first, -1) for each, first in zip(launches, firsts, strict=False)]
+        )
         stream = launches[0].stream if len(launches) == 1 else _joined([each.stream for each in launches])
         model, copies = (np.concatenate([getattr(each, part) for each in launches]) for part in ("model", "copies"))
         core.records += len(stream)
         unrecorded = sum(each.unrecorded for each in launches)
         if unrecorded:
-            core.report.note(f"{name} sends, waits or ends without a record, as {self.chip.name} has it.",
-                             "They are not shown.", lane=name, count=unrecorded)  # fmt: skip
-        engine = EngineData(stream, commands if len(commands) else None, bound, keep=slice(None) if model.all() else model)
+            core.report.note(
+                f"{name} sends, waits or ends, of which {self.chip.name} keeps no record.",
+                "They are not shown.",
+                lane=name,
+                count=unrecorded,
+            )
+        engine = EngineData(
+            stream, commands if len(commands) else None, bound, keep=slice(None) if model.all() else model
+        )
         if copies.any():
-            inward = np.concatenate([np.arange(len(each.model)) < each.model.argmax() for each in launches])
+            inward = np.concatenate([~np.logical_or.accumulate(each.model) for each in launches])
             rows = np.flatnonzero(copies)
             engine.copies = HostCopies(rows, inward[rows])
         core.engines[name] = engine
@@ -315,8 +363,15 @@ def _joined(streams: Sequence[RecordStream]) -> RecordStream:
     cycles = None
     if any(each.cycles is not None for each in streams):
         cycles = np.concatenate([each.end - each.start + 1 if each.cycles is None else each.cycles for each in streams])
-    return replace(streams[0], words=words, rows=None, cycles=cycles, first=0, **columns,
-                   left_out=sum(each.left_out for each in streams))  # fmt: skip
+    return replace(
+        streams[0],
+        words=words,
+        rows=None,
+        cycles=cycles,
+        first=0,
+        **columns,
+        left_out=sum(each.left_out for each in streams),
+    )
 
 
 def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role, Strings
+from tpuprof_tui.model.lane import Array, LazyColumn, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 
@@ -16,7 +18,7 @@ from ...file_names import SETTINGS_FILE
 from ..arrays import Bytes
 from ..host_trace import GROUP, KIND
 from ..problems import Report
-from ..stream.blocks import Block, BlockType
+from ..stream.blocks import Block
 from .plan import Plan
 
 #: Lists of a block of calls in their order: label of the lane, and the layout of an entry. ``api``: no end is recorded.
@@ -24,12 +26,18 @@ _LISTS: Final = (
     ("send", np.dtype([("code", "<u4"), ("begin", "<u8")])),
     ("sync", np.dtype([("begin", "<u8"), ("end", "<u8")])),
     ("mark", np.dtype([("code", "<u8"), ("begin", "<u8"), ("end", "<u8")])),
-    ("copy", np.dtype([("source", "<u8"), ("target", "<u8"), ("code", "<u4"), ("bytes", "<u4"), ("begin", "<u8"),
-                       ("end", "<u8")])),
+    (
+        "copy",
+        np.dtype(
+            [("source", "<u8"), ("target", "<u8"), ("code", "<u4"), ("bytes", "<u4"), ("begin", "<u8"), ("end", "<u8")]
+        ),
+    ),
     ("memory", np.dtype([("address", "<u8"), ("bytes", "<u4"), ("code", "<u4"), ("begin", "<u8"), ("end", "<u8")])),
-)  # fmt: skip
-_NAMES: Final = {"copy": ("copy host->chip", "copy chip->host", "copy chip->chip"),
-                 "memory": ("allocate", "free", "invalidate", "flush")}  # fmt: skip
+)
+_NAMES: Final = {
+    "copy": ("copy host->chip", "copy chip->host", "copy chip->chip"),
+    "memory": ("allocate", "free", "invalidate", "flush"),
+}
 _LABELS: Final = tuple(label for label, _ in _LISTS)
 _TYPE: Final = "driver"
 #: Latest time (us since 1970) that is taken for one: the year 2286.
@@ -40,7 +48,7 @@ class Calls:
     """Calls of the driver library, by list: entries and their names."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, list[np.ndarray]] = {label: [] for label in _LABELS}  # type: ignore[type-arg]
+        self.entries: dict[str, list[npt.NDArray[Any]]] = {label: [] for label in _LABELS}
         self.names: dict[str, list[list[str]]] = {label: [] for label in _LABELS}
 
     def read(self, data: Bytes, block: Block, report: Report, base: int) -> int:
@@ -60,13 +68,19 @@ class Calls:
             place += 4
             held = min(count, (last - place) // layout.itemsize)
             if held < count:
-                report.error(f"A list of {count:,} {label} calls is cut off: {held:,} are there.", "Those are shown.",
-                             offset=place - base, count=count - held)  # fmt: skip
+                report.error(
+                    f"A list of {count:,} {label} calls is cut off: {held:,} are there.",
+                    "Those are shown.",
+                    offset=place - base,
+                    count=count - held,
+                )
             entries = data[place : place + held * layout.itemsize].view(layout)
             place += held * layout.itemsize if held == count else last - place
             kinds = _NAMES.get(label, ())
             codes = entries["code"].tolist() if "code" in (layout.names or ()) else [0] * held
-            names = [kinds[code] if code < len(kinds) else f"{label} {code}" if label != "sync" else label for code in codes]
+            names = [
+                kinds[code] if code < len(kinds) else f"{label} {code}" if label != "sync" else label for code in codes
+            ]
             self.entries[label].append(entries)
             self.names[label].append(names)
         begin = int(data[block.offset : block.offset + 8].view("<u8")[0])
@@ -99,9 +113,9 @@ def with_calls(profile: Profile, calls: Calls, zero_us: int) -> Profile:
     kind = list({**tables["type"], _TYPE: None}).index(_TYPE)
     lanes = []
     for label, lists in calls.entries.items():
-        entries = np.concatenate(lists) if lists else np.zeros(0)
-        if not len(entries):
+        if not any(map(len, lists)):
             continue
+        entries: npt.NDArray[Any] = np.concatenate(lists)
         begin = entries["begin"].astype(np.int64)
         fields = entries.dtype.names or ()
         end = entries["end"].astype(np.int64) if "end" in fields else begin
@@ -112,9 +126,16 @@ def with_calls(profile: Profile, calls: Calls, zero_us: int) -> Profile:
         name = np.array([codes.setdefault(texts[row], len(codes)) for row in order.tolist()], np.int32)
         start, stop = (begin[order] - zero_us) * 1000, (end[order] - zero_us) * 1000
         sublane, _ = split_overlaps(start, stop)
-        columns = {"start": start, "end": stop, "order": order.astype(np.int64), "role": np.full(len(order), Role.WORK, np.int8),
-                   "sublane": sublane if sublane is not None else np.zeros(len(order), np.int16), "name": name,
-                   "type": np.full(len(order), kind, np.int32)}  # fmt: skip
+        count = len(order)
+        columns: dict[str, Array | LazyColumn] = {
+            "start": start,
+            "end": stop,
+            "order": order.astype(np.int64),
+            "role": constant(count, Role.WORK, np.int8),
+            "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
+            "name": name,
+            "type": constant(count, kind, np.int32),
+        }
         if "bytes" in fields:
             columns["bytes"] = entries["bytes"].astype(np.int64)[order]
         lanes.append(Lane(kind=KIND, group=len(profile.groups), label=label, activity=Activity.HOST, columns=columns))

@@ -21,7 +21,7 @@ from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, RUN_FILE, SE
 from ..arrays import I64, Bytes
 from ..columns.untimed import report_untimed
 from ..core import report_unpaired
-from ..core_data import CoreData, number_scopes
+from ..core_data import number_scopes
 from ..lost_records import Lost
 from ..problems import Report
 from ..profile_builder import ProfileBuilder
@@ -33,6 +33,8 @@ from .driver import Calls, memory_table, with_calls
 from .plan import ENGINES, Plan, read_forecast, read_plan
 
 _SUMMARY_BYTES = 36
+#: Chip whose records have older layouts, by code and name.
+_OLD_CHIP = ("1", "BM1684")
 #: Types of the blocks of a core: it has one of each at most, those of the PMU before those of the firmware.
 _MONITORS = (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA)
 _DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
@@ -73,7 +75,6 @@ def read_folder(
     report = Report()
     plan = read_plan(_optional(directory, SETTINGS_FILE, report), report)
     kind = _chip(plan, chip, directory)
-    assert kind.bmprofile is not None
     mhz = tiu_mhz or (plan.tpu_freq if kind.bmprofile.clock_recorded else 0) or kind.tiu_mhz
     if kind.bmprofile.one_clock:
         kind = replace(kind, dma_mhz=mhz)
@@ -104,7 +105,9 @@ def read_folder(
     settings = Settings(arch=plan.arch or None, bmodel=True)
     builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
     zero_us = runs[0].begin_us if any(core.engines for core in cores) else calls.earliest_us()
-    beside = sorted(path.name for path in directory.resolve().parent.glob("bmprofile_data-0") if path != directory.resolve())
+    beside = sorted(
+        path.name for path in directory.resolve().parent.glob("bmprofile_data-0") if path != directory.resolve()
+    )
     if beside:
         report.note(f"The driver library's profile of the process lies beside it: {beside[0]}.", "Open it by itself.")
     profile = replace(
@@ -119,8 +122,11 @@ def read_folder(
 def _optional(directory: Path, name: str, report: Report) -> Bytes:
     path = directory / name
     if not path.exists():
-        report.warning(f"{name} is missing.", "Layers and forecast need the compiler's text." if name == SETTINGS_FILE
-                       else "There is no forecast.", file=name)  # fmt: skip
+        report.warning(
+            f"{name} is missing.",
+            "Layers and forecast need the compiler's text." if name == SETTINGS_FILE else "There is no forecast.",
+            file=name,
+        )
         return np.zeros(0, np.uint8)
     return read_bytes(path, report)
 
@@ -131,13 +137,18 @@ def _chip(plan: Plan, chip_option: str | None, directory: Path) -> Chip:
     chip = bmprofile_chip(value)
     if chip is not None:
         return chip
-    if chip_option is not None:
-        what = f"{chip_by_name(value).name} has no such folders" if chip_by_name(value) else f"there is no chip {value!r}"
+    named = chip_by_name(value)
+    if named is not None:
+        what = f"{named.name} has no such folders"
     elif not value:
         what = "global.profile names no chip"
+    elif value in _OLD_CHIP:
+        what = "BM1684 cannot be read"
     else:
-        what = "BM1684 cannot be read" if value in ("1", "BM1684") else f"global.profile names an unknown arch {value[:40]!r}"
-    raise UnreadableError(f"{directory}, a bmprofile_data folder of libbmrt: {what}.", f"Known chips: {known} (--chip).")
+        what = f"{'there is no chip' if chip_option else 'global.profile names an unknown arch'} {value[:40]!r}"
+    raise UnreadableError(
+        f"{directory}, a bmprofile_data folder of libbmrt: {what}.", f"Known chips: {known} (--chip)."
+    )
 
 
 def _files(directory: Path, report: Report, progress: Callable[[Any], None] | None) -> Folder:
@@ -184,7 +195,9 @@ def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Ca
     count = max(len(sets), len(commands))
     numbers = plan.cores if len(plan.cores) == count else range(count)
     if len(plan.cores) not in (0, count):
-        own.warning(f"{count_text(count, 'core')} recorded, global.profile lists {len(plan.cores)}.", "Numbered from 0.")
+        own.warning(
+            f"{count_text(count, 'core')} recorded, global.profile lists {len(plan.cores)}.", "Numbered from 0."
+        )
     for number, core in enumerate(numbers):
         launch = Launch(core, name, first, sets[number] if number < len(sets) else {})
         if number < len(commands):
@@ -199,8 +212,11 @@ def _announce(launch: Launch, data: Bytes, block: Block, report: Report) -> None
     words: I64 = data[block.offset : block.offset + block.length // 4 * 4].view("<u4").astype(np.int64)
     groups = int(words[8]) if len(words) > 8 else -1
     if groups < 0 or groups > (len(words) - 9) // 2:
-        report.error("A block of commands is too short for what it announces.", "Its numbers were used as far as known.",
-                     offset=block.offset - launch.base)  # fmt: skip
+        report.error(
+            "A block of commands is too short for what it announces.",
+            "What it holds was used.",
+            offset=block.offset - launch.base,
+        )
         groups = max(0, (len(words) - 9) // 2)
     if len(words) < 9:
         return

@@ -9,7 +9,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model.table import TableColumns
 
 from ...file_names import FORECAST_FILE, SETTINGS_FILE
 from ..arrays import I8, I32, I64, Bytes
@@ -38,7 +37,6 @@ _RUNTIME: Final = lazy_pattern(rb"runtime: *([\d.]{1,20})ms")
 _TABLE: Final = b"ENGINE_BD "
 #: Larger files (bytes) are not read; text of a million commands has some 400 MB.
 _LARGEST: Final = 1 << 30
-_MOST_COMMANDS: Final = 1 << 24
 _ID_MASK: Final = (1 << 20) - 1
 #: Type code of register writes, whose line has register bits in place of a dependency.
 _REGISTER_WRITE: Final = 12
@@ -106,7 +104,7 @@ def read_plan(data: Bytes, report: Report) -> Plan:
             number = (int(own) if match["engine"] == match["kind"] else 0) or len(group) + 1
             func = int(match["func"])
             depends = 0 if of_tiu and func == _REGISTER_WRITE else int(other) & _ID_MASK
-            if number > _MOST_COMMANDS:
+            if number > len(text):  # each command has a line
                 dropped += 1
                 continue
             outside = ended or func == (_TIU_MESSAGE if of_tiu else _GDMA_MESSAGE)
@@ -133,14 +131,15 @@ def read_plan(data: Bytes, report: Report) -> Plan:
         elif kind:
             _setting(plan, match["key"], match["value"].decode("utf-8", "replace").strip())
     if dropped:
-        report.error("Command numbers that no model has.", "Their lines were ignored.", file=SETTINGS_FILE,
-                     count=dropped)  # fmt: skip
+        report.error(
+            "Command numbers that no model has.", "Their lines were ignored.", file=SETTINGS_FILE, count=dropped
+        )
     for key, entries in lines.items():
         columns = np.array(entries, np.int64)
         size = int(columns[:, 0].max())
         found = PlannedCommands(np.full(size, -1, np.int32), np.zeros(size, np.int64), np.full(size, -1, np.int8))
-        for values, column in zip((found.layer, found.depends, found.type), columns[:, 1:].T, strict=True):
-            values[columns[:, 0] - 1] = column
+        rows = columns[:, 0] - 1
+        found.layer[rows], found.depends[rows], found.type[rows] = columns[:, 1:].T
         plan.commands[key] = found
     return plan
 
@@ -167,12 +166,15 @@ def read_forecast(data: Bytes, report: Report) -> dict[str, I64]:
         report.warning("No forecast can be read.", "Times are shown without it.", file=FORECAST_FILE)
         return {}
     found: dict[str, I64] = {}
-    entries = [(kind.startswith(b"GDMA"), int(tiu), int(gdma), int(cycles))
-               for _, kind, tiu, gdma, cycles in _ENTRY.findall(table)]  # fmt: skip
+    entries = [
+        (kind.startswith(b"GDMA"), int(tiu), int(gdma), int(cycles))
+        for _, kind, tiu, gdma, cycles in _ENTRY.findall(table)
+    ]
     columns = np.array(entries, np.int64).reshape(-1, 4)
     for number, engine in enumerate(ENGINES):
-        rows = columns[(columns[:, 0] == number) & (columns[:, 1 + number] > 0) & (columns[:, 1 + number] < _MOST_COMMANDS)]
-        lengths = np.full(int(rows[:, 1 + number].max(initial=0)), -1, np.int64)
-        lengths[rows[:, 1 + number] - 1] = np.rint(rows[:, 3] * (ns / int(total[1])))
+        own = columns[:, 1 + number]
+        rows = np.flatnonzero((columns[:, 0] == number) & (own > 0) & (own < len(text)))
+        lengths = np.full(int(own[rows].max(initial=0)), -1, np.int64)
+        lengths[own[rows] - 1] = np.rint(columns[rows, 3] * (ns / int(total[1])))
         found[engine] = lengths
     return found

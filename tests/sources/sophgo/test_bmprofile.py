@@ -324,6 +324,33 @@ def test_calls_of_the_driver_are_host_lanes(tmp_path: Path) -> None:
     assert host["copy"]["bytes"].tolist() == [4096]
     assert [host[label]["start"].tolist() for label in host] == [[5000, 8000], [10_000], [1000], [0]]
     assert host["sync"]["end"].tolist() == [30_000]
+    assert not profile.problems
+
+
+def test_an_empty_run_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "iter0.profile").write_bytes(b"")
+    assert "Neither a launch nor a call of the driver is recorded." in _what(open_profile(folder, chip="BM1688"))
+
+
+def test_commands_without_records_are_listed_without_times(kept: Path) -> None:
+    whole = open_profile(kept)
+    _edit(kept / "iter0.profile", lambda data: b"".join(raw.block(*each) for each in _blocks(data) if each[0] > 4))
+    profile = open_profile(kept)
+    assert not profile.timed
+    assert "No hardware records" in _what(profile)
+    assert profile.instructions > whole.instructions
+    lane, before = profile.lane("TIU", 0), whole.lane("TIU", 0)
+    assert lane is not None
+    assert before is not None
+    assert _texts(profile, lane, "kernel")[: len(before)] == _texts(whole, before, "kernel")
+
+
+def test_the_driver_s_folder_beside_it_is_named(tmp_path: Path) -> None:
+    folder = compiled(BMPROFILES[0], tmp_path, "bmprofile_data-1")
+    (tmp_path / "bmprofile_data-0").mkdir()
+    assert "beside it: bmprofile_data-0." in _what(open_profile(folder))
 
 
 def test_cut_calls_are_told(tmp_path: Path) -> None:

@@ -84,8 +84,10 @@ class ProfileBuilder(Struct):
             stream.shift(-zero)
             tail = max(tail or 0, int(stream.end.max()))
             lanes.append(builder.build_copies(name, stream, inward, core))
+        if self.layers:  # copies beside their core: its layers have one line
+            lanes.sort(key=lambda lane: lane.group)
         self._report_register_problems(groups, lanes)
-        if not any(map(len, lanes)):
+        if not any(map(len, lanes)) and (self.cores or self.ports):
             self._report_nothing()
         for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
             if ended is not None:

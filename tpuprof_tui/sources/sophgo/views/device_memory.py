@@ -21,22 +21,21 @@ _COLUMNS: Final = (
 
 def device_memory(query: Query) -> Answer:
     """Allocations, the largest first: those that exist in the range."""
-    table = query.profile.table("device_memory", -1)
-    if table is None:
+    memory = query.profile.table("device_memory", -1)
+    if memory is None:
         return Answer(missing=(Missing("Device memory is not recorded."),))
     first, last = query.range if query.range is not None else (None, None)
-    freed, allocated = table["freed"], table["allocated"]
-    there = np.ones(len(table), np.bool_)
+    freed, allocated = memory["freed"], memory["allocated"]
+    there = np.ones(len(memory), np.bool_)
     if first is not None and last is not None:
         there = (allocated < last) & ((freed == INT_MISSING) | (freed > first))
     rows = np.flatnonzero(there)
-    rows = rows[np.argsort(-table["bytes"][rows], kind="stable")]
+    rows = rows[np.argsort(-memory["bytes"][rows], kind="stable")]
     use, (size, address, start, end) = (
-        table.values("use", rows),
-        (table[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
+        memory.values("use", rows),
+        (memory[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
     )
     lines = list(zip(use, size, map(hex, address), start, end, strict=True))
-    return Answer(
-        tables=(Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True),),
-        notes=("By the host's clock, which the runtime's run begins by. Freed -: never.",),
-    )
+    note = "By the host's clock; 0: the runtime begins to set the run up, instructions follow later. Freed -: never."
+    table = Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True)
+    return Answer(tables=(table,), notes=(note,))

@@ -98,18 +98,11 @@ class CoreRuns(Struct):
             for launch in run.launches:
                 if launch.core not in cores:
                     own = Report(launch.file, launch.core)
-                    cores[launch.core] = CoreData(
-                        launch.core,
-                        launch.file,
-                        self.data,
-                        own,
-                        nodes=NodeStream(),
-                        mode=2,
-                        bmodel=True,
-                        parts=self.parts,
-                    )
+                    core = CoreData(launch.core, launch.file, self.data, own, mode=2, bmodel=True, parts=self.parts)
+                    cores[launch.core] = core
                 core = cores[launch.core]
                 core.report.file = launch.file
+                core.nodes = core.nodes or NodeStream()
                 read.append({name: self._engine(name, launch, run, core.report) for name in ENGINES})
                 self._number_layers(core, read[-1], number if len(runs) > 1 else -1)
                 self._align_engines(read[-1], core.report)
@@ -140,14 +133,10 @@ class CoreRuns(Struct):
             model = model_section(stream.id, count)
             moved = chip.figures[family].condensed["bytes"].of(stream.counter)
             copies = ~model & (moved > 0)
-            stray = ~model & ~copies
-            if stray.any():
-                report.note(
-                    "Records of GDMA beside the model's that moved nothing.",
-                    "They were left out.",
-                    lane=name,
-                    count=int(stray.sum()),
-                )
+            stray = int(np.count_nonzero(~model & ~copies))
+            if stray:
+                what = "Records of GDMA beside the model's that moved nothing."
+                report.note(what, "They were left out.", lane=name, count=stray)
         bound = np.where(model & (stream.id < len(commands)), stream.id, -1)
         recorded = np.zeros(len(commands), np.bool_)
         recorded[bound[bound >= 0]] = True
@@ -167,41 +156,25 @@ class CoreRuns(Struct):
         """Commands of an engine, what is planned for them, and how many of them were announced."""
         address, offset, count = launch.commands.get(name, (0, 0, 0))
         if count > len(self.data) // _SHORTEST:
-            report.error(
-                f"{count:,} {name} commands are announced, more than the files have room for.",
-                "Its records are shown as unknown.",
-                lane=name,
-            )
+            what = f"{count:,} {name} commands are announced, more than the files have room for."
+            report.error(what, "Its records are shown as unknown.", lane=name)
             count = 0
         found = self.files.get((address, launch.core, name)) or self.files.get((address, -1, name))
         offsets, sizes = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         if count and found is None:
-            report.error(
-                f"The file of its {name} commands is missing (cmd_{address:x}_{launch.core}_"
-                f"{ENGINES.index(name)}.dat).",
-                "They are shown without names and registers.",
-                lane=name,
-                count=count,
-            )
+            file = f"cmd_{address:x}_{launch.core}_{ENGINES.index(name)}.dat"
+            what = f"The file of its {name} commands is missing ({file})."
+            report.error(what, "They are shown without names and registers.", lane=name, count=count)
         elif found is not None and count:
             offsets, sizes = self._walk(name, min(found[0] + offset, found[1]), found[1])
             file = next(part for first, part in reversed(self.parts) if first <= found[0])
             if len(offsets) > count:
-                report.warning(
-                    f"{len(offsets) - count} more {name} commands than announced.",
-                    "They are not shown.",
-                    file=file,
-                    lane=name,
-                )
+                what = f"{len(offsets) - count} more {name} commands than announced."
+                report.warning(what, "They are not shown.", file=file, lane=name)
             elif len(offsets) < count - self._ends_unrecorded(name):
-                report.error(
-                    f"{count} {name} commands are announced, {len(offsets)} can be read.",
-                    "The others are shown without names.",
-                    file=file,
-                    lane=name,
-                    count=count - len(offsets),
-                )
                 missing = count - len(offsets)
+                what = f"{count} {name} commands are announced, {len(offsets)} can be read."
+                report.error(what, "The others are shown without names.", file=file, lane=name, count=missing)
                 offsets, sizes = np.pad(offsets, (0, missing), constant_values=-1), np.pad(sizes, (0, missing))
             offsets, sizes = offsets[:count], sizes[:count]
         total = len(offsets)
@@ -217,19 +190,13 @@ class CoreRuns(Struct):
             known = self.forecast[name][:total]
             forecast[: len(known)] = known
         none = np.full(total, -1, np.int32)
-        commands = Commands(
-            np.zeros(total, np.uint32),
+        ids, mode, zero = (
             np.arange(total, dtype=np.int64),
-            none,
-            none,
             np.full(total, Mode.NONE, np.int8),
             np.zeros(total, np.int64),
-            none,
-            none,
-            offsets,
-            sizes.astype(np.int32),
-            forecast,
         )
+        places = (offsets, sizes.astype(np.int32), forecast)
+        commands = Commands(zero.astype(np.uint32), ids, none, none, mode, zero, none, none, *places)
         return commands, planned, count
 
     def _ends_unrecorded(self, name: str) -> bool:
@@ -267,17 +234,13 @@ class CoreRuns(Struct):
         if offset is not None:
             tiu.stream.shift(offset.ns)
             if offset.held < offset.dependencies:
-                report.warning(
-                    f"TIU and GDMA contradict {offset.dependencies - offset.held} of {offset.dependencies} "
-                    "dependencies on any common time line.",
-                    "They are aligned so that the others hold; clocks may be others than assumed.",
-                )
+                counts = f"{offset.dependencies - offset.held} of {offset.dependencies}"
+                what = f"TIU and GDMA contradict {counts} dependencies on any common time line."
+                report.warning(what, "They are aligned so that the others hold; clocks may be others than assumed.")
         elif self.chip.bmprofile.clock_recorded:
             tiu.stream.shift(int(gdma.stream.start[0] - tiu.stream.start[0]))
-            report.warning(
-                "TIU and GDMA count from different times, and no dependency between them is known.",
-                "Their first records are put at the same time: only lengths are right.",
-            )
+            what = "TIU and GDMA count from different times, and no dependency between them is known."
+            report.warning(what, "Their first records are put at the same time: only lengths are right.")
 
     def _align_cores(self, run: Run, read: Sequence[Mapping[str, _Engine]], cores: Mapping[int, CoreData]) -> None:
         if len(read) < 2:
@@ -286,10 +249,11 @@ class CoreRuns(Struct):
         shifts = core_shifts([self._waits(engines["TIU"]) for engines in read], timers)
         for launch, engines, shift in zip(run.launches, read, shifts, strict=True):
             if shift is None:
-                cores[launch.core].report.warning(
-                    "Nothing tells when this core's counters started.",
-                    "They are taken to start with those of the first core.",
+                what, done = (
+                    "Nothing tells when its counters started.",
+                    "They are taken to start with the first core's.",
                 )
+                cores[launch.core].report.warning(what, done)
             for engine in engines.values():
                 engine.stream.shift(shift or 0)
 
@@ -335,15 +299,10 @@ class CoreRuns(Struct):
         core.records += len(stream)
         unrecorded = sum(each.unrecorded for each in launches)
         if unrecorded:
-            core.report.note(
-                f"{name} sends, waits or ends, of which {self.chip.name} keeps no record.",
-                "They are not shown.",
-                lane=name,
-                count=unrecorded,
-            )
-        engine = EngineData(
-            stream, commands if len(commands) else None, bound, keep=slice(None) if model.all() else model
-        )
+            what = f"{name} sends, waits or ends, of which {self.chip.name} keeps no record."
+            core.report.note(what, "They are not shown.", lane=name, count=unrecorded)
+        keep = slice(None) if model.all() else model
+        engine = EngineData(stream, commands if len(commands) else None, bound, keep=keep)
         if copies.any():
             inward = np.concatenate([~np.logical_or.accumulate(each.model) for each in launches])
             rows = np.flatnonzero(copies)
@@ -363,15 +322,8 @@ def _joined(streams: Sequence[RecordStream]) -> RecordStream:
     cycles = None
     if any(each.cycles is not None for each in streams):
         cycles = np.concatenate([each.end - each.start + 1 if each.cycles is None else each.cycles for each in streams])
-    return replace(
-        streams[0],
-        words=words,
-        rows=None,
-        cycles=cycles,
-        first=0,
-        **columns,
-        left_out=sum(each.left_out for each in streams),
-    )
+    left_out = sum(each.left_out for each in streams)
+    return replace(streams[0], words=words, rows=None, cycles=cycles, first=0, left_out=left_out, **columns)
 
 
 def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int) -> int:

@@ -20,7 +20,7 @@ from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
 from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, RUN_FILE, SETTINGS_FILE
 from ..arrays import I64, Bytes
 from ..columns.untimed import report_untimed
-from ..core import report_unpaired
+from ..core import report_unpaired, report_unrecorded
 from ..core_data import number_scopes
 from ..lost_records import Lost
 from ..problems import Report
@@ -35,6 +35,8 @@ from .plan import ENGINES, Plan, read_forecast, read_plan
 _SUMMARY_BYTES = 36
 #: Chip whose records have older layouts, by code and name.
 _OLD_CHIP = ("1", "BM1684")
+#: Folder that the driver library writes beside those of the runtime.
+_DRIVER_FOLDER = "bmprofile_data-0"
 #: Types of the blocks of a core: it has one of each at most, those of the PMU before those of the firmware.
 _MONITORS = (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA)
 _DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
@@ -84,32 +86,31 @@ def read_folder(
             f"{directory} is a bmprofile_data folder of libbmrt without a recorded run.",
             "Copy its iter*.profile files next to it.",
         )
-    forecast = read_forecast(_optional(directory, FORECAST_FILE, report), report)
+    forecast = read_forecast(_optional(directory, FORECAST_FILE, report), report) if folder.commands else {}
     calls = Calls()
     runs = [_run(folder, name, first, last, plan, calls, report) for name, first, last in folder.runs]
     if len({run.subnet for run in runs}) > 1:
         forecast = {}  # commands of each subnet are numbered anew
     cores = CoreRuns(kind, mhz, folder.data, folder.parts, folder.commands, plan, forecast).read(runs, report)
     if not kind.bmprofile.clock_known and not tiu_mhz:
-        report.warning(
-            f"{kind.name} does not record its clock: all times are those of {mhz} MHz (~).",
-            "Cycles are exact. --tiu_freq sets the clock.",
-        )
+        what = f"{kind.name} does not record its clock: all times are those of {mhz} MHz (~)."
+        report.warning(what, "Cycles are exact. --tiu_freq sets the clock.")
     number_scopes(cores)
     untimed = []
     if not any(core.engines for core in cores):
         untimed = [dict(core.nodes.engines) for core in cores if core.nodes is not None]
+    if any(untimed):
         report_untimed(cores, untimed, report)
-    for core in cores if not untimed else ():
-        report_unpaired(core)
+    for core in cores if not any(untimed) else ():
+        (report_unpaired if core.engines else report_unrecorded)(core)
+    if not cores and not calls.earliest_us():
+        report.error("Neither a launch nor a call of the driver is recorded.", "Nothing can be shown.")
     settings = Settings(arch=plan.arch or None, bmodel=True)
     builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
     zero_us = runs[0].begin_us if any(core.engines for core in cores) else calls.earliest_us()
-    beside = sorted(
-        path.name for path in directory.resolve().parent.glob("bmprofile_data-0") if path != directory.resolve()
-    )
-    if beside:
-        report.note(f"The driver library's profile of the process lies beside it: {beside[0]}.", "Open it by itself.")
+    beside = directory.resolve().with_name(_DRIVER_FOLDER)
+    if beside.is_dir() and directory.resolve() != beside:
+        report.note(f"The driver library's profile lies beside it: {_DRIVER_FOLDER}.", "Open it by itself.")
     profile = replace(
         builder.profile(),
         recording=Recording("bmprofile", "bmprofile", "detailed commands"),
@@ -122,11 +123,8 @@ def read_folder(
 def _optional(directory: Path, name: str, report: Report) -> Bytes:
     path = directory / name
     if not path.exists():
-        report.warning(
-            f"{name} is missing.",
-            "Layers and forecast need the compiler's text." if name == SETTINGS_FILE else "There is no forecast.",
-            file=name,
-        )
+        done = "There are no layers." if name == SETTINGS_FILE else "There is no forecast."
+        report.warning(f"{name} is missing.", done, file=name)
         return np.zeros(0, np.uint8)
     return read_bytes(path, report)
 

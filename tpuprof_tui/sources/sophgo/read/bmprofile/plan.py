@@ -162,6 +162,8 @@ def read_forecast(data: Bytes, report: Report) -> dict[str, I64]:
     table = text[text.rfind(_TABLE) :] if _TABLE in text else b""  # the last model's
     total, runtime = _TOTAL.search(table), _RUNTIME.search(table)
     ns = float(runtime[1]) * 1e6 if runtime and runtime[1].count(b".") <= 1 and runtime[1] != b"." else 0.0
+    if not len(data):
+        return {}
     if not table or total is None or not int(total[1]) or not ns:
         report.warning("No forecast can be read.", "Times are shown without it.", file=FORECAST_FILE)
         return {}

@@ -32,8 +32,8 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.files.workbook.layers import read_layer_files
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.sources.sophgo.read.layers import read_layer_files
 from tpuprof_tui.views.query import Query
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of

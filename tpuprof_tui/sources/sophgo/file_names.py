@@ -22,6 +22,9 @@ DRIVER_FILE: Final = lazy_pattern(r"bmlib_(\d{1,9})\.profile")
 #: Groups: device address, core (none in older folders), engine (0 TIU, 1 GDMA).
 COMMAND_FILE: Final = lazy_pattern(r"cmd_([0-9a-f]{1,16})(?:_(\d{1,4}))?_([01])\.dat")
 FORECAST_FILE: Final = "net_stat.sim"
+#: The compiler's files that people put beside a capture: commands of each layer, and the network.
+LOCATIONS: Final = "tensor_location.json"
+NETWORK: Final = "final.mlir"
 _MARK: Final = b"[bmprofile]"
 _HEAD: Final = 1 << 16
 

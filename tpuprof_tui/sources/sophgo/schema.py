@@ -110,6 +110,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
            aliases=("headroom", "of_peak"), help="Ideal time over time taken: 100 % leaves nothing to gain."),
     Column("excess", "Excess", "", "float", "ns", width=10, group="headroom", decimals=1, aliases=("lost",),
            help="Duration minus ideal time: what there is to gain against the chip's peak."),
+    Column("layer", "Layer", "", "text", width=20, needs=NAMES,
+           help="Layer of the network, where the compiler's files lie beside the capture (tensor_location.json)."),
     Column("forecast", "Forecast", "", unit="ns", width=10, group="headroom", aliases=("sim",),
            help="Duration that the compiler expected (net_stat.sim); of core 0 alone."),
     Column("forecast_ratio", "Measured/forecast", "", "float", width=17, group="headroom", decimals=2,
@@ -190,7 +192,9 @@ _LAYERS: Final = {
         help="Duration that the compiler expected (net_stat.sim); of core 0 alone.",
     ),
 }
-LAYER_COLUMNS: Final[tuple[Column, ...]] = tuple(_LAYERS.get(column.key, column) for column in COLUMNS)
+LAYER_COLUMNS: Final[tuple[Column, ...]] = tuple(
+    _LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer"
+)
 
 #: Columns by key.
 SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}

@@ -29,7 +29,7 @@ OUTPUTS: Final = (
     Output(
         "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
-        prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", letter="x",
+        prepare=f"{_HERE}.read.layers:with_layer_problems", action="workbook", letter="x",
         help="Write the workbook and the merged CSV.", short="Workbook", list_order=10, write_order=40,
         sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),

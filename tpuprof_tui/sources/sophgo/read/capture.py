@@ -13,7 +13,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.source import Progress
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
-from ..file_names import is_bmprofile
+from ..file_names import LOCATIONS, NETWORK, is_bmprofile
 from .columns.untimed import report_untimed, untimed_commands
 from .commands.command_table import Commands
 from .core import read_core, report_unrecorded
@@ -81,7 +81,12 @@ def read(
 
             match_streams(ports, cores, kind)
         report_unplaced(ports)
-    return ProfileBuilder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
+    profile = ProfileBuilder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
+    if not all((directory / name).exists() for name in (LOCATIONS, NETWORK)):
+        return profile
+    from .layers import with_layers  # most captures have no such files
+
+    return with_layers(profile)
 
 
 def _chip(settings: Settings, chip_option: str | None, directory: Path) -> Chip:

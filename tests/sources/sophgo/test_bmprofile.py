@@ -460,6 +460,15 @@ def test_every_dependency_holds(name: str) -> None:
 
 
 @on_hardware
+@pytest.mark.parametrize("name", _FOLDERS)
+def test_nothing_is_faster_than_the_peak(name: str) -> None:
+    """The model of BM1688 has a maximum pooling of bytes at 143 % of the peak: it has no peak then."""
+    for lane in _real(name)[2].lanes:
+        if lane.kind == "TIU":
+            assert np.nanmax(lane["at_peak"]) <= 101  # cycles are rounded to ns
+
+
+@on_hardware
 def test_losses_are_three_commands_of_one_chip() -> None:
     lost = {name: sum(problem.lost for problem in _real(name)[2].problems) for name in _FOLDERS}
     assert lost == {"bm1684x": 3, "bm1688": 0, "bm1688_2core": 0, "cv184x": 0}

@@ -94,7 +94,8 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
 
     def ideal(rows: Rows) -> Array:
         alg = _figure(counts, "alg_cycles")(rows)
-        return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
+        known = (alg > 0) & (alg <= cycles(rows))  # what the hardware beats is no peak
+        return np.where(known, alg * (1000.0 / mhz), np.nan)
 
     columns["ideal"] = ideal
     from ..commands.operation_counts import model_of

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
 from .counters import COUNTERS
@@ -157,45 +159,6 @@ COLUMNS: Final[tuple[Column, ...]] = (
     *COUNTERS,
 )  # fmt: skip
 
-#: What is a kernel function in other captures is a layer of the network in those of libbmrt.
-_LAYERS: Final = {
-    "kernel": Column(
-        "kernel",
-        "Layer",
-        "",
-        "text",
-        width=24,
-        shown=True,
-        needs=NAMES,
-        aliases=("layer", "k"),
-        help="Layer of the network that it belongs to.",
-    ),
-    "scope": Column(
-        "scope",
-        "Layer run",
-        "",
-        width=9,
-        needs=NAMES,
-        aliases=("launch", "run"),
-        help="Number of the run of the layer, over all cores: a layer runs once for each tile and core.",
-    ),
-    "batch": Column("batch", "Run", "", width=6, needs=NAMES, help="Number of the run of the model or subnet."),
-    "forecast": Column(
-        "forecast",
-        "Forecast",
-        "",
-        unit="ns",
-        width=10,
-        shown=True,
-        group="headroom",
-        aliases=("sim",),
-        help="Duration that the compiler expected (net_stat.sim); of core 0 alone.",
-    ),
-}
-LAYER_COLUMNS: Final[tuple[Column, ...]] = tuple(
-    _LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer"
-)
-
 #: Columns by key.
 SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}
 
@@ -203,3 +166,19 @@ SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}
 def column(key: str) -> Column:
     """The column with this key; KeyError without one."""
     return SCHEMA[key]
+
+
+def _changed(key: str, title: str, help_text: str, *aliases: str) -> Column:
+    return replace(column(key), title=title, help=help_text, aliases=aliases, file_name="", shown=key != "scope")
+
+
+#: In captures of libbmrt a layer of the network takes the place of a kernel function.
+_LAYERS: Final = {
+    "kernel": _changed("kernel", "Layer", "Layer of the network that it belongs to.", "layer", "k"),
+    "scope": _changed(
+        "scope", "Layer run", "Number of the layer's run, over all cores: it has one per tile.", "launch"
+    ),
+    "batch": replace(column("batch"), title="Run", help="Number of the run of the model or subnet.", file_name=""),
+    "forecast": replace(column("forecast"), shown=True),
+}
+LAYER_COLUMNS: Final = tuple(_LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer")

@@ -196,15 +196,11 @@ LAYER_VOCABULARY: Final = replace(
     columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",
     views=(
         *(view for view in VOCABULARY.views if view.id != "kernel_launches"),
-        View(
-            "layers",
-            "Layers, measured and forecast",
-            "Time of each layer, the work in it, and what was expected.",
-            f"{_HERE}.views.kernel_launches:kernel_launches",
-            (NAMES,),
-            in_summary=False,
-            place="",
-            compared=False,
+        replace(
+            next(view for view in VOCABULARY.views if view.id == "kernel_launches"),
+            id="layers",
+            title="Layers, measured and forecast",
+            help="Time of each layer, the work in it, and what was expected.",
         ),
         View(
             "device_memory",

@@ -231,6 +231,16 @@ def test_without_the_compiler_s_text_commands_align_by_their_registers(kept: Pat
         assert one["start"].tolist() == other["start"].tolist()
 
 
+def test_files_that_cannot_be_read_are_told(kept: Path) -> None:
+    path = next(kept.glob("cmd_*_0_1.dat"))
+    path.unlink()
+    path.symlink_to(kept / "nowhere")
+    (kept / "iter7.profile").mkdir()
+    told = _what(open_profile(kept))
+    assert "Cannot be opened" in told
+    assert "Not a regular file." in told
+
+
 def test_records_beyond_the_commands_are_unknown(kept: Path) -> None:
     def fewer(data: bytes) -> bytes:
         blocks = []

@@ -23,7 +23,7 @@ from .problems import Report
 from .profile_builder import ProfileBuilder
 from .records.align import align_cores
 from .records.no_preamble import sync_on_last_wait
-from .stream.files import count_text, list_files, settings_file
+from .stream.files import count_text, file_size, list_files, settings_file
 from .stream.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -110,13 +110,13 @@ def _read_cores(
     files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
 ) -> list[CoreData]:
     """Read all core files in parallel threads: NumPy releases the GIL for most of the work."""
-    total = sum(_size(path) for _, path in files)
+    total = sum(file_size(path) for _, path in files)
     done = 0
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         jobs = {pool.submit(read_core, core, path, chip, mhz, bmodel=bmodel): path for core, path in files}
         try:
             for job in as_completed(jobs):
-                done += _size(jobs[job])
+                done += file_size(jobs[job])
                 core = job.result()
                 if progress is not None:
                     progress(Progress("reading cores", done, total, f"core {core.core:>3}", core.records))
@@ -124,10 +124,3 @@ def _read_cores(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [job.result() for job in jobs]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

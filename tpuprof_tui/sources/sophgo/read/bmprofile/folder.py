@@ -26,7 +26,7 @@ from ..lost_records import Lost
 from ..problems import Report
 from ..profile_builder import ProfileBuilder
 from ..stream.blocks import Block, BlockType, walk_blocks
-from ..stream.files import count_text, read_bytes
+from ..stream.files import count_text, file_size, read_bytes
 from ..stream.settings import Settings
 from .core_runs import CoreRuns, Launch
 from .driver import Calls, memory_table, with_calls
@@ -153,19 +153,20 @@ def _files(directory: Path, report: Report, progress: Callable[[Any], None] | No
     names = sorted(os.listdir(directory), key=natural_order)
     runs = [name for name in names if RUN_FILE.fullmatch(name) or DRIVER_FILE.fullmatch(name)]
     wanted = [*runs, *(name for name in names if COMMAND_FILE.fullmatch(name))]
-    contents = []
-    for number, name in enumerate(wanted):
-        contents.append(read_bytes(directory / name, report))
+    sizes = [file_size(directory / name) for name in wanted]
+    data, ends = np.empty(sum(sizes), np.uint8), [0]
+    for number, (name, size) in enumerate(zip(wanted, sizes, strict=True)):
+        content = read_bytes(directory / name, report, data[ends[-1] : ends[-1] + size])
+        ends.append(ends[-1] + len(content))
         if progress is not None:
             progress(Progress("reading files", number + 1, len(wanted), name, 0))
-    ends = np.cumsum([0, *map(len, contents)]).tolist()
-    parts = list(zip(ends[:-1], wanted, strict=True))
+    data = data[: ends[-1]]
+    parts = list(zip(ends, wanted, strict=False))
     commands = {}
-    for first, last, name in zip(ends[:-1], ends[1:], wanted, strict=True):
+    for first, last, name in zip(ends, ends[1:], wanted, strict=False):
         match = COMMAND_FILE.fullmatch(name)
         if match:
             commands[int(match[1], 16), int(match[2] or -1), ENGINES[int(match[3])]] = first, last
-    data = contents[0] if len(contents) == 1 else np.concatenate([np.zeros(0, np.uint8), *contents])
     ranges = [(name, first, last) for name, first, last in zip(runs, ends, ends[1:], strict=False)]
     return Folder(data, parts, ranges, commands)
 

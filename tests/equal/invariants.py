@@ -25,7 +25,7 @@ Break = tuple[str, str]
 NOTHING = ["--filter", "dur<0ns"]
 #: What no such selection narrows: patterns of ``view.table selection``.
 WHOLE = (
-    "problems* *", "recordings* *", "tables* *",  # of the recording
+    "problems* *", "recordings* *", "tables* *", "device_memory* *",  # of the recording
     "memory.curve filter", "memory.devices filter", "counters.* filter",  # no events
     "memory filter", *(f"memory.{table} filter" for table in ("peaks", "operators", "by_name", "modules")),
     *(f"{view}.matrix {selection}" for view in ("communication", "cluster") for selection in ("range", "filter")),

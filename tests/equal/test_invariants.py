@@ -28,6 +28,8 @@ OTHERS = {
     "traces/tl_qwen_h100_vs_mi300/mi300.pt.trace.json.gz": "traces/tl_qwen_h100_vs_mi300/h100.pt.trace.json.gz",
     "traces/ascend_level1_db/rank0_ascend_pt": "traces/ascend_level1_db/rank1_ascend_pt",
     "vendor/bm1690_conv_int8_no_pmu": "",
+    "vendor/real/bmprofile_data-1_bm1688_2core": "",
+    "vendor/real/bmprofile_data-1_bm1684x": "",
 }  # fmt: skip
 NAMES = (*SAMPLES, *(pytest.param(name, marks=pytest.mark.shared) for name in OTHERS))
 
@@ -68,8 +70,10 @@ KNOWN = (
     Known("views_follow", "steps* group",
           ("aks_bmodel", "aks_damaged", "aks_decode_mode[12]", "aks_host_trace", "aksv*"),
           f"{_IGNORED}: steps of a core"),
-    Known("views_follow", "waits.barriers group", ("aks_[dh]*", "aksv*"), f"{_IGNORED}: barriers of a core"),
+    Known("views_follow", "waits.barriers group", ("aks_[dh]*", "aksv*", "*bm1688_2core"),
+          f"{_IGNORED}: barriers of a core"),
     Known("views_follow", "counters.* step", ("torch*", "ascend_synthetic"), f"{_IGNORED}: counters with a step"),
+    Known("exceptions_say_so", "problems", ("*bmprofile_data*",), "a view that does not follow must say so"),
     Known("exceptions_say_so", "counters", ("torch_c*", _QWEN, *_ASCEND), "a view that does not follow must say so"),
     Known("sheets_are_json", "*", (_MI250, _VLLM, _QWEN, _DB), _CORES),
     Known("page_is_json", "*", (_MI250, _VLLM, _QWEN), _CORES),

@@ -14,9 +14,10 @@ from workbook_reading import loaded
 from tpuprof_tui import open_profile
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.sources.sophgo.file_names import LOCATIONS, NETWORK
 from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
-from tpuprof_tui.sources.sophgo.files.workbook.layers import LOCATIONS, NETWORK, layers_of, read_layer_files
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.read.layers import layers_of, read_layer_files
 
 MLIR = """#loc = loc(unknown)
 module @resnet attributes {module.FLOPs = 8000000 : i64, module.chip = "bm1690", module.mode = "F16"} {

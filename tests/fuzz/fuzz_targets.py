@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import struct
+import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -32,8 +33,8 @@ from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.files.workbook.layers import read_layer_files
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
+from tpuprof_tui.sources.sophgo.read.layers import read_layer_files
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
 
@@ -41,6 +42,7 @@ from tpuprof_tui.views.report import report_record, workers_of
 outputs_every = 3
 _CHIPS = ("aks", "aksv", "bm1688", "cv84x6")
 _COUNT = 6
+_COMPILED = Path(__file__).resolve().parents[1] / "data" / "compiled"
 
 
 @dataclass(frozen=True)
@@ -353,6 +355,34 @@ def _torch_seeds() -> list[bytes]:
     return [b"\0" + text, b"\1" + text, b"\0[" + b",".join(events) + b"]", b'\0[{"ph":"X","pid":[1],"ts":1,"dur":2}]']
 
 
+def bmprofile_folder(data: bytes) -> None:
+    """A folder of libbmrt in which one file is hostile: its run, the compiler's text, the forecast, or commands."""
+    options = data[0] if data else 0
+    folder = _bmprofile(options >> 2 & 1)
+    names = ["iter0.profile", "global.profile", "net_stat.sim", *sorted(name for name in folder if "cmd_" in name)]
+    name = names[(options & 3) % len(names)]
+    folder = folder | {name: data[1:]}
+    if options & 8:
+        folder = folder | {"bmlib_0.profile": data[1:]}
+    _opened(folder, ("bm1684x", "bm1688", "cv184x", None)[options >> 4 & 3])
+
+
+@cache
+def _bmprofile(number: int) -> dict[str, bytes]:
+    """Files of a kept folder of libbmrt by name."""
+    with tarfile.open(_COMPILED / f"{('bm1684x_two_models', 'bm1688_mlp_f16_2core')[number]}.tar.xz") as archive:
+        contents = ((member.name, archive.extractfile(member)) for member in archive.getmembers())
+        return {name: content.read() for name, content in contents if content is not None}
+
+
+def _bmprofile_seeds() -> list[bytes]:
+    return [
+        bytes([options | number << 2]) + _bmprofile(number)[name][:20_000]
+        for number, chips in ((0, 0x30), (1, 0x30))
+        for options, name in ((chips, "iter0.profile"), (chips | 1, "global.profile"), (chips | 2, "net_stat.sim"))
+    ] + [b"\x20" + _bmprofile(0)["iter0.profile"]]
+
+
 def _name_seeds() -> list[bytes]:
     return [
         b"\x1b]0;owned\x07\xfe=HYPERLINK(1)\xfe</script><b>x\xfe[red]a[/]",
@@ -380,6 +410,7 @@ TARGETS = {
     "streams": Target(descriptor_streams, "descriptor streams", _stream_seeds),
     "host": Target(host_trace, "host traces", _host_seeds),
     "torch": Target(torch_trace, "PyTorch traces", _torch_seeds),
+    "bmprofile": Target(bmprofile_folder, "folders of libbmrt", _bmprofile_seeds),
     "names": Target(names, "names, into every output", _name_seeds),
     "layers": Target(layer_files, "the compiler's files beside a capture", _layer_seeds),
 }

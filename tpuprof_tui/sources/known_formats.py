@@ -84,11 +84,6 @@ KNOWN_FORMATS: Final = (
         "https://ui.perfetto.dev opens it; tpuprof shows one next to a capture of the same run (`tpuprof --help`).",
         (b'"traceEvents"', b'"ph"'),
     ),
-    KnownFormat(
-        "a part of a bmprofile_data folder, which libbmrt writes",
-        ("iter*.profile", "bmlib_*.profile"),
-        "The package tpu-mlir has a reader for it.",
-    ),
     KnownFormat("a recording of perf", ("perf.data", "perf.data.*"), "`perf script` prints it.", (b"PERFILE2",)),
 )
 

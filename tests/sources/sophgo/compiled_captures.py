@@ -9,6 +9,8 @@ from truth_tables import Truth, read_packed, unpacked_truth
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "compiled"
 RECORDED = ("bm1690_ffn_bf16_mode1", "bm1690_mlp_f16_mode2", "bm1690e_mlp_f16_mode2")
+#: Folders of libbmrt, whose truth is JSON: iterations, their cores, and rows of these.
+BMPROFILES = ("bm1684x_two_models", "bm1688_mlp_f16_2core")
 UNRECORDED = "bm1690_conv_int8_no_pmu"
 
 

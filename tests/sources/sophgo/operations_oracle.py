@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-LANES = {"aks": 64, "aksv": 64, "bm1688": 32, "cv84x6": 16}
-VECTOR = {"aks": 64, "aksv": 64, "bm1688": 16, "cv84x6": 32}
-CUBE = {"aks": 64, "aksv": 64, "bm1688": 32, "cv84x6": 32}
+LANES = {"aks": 64, "aksv": 64, "bm1684x": 64, "cv184x": 8, "bm1688": 32, "cv84x6": 16}
+VECTOR = {"aks": 64, "aksv": 64, "bm1684x": 64, "cv184x": 16, "bm1688": 16, "cv84x6": 32}
+CUBE = {"aks": 64, "aksv": 64, "bm1684x": 64, "cv184x": 16, "bm1688": 32, "cv84x6": 32}
 BYTES = {0: 1, 1: 2, 2: 4, 3: 2, 4: 4, 5: 2, 6: 1, 7: 1}
 
 
@@ -27,13 +27,13 @@ class Oracle:
         )
 
     def vector(self, precision: int) -> int:
-        if precision == 7 and self.chip == "bm1688":
+        if precision == 7 and self.chip in ("bm1688", "cv184x"):
             raise ZeroDivisionError
         base = VECTOR[self.chip]
         return base * 2 if precision == 6 else base // BYTES[precision]
 
     def cube(self, precision: int) -> int:
-        if precision == 7 and self.chip == "bm1688":
+        if precision == 7 and self.chip in ("bm1688", "cv184x"):
             raise ZeroDivisionError
         base = CUBE[self.chip]
         return 1 if precision in (2, 4) else base * 2 if precision == 6 else base // BYTES[precision]
@@ -94,7 +94,7 @@ class Oracle:
             m, k, q = self.shape[1], w, self.shape[3]
         else:
             m, k, q = self.shape[1], c, w
-        lanes = self.cube(self.pr) if self.chip == "bm1688" else self.vector(self.pr)
+        lanes = self.cube(self.pr) if self.chip in ("bm1688", "cv184x") else self.vector(self.pr)
         alg = 2 * m * k * q
         uarch = 2 * up(m, self.lanes) * up(q, lanes) * up(k, 4)
         return alg, uarch, -(-alg // (self.cube(self.p0) * 4 * self.lanes * 2))
@@ -108,7 +108,7 @@ class Oracle:
         taylor = {12} if self.chip == "cv84x6" else {12, 13}
         factor, gain = 1, 1
         if self.function in taylor:
-            newer = self.chip in ("bm1688", "cv84x6")
+            newer = self.chip in ("bm1688", "cv184x", "cv84x6")
             factor, gain = (2 * self.r["opd1_n"] - 1, 2) if newer else (self.r["opd1_n"], 1)
         elif self.function == 17:
             factor = 30
@@ -138,8 +138,8 @@ class Oracle:
 
     def _pord(self) -> tuple[int, int, int]:
         factor, gain = 6, 7
-        if self.function in (0, 1, 4):
-            factor, gain = 2 * self.r["opd1_h"] * self.r["opd1_w"] - 1, {0: 2, 1: 1, 4: 1}[self.function]
+        if self.function in (0, 1, 2, 4):
+            factor, gain = 2 * self.r["opd1_h"] * self.r["opd1_w"] - 1, {0: 2, 1: 1, 2: 2, 4: 1}[self.function]
         lanes = self.vector(self.p0)
         alg = self.all * factor
         return alg, self.plane(lanes) * factor, -(-alg // (gain * lanes * self.lanes))

@@ -81,10 +81,11 @@ def test_what_is_no_formula_is_refused(text):
 @given(st.integers(0, (1 << 64) - 1), st.sampled_from(chip_names()), st.sampled_from(["TIU", "GDMA"]))
 def test_messages_and_dependencies_of_any_register(value, chip_name, engine):
     chip = chip_by_name(chip_name)
-    rule = chip.messages["tiu" if engine == "TIU" else "dma"]
-    message = message_in(chip, engine, {rule.field: value})
-    assert 0 <= message.id < 1 << rule.id_bits
-    assert 0 <= message.count < 1 << rule.count_bits
+    rule = chip.messages.get("tiu" if engine == "TIU" else "dma")
+    if rule is not None:
+        message = message_in(chip, engine, {rule.field: value})
+        assert 0 <= message.id < 1 << rule.id_bits
+        assert 0 <= message.count < 1 << rule.count_bits
     assert 0 <= dependency_in(chip, engine, {"cmd_id_dep": value & 0x7FFFFF}) < 1 << 20
     assert message_in(chip, engine, {}) is None
 

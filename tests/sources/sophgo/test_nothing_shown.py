@@ -27,40 +27,6 @@ def _folder(parent: Path, **files: bytes | str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("options", [{}, {"chip": "BM1688"}, {"chip": "AKS"}], ids=str)
-@pytest.mark.parametrize(
-    ("settings", "chip"),
-    [
-        ("[bmprofile] arch=3\n[bmprofile] net_name=a\n", "BM1684X"),
-        ("[bmprofile] arch=4\n[bmprofile] tpu_freq=0\n", "BM1688 or CV186X"),
-        ("[bmprofile] arch=8\n", "CV184X"),
-        ("ornament\n[bmprofile] arch=bm1684x\n", "BM1684X"),
-        ("arch=3\ntpu_freq=1000\n", "BM1684X"),
-        ("", ""),
-    ],
-)
-def test_folders_of_libbmrt_are_named(tmp_path: Path, settings: str, chip: str, options: dict[str, str]) -> None:
-    folder = _folder(tmp_path, global__profile=settings, iter0__profile=_SUMMARY, bmlib_0__profile=b"")
-    with pytest.raises(UnreadableError) as error:
-        open_profile(folder, **options)
-    named = f" ({chip})" if chip else ""
-    assert str(error.value) == f"{folder} is a bmprofile_data folder of libbmrt{named}, which tpuprof does not read."
-
-
-def test_one_sentence_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = _folder(tmp_path, global__profile="[bmprofile] arch=4\n", cmd_12406e000_0_0__dat=b"")
-    for words in (("info",), ("summary",), ("info", "--chip", "BM1688"), ("instructions",)):
-        assert main([words[0], str(folder), *words[1:]]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_its_files_alone_are_named_too(tmp_path: Path) -> None:
-    folder = _folder(tmp_path, iter0__profile=_SUMMARY, net_stat__sim="")
-    for path in (folder, folder / "iter0.profile"):
-        with pytest.raises(UnreadableError, match="part of a bmprofile_data folder"):
-            open_profile(path)
-
-
 def test_a_capture_beside_such_files_is_read(tmp_path: Path) -> None:
     profile = open_profile(_beside(tmp_path))
     assert profile.instructions

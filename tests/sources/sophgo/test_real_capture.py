@@ -10,6 +10,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
@@ -76,11 +77,13 @@ def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None
     assert [cases[0][place] for place in (2, 3)] == [71.034, 62.124]
 
 
-def test_folders_of_the_other_profiler_are_named() -> None:
-    from tpuprof_tui.errors import UnreadableError
-
-    for folder in sorted(_REAL.glob("bmprofile_data-*")):
-        if folder.is_dir():
-            for options in ({}, {"chip": "BM1688"}):
-                with pytest.raises(UnreadableError, match="bmprofile_data folder of libbmrt \\("):
-                    open_profile(folder, **options)
+def test_a_layer_is_a_column_of_the_model_s_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with _beside(".commands.jsonl").open(encoding="utf-8") as lines:
+        known = [json.loads(line) for line in lines]
+    tiu = _profile().lane("TIU", 0)
+    assert tiu is not None
+    assert tiu["cycles"][tiu["layer"] >= 0].sum() == 62_124
+    layers = [lane["layer"] for lane in _profile().lanes if lane.kind in ("TIU", "GDMA")]
+    assert sum(int((codes >= 0).sum()) for codes in layers) == sum(row["layer"] is not None for row in known)
+    assert main(["report", str(_CAPTURE), "operations", "--filter", "layer=Conv2D*"]) == 0
+    assert "conv.normal" in capsys.readouterr().out

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
 from .counters import COUNTERS
@@ -110,6 +112,12 @@ COLUMNS: Final[tuple[Column, ...]] = (
            aliases=("headroom", "of_peak"), help="Ideal time over time taken: 100 % leaves nothing to gain."),
     Column("excess", "Excess", "", "float", "ns", width=10, group="headroom", decimals=1, aliases=("lost",),
            help="Duration minus ideal time: what there is to gain against the chip's peak."),
+    Column("layer", "Layer", "", "text", width=20, needs=NAMES,
+           help="Layer of the network, where the compiler's files lie beside the capture (tensor_location.json)."),
+    Column("forecast", "Forecast", "", unit="ns", width=10, group="headroom", aliases=("sim",),
+           help="Duration that the compiler expected (net_stat.sim); of core 0 alone."),
+    Column("forecast_ratio", "Measured/forecast", "", "float", width=17, group="headroom", decimals=2,
+           aliases=("ratio",), help="Duration over forecast: above 1, slower than the compiler expected."),
     Column("engine_id", "Engine Id", "Engine Id", width=9, group="codes",
            help="0 TIU, 1 GDMA, 3 SDMA, 4 CDMA.", source="metrics 1"),
     Column("from_memory", "From", "from_addr", "text", width=6, engines=_DMA, placeholder="DDR",
@@ -158,3 +166,19 @@ SCHEMA: Final[dict[str, Column]] = {column.key: column for column in COLUMNS}
 def column(key: str) -> Column:
     """The column with this key; KeyError without one."""
     return SCHEMA[key]
+
+
+def _changed(key: str, title: str, help_text: str, *aliases: str) -> Column:
+    return replace(column(key), title=title, help=help_text, aliases=aliases, file_name="", shown=key != "scope")
+
+
+#: In captures of libbmrt a layer of the network takes the place of a kernel function.
+_LAYERS: Final = {
+    "kernel": _changed("kernel", "Layer", "Layer of the network that it belongs to.", "layer", "k"),
+    "scope": _changed(
+        "scope", "Layer run", "Number of the layer's run, over all cores: it has one per tile.", "launch"
+    ),
+    "batch": replace(column("batch"), title="Run", help="Number of the run of the model or subnet.", file_name=""),
+    "forecast": replace(column("forecast"), shown=True),
+}
+LAYER_COLUMNS: Final = tuple(_LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer")

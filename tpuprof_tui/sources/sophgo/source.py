@@ -1,4 +1,7 @@
-"""Source of Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
+"""Source of Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``.
+
+Also of ``bmprofile_data`` folders, which libbmrt writes: ``global.profile``, ``iter*.profile`` and commands.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +65,10 @@ class SophgoSource(Source):
         if os.path.isfile(path):
             if of_capture(path.name):
                 return Verdict("name", "this is the name of a capture file")
-            return Verdict("", "neither global.profile nor cdmlib*.profile or cdma*.profile")
+            return Verdict("", "neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
         names = list(filter(of_capture, os.listdir(path)))
         if not names:
-            return Verdict("", "it holds neither global.profile nor cdmlib*.profile or cdma*.profile")
+            return Verdict("", "it holds neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
         return Verdict("name", f"it holds {min(names)}" + (f" and {len(names) - 1} more" if len(names) > 1 else ""))
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:

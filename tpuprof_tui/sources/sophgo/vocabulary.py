@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import (
@@ -27,7 +29,7 @@ OUTPUTS: Final = (
     Output(
         "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
-        prepare=f"{_HERE}.files.workbook.layers:with_layer_problems", action="workbook", letter="x",
+        prepare=f"{_HERE}.read.layers:with_layer_problems", action="workbook", letter="x",
         help="Write the workbook and the merged CSV.", short="Workbook", list_order=10, write_order=40,
         sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),
@@ -184,3 +186,38 @@ VOCABULARY: Final = Vocabulary(
         "page_memory": f"{_HERE}.files.page_memory:memory_record",
     },
 )  # fmt: skip
+
+#: Of profiles of libbmrt: what issues instructions is a layer of a network.
+LAYER_VOCABULARY: Final = replace(
+    VOCABULARY,
+    scope=Word("layer"),
+    usual_name="bmprofile_data-",
+    step=Word("run"),
+    columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",
+    views=(
+        *(view for view in VOCABULARY.views if view.id != "kernel_launches"),
+        replace(
+            next(view for view in VOCABULARY.views if view.id == "kernel_launches"),
+            id="layers",
+            title="Layers, measured and forecast",
+            help="Time of each layer, the work in it, and what was expected.",
+        ),
+        View(
+            "device_memory",
+            "Device memory",
+            "What the runtime allocated on the device, and when.",
+            f"{_HERE}.views.device_memory:device_memory",
+            in_summary=False,
+            place="",
+            compared=False,
+            facts=False,
+        ),
+    ),
+    phrases={
+        **VOCABULARY.phrases,
+        "scopes": "layers",
+        "filter_hint": "dur>10us  bw<20  name=conv*  layer=Conv2D* | !layer=Load*  /regex/",
+        "sort_hint": "a column: dur, exposed, bw, layer, forecast, ...",
+        "group_hint": "group layer, group bytes",
+    },
+)

@@ -90,6 +90,24 @@ class MemoryRule(Struct, frozen=True):
         return max(self.other, *self.tags.values(), *(memory for _, _, memory in self.windows))
 
 
+class BmprofileRules(Struct, frozen=True):
+    """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes.
+
+    Attributes:
+        arch_codes: Integer codes in their ``arch=`` lines; empty: there are no such folders.
+        clock_recorded: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
+        clock_known: Whether the chip runs at its default clock where none is recorded.
+        one_clock: Whether GDMA ticks at the TIU clock.
+        unrecorded: Families whose system commands may leave no record.
+    """
+
+    arch_codes: tuple[int, ...] = ()
+    clock_recorded: bool = False
+    clock_known: bool = True
+    one_clock: bool = False
+    unrecorded: tuple[str, ...] = ()
+
+
 class Chip(Struct, frozen=True, eq=False):
     """Constants of one chip; see the data files for the values.
 
@@ -115,6 +133,7 @@ class Chip(Struct, frozen=True, eq=False):
         data_types: Data type names by code.
         memories: Memory names by code.
         name_tables: Condensed names by family; ``rvt`` where generator indices have names of their own.
+        bmprofile: Rules of folders of libbmrt.
     """
 
     name: str
@@ -143,6 +162,7 @@ class Chip(Struct, frozen=True, eq=False):
     data_types: tuple[str, ...]
     memories: tuple[str, ...]
     name_tables: Mapping[str, NameTable]
+    bmprofile: BmprofileRules = BmprofileRules()
 
     def parameter(self, label: str) -> str | int | float:
         """Architecture parameter by its printed label.
@@ -210,6 +230,17 @@ def chip_by_arch(value: str) -> Chip | None:
     return None
 
 
+def bmprofile_chip(value: str) -> Chip | None:
+    """The chip with a name, or an ``arch`` value of libbmrt, as that runtime records it; None when there is none."""
+    text = value.strip().upper()
+    for name in chip_names():
+        chip = CATALOG.table(_load_of_bmprofile, name)
+        codes = chip.bmprofile.arch_codes
+        if codes and text in (*chip.arch_names, *map(str, codes)):
+            return chip
+    return None
+
+
 def unsupported_arch(value: str) -> str | None:
     """Name of a chip whose ``arch`` code is known but cannot be read; None for every other value."""
     name: str | None = common_tables()["unsupported_archs"].get(value.strip())
@@ -218,6 +249,12 @@ def unsupported_arch(value: str) -> str | None:
 
 def _load(name: str) -> Chip:
     return chip_from_data(CATALOG.file(f"{name}.json"), common_tables())
+
+
+def _load_of_bmprofile(name: str) -> Chip:
+    data = CATALOG.file(f"{name}.json")
+    figures = data.get("bmprofile", {}).get("figures", data["figures"])
+    return chip_from_data({**data, "figures": figures}, common_tables())
 
 
 def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:

@@ -19,7 +19,7 @@ HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""
 
 UNIT_BYTES = 16
-"""Every command is a multiple of this many bytes long."""
+"""On most chips every command is a multiple of this many bytes long."""
 
 
 class Operation(Struct, frozen=True, eq=False, dict=True):
@@ -146,6 +146,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
             cannot be decoded.
         steps: Bytes to the next command; 0 where it is not known.
         usual: Like ``steps``, with the size of the engine's other operations where it is not known.
+        unit_bytes: Every command is a multiple of this many bytes long.
     """
 
     operations: tuple[Operation, ...]
@@ -158,6 +159,7 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
     steps: NDArray[np.int64]
     usual: NDArray[np.int64]
     end: StreamEnd
+    unit_bytes: int = UNIT_BYTES
 
     def selection_keys(self, headers: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Indices into ``selection`` of commands with the first eight bytes ``headers``."""
@@ -259,8 +261,8 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         ChipDataError: Two operations have the same header, or a size or code does not fit.
         KeyError: A value is missing.
     """
-    header, end = data["header"], data["end"]
-    made = [_operation(item, header["function_width"]) for item in data["operations"]]
+    header, end, unit = data["header"], data["end"], data.get("unit_bytes", UNIT_BYTES)
+    made = [_operation(item, header["function_width"], unit) for item in data["operations"]]
     siblings = tuple(operation for operation in made if operation.layout_lines and not operation.assumed)
     operations = tuple(replace(each, siblings=siblings) if each.partial else each for each in made)
     names = [operation.name for operation in operations]
@@ -274,15 +276,16 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         steps=np.array([0 if operation.partial else operation.size for operation in operations] + [0], np.int64),
         usual=np.array([operation.size for operation in operations] + [0], np.int64),
         end=convert({**end, "operation": names.index(end["operation"])}, StreamEnd),
+        unit_bytes=unit,
     )
 
 
-def _operation(item: Mapping[str, Any], function_width: int) -> Operation:
+def _operation(item: Mapping[str, Any], function_width: int, unit: int) -> Operation:
     layouts = CATALOG.file("common/layouts.json")
     key = item["layout"]
     size, *lines = layouts["layouts"][key] if key else (item["bytes"],)
-    if size % UNIT_BYTES or size <= 0:
-        raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {UNIT_BYTES}")
+    if size % unit or size <= 0:
+        raise ChipDataError(f"operation {item['name']}: {size} bytes are no multiple of {unit}")
     return Operation(
         name=item["name"],
         opcode=item["opcode"],

@@ -21,10 +21,10 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_part
 
+from ..read.layers import layers_of
 from .instructions import rows_as_text
 from .workbook.fields import EVERYTHING
 from .workbook.lanes import LaneRows, chosen_lanes
-from .workbook.layers import layers_of
 
 Progress = Callable[[float], None]
 Array = npt.NDArray[Any]

@@ -78,12 +78,12 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         separate_profiler_records(result, chip)
     separate_unbound_runtime_records(result, chip)
     set_sync_end(result, chip)
-    _report_unpaired(result)
+    report_unpaired(result)
     report_unknown_codes(result, chip)
     return result
 
 
-def _report_unpaired(result: CoreData) -> None:
+def report_unpaired(result: CoreData) -> None:
     """Report records without a command and commands without a record."""
     warn = result.report.warning
     for name, engine in result.engines.items():

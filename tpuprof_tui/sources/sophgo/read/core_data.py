@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct, field
 
@@ -60,6 +63,7 @@ class CoreData(Struct):
         mode: Capture mode 0, 1 or 2, derived from the blocks present.
         bmodel: Whether commands are stored as streams instead of nodes.
         streams: Those streams, by engine.
+        parts: First offset and name of each file in ``data``, ascending; empty: it is one file.
     """
 
     core: int
@@ -74,6 +78,13 @@ class CoreData(Struct):
     first_scope: int = 0
     bmodel: bool = False
     streams: dict[str, list[ModelStream]] = field(default_factory=dict)
+    parts: Sequence[tuple[int, str]] = ()
+
+    def place(self, offset: int) -> tuple[str, int]:
+        """File and offset there of an offset in ``data``."""
+        parts = self.parts or [(0, self.file)]
+        first, name = parts[bisect_right(parts, offset, key=lambda part: part[0]) - 1]
+        return name, offset - first
 
     @property
     def has_des_streams(self) -> bool:
@@ -84,3 +95,11 @@ class CoreData(Struct):
         """Payloads and offsets of the blocks of one type."""
         blocks = [block for block in self.blocks if block.kind == kind]
         return [self.data[b.offset : b.offset + b.length] for b in blocks], [b.offset for b in blocks]
+
+
+def number_scopes(cores: Sequence[CoreData]) -> None:
+    """Number the scopes over all cores."""
+    first_scope = 0
+    for core in cores:
+        core.first_scope = first_scope
+        first_scope += len(core.nodes.scope_names) if core.nodes is not None else 0

@@ -62,20 +62,24 @@ class Kind(IntEnum):
     TOGETHER = 2
 
 
-def with_dependencies(profile: Profile) -> Profile:
-    """A profile with lazily computed links; unchanged if no register can name any and there is only one unit."""
+def with_dependencies(profile: Profile, *, by_launch: bool = True) -> Profile:
+    """A profile with lazily computed links; unchanged if no register can name any and there is only one unit.
+
+    Args:
+        by_launch: Whether scopes are launches, each with ids of its own; else they are layers.
+    """
     named = any("depends_on" in lane or lane.registers is not None for lane in profile.lanes)
     if not named and len(profile.units) < 2:
         return profile
-    return replace(profile, links=partial(dependencies, profile.lanes, profile.groups))
+    return replace(profile, links=partial(dependencies, profile.lanes, profile.groups, by_launch=by_launch))
 
 
-def dependencies(lanes: Sequence[Lane], groups: Groups) -> Links:
+def dependencies(lanes: Sequence[Lane], groups: Groups, *, by_launch: bool = True) -> Links:
     """All links between timed commands, ordered by waiter. O(n log n)."""
     by_message = _message_links(lanes, groups)
     with_releaser = [(part[1], part[2]) for part in by_message]
     together = inferred_barriers(lanes, groups, with_releaser)
-    parts = [*_command_links(lanes, groups), *by_message, _part(Kind.TOGETHER, *together)]
+    parts = [*_command_links(lanes, groups, by_launch), *by_message, _part(Kind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
     kind, waiter_lane, waiter, releaser_lane, releaser = (
         np.concatenate([none, *(part[index] for part in parts)]) for index in range(5)
@@ -116,7 +120,7 @@ class _Epochs(Struct, frozen=True):
     scope: I64
 
 
-def _command_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
+def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> list[Part]:
     parts = []
     for unit in groups.units:
         within = groups.within(unit)
@@ -131,11 +135,11 @@ def _command_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
             if not len(waiters):
                 continue
             for name in _PAIRED:
-                epochs.setdefault(name, _epochs(lanes[numbers[name]]))
+                epochs.setdefault(name, _epochs(lanes[numbers[name]], by_launch))
             rows, releasers = _releasers(epochs[engine], epochs[other], waiters, command_ids[waiters])
             if "depends_engine" in lane and "SDMA" in numbers:
                 sure = lane.take("depends_engine", rows) == 0
-                epochs.setdefault("SDMA", _epochs(lanes[numbers["SDMA"]]))
+                epochs.setdefault("SDMA", _epochs(lanes[numbers["SDMA"]], by_launch))
                 either, _ = _releasers(epochs[engine], epochs["SDMA"], rows[~sure], command_ids[rows[~sure]])
                 sure |= ~np.isin(rows, either)
                 rows, releasers = rows[sure], releasers[sure]
@@ -143,11 +147,11 @@ def _command_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     return parts
 
 
-def _epochs(lane: Lane) -> _Epochs:
+def _epochs(lane: Lane, by_launch: bool) -> _Epochs:
     ids = lane["command_id"]
     count = len(lane)
     scope = np.full(count, -1, np.int64)
-    if "scope" in lane:
+    if by_launch and "scope" in lane:
         scope = np.where(lane["scope"] == INT_MISSING, -1, lane["scope"])
     cut = np.ones(count, np.bool_)
     cut[1:] = (ids[1:] <= ids[:-1]) | (scope[1:] != scope[:-1])

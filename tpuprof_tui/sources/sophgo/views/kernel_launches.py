@@ -1,4 +1,4 @@
-"""Durations of the launches of each kernel function, and the work of each kind of engine in them."""
+"""Durations of the launches of each kernel function or layer, and the work of each kind of engine in them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 Ints = npt.NDArray[np.int64]
 
 _ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+#: Of instructions with a forecast: how long they took, and were expected to take.
+_FORECAST: Final = ("expected", "taken")
+_SUMS: Final = ("count", "wait", "bytes", "alg_ops", "uarch_ops", *_FORECAST)
 _COLUMNS: Final = (
-    Column("name", "Kernel function"), Column("launches", "Launches", "count"), Column("cores", "Cores", "count"),
+    Column("launches", "Launches", "count"), Column("cores", "Cores", "count"),
     Column("count", "Instructions", "count"), Column("total_us", "Total", "duration"),
     Column("mean_us", "Mean", "duration"), Column("min_us", "Min", "duration"), Column("max_us", "Max", "duration"),
     Column("share", "Share", "share"),
@@ -30,16 +33,16 @@ _COLUMNS: Final = (
 
 
 def kernel_launches(query: Query) -> Answer:
-    """One row per kernel function; only instructions that start in the window count.
+    """One row per kernel function or layer; only instructions that start in the window count.
 
     A launch lasts from its first start to its last end on all engines of its core.
     """
     profile, shown = query.profile, query.filtered_session
     names = profile.strings.get("kernel")
     if names is None or not len(profile.scopes):
-        return Answer(missing=(Missing("Launches of kernel functions are not known here."),))
+        return Answer(missing=(Missing(query.vocabulary.say("Launches of {scopes} are not known here.")),))
     kernels, launches = len(names), len(profile.scopes)
-    sums = {key: np.zeros(kernels, np.int64) for key in ("count", "wait", "bytes", "alg_ops", "uarch_ops", *_ENGINES)}
+    sums = {key: np.zeros(kernels, np.int64) for key in (*_SUMS, *_ENGINES)}
     first, last = np.full(launches, np.iinfo(np.int64).max), np.full(launches, -1, np.int64)
     within = profile.groups.within(query.scope.group) if query.scope.lane < 0 <= query.scope.group else None
     for number in query.lanes:
@@ -59,6 +62,10 @@ def kernel_launches(query: Query) -> Answer:
             if key in lane:
                 values = lane.take(key, rows)
                 np.add.at(sums[key], codes, np.where(works & ~is_missing(values), values, 0))
+        if "forecast" in lane:
+            expected = lane.take("forecast", rows)
+            for key, values in zip(_FORECAST, (expected, end - start), strict=True):
+                np.add.at(sums[key], codes, np.where(expected > 0, values, 0))
         if "scope" in lane:
             scopes = lane.take("scope", rows)
             known = (scopes >= 0) & (scopes < launches)
@@ -85,10 +92,20 @@ def _table(query: Query, sums: dict[str, Ints], first: Ints, last: Ints) -> Tabl
             some["alg_ops"], some["uarch_ops"], some["alg_ops"] / some["uarch_ops"] if some["uarch_ops"] else None,
             int(first[ran[mine]].min()) if len(mine) else INT_MISSING,
             int(last[ran[mine]].max()) if len(mine) else INT_MISSING,
+            *(some[key] if some["expected"] else INT_MISSING for key in _FORECAST),
+            some["taken"] / some["expected"] if some["expected"] else None,
         ))  # fmt: skip
     rows.sort(key=lambda row: -row[4])
+    words = query.vocabulary
+    forecast = (
+        Column("forecast_us", "Forecast", "duration"),
+        Column("taken_us", "Took", "duration", shown=False),
+        Column("forecast_ratio", "Measured/forecast", "number"),
+    )
+    columns = (Column("name", words.say("{Scope}")), *_COLUMNS, *(forecast if any(sums["expected"]) else ()))
+    rows = [row[: len(columns)] for row in rows]
     return Table.of_rows(
-        "launched", "Kernel functions by launch", _COLUMNS, rows, word="kernel function",
+        "launched", words.say("{Scopes} by launch"), columns, rows, word=words.scope.one,
         target=lambda row: Target(condition=f'kernel="{rows[row][0]}"') if '"' not in rows[row][0] else None,
         notes=("Instructions that start in the range count whole; bytes of engines and cores are cut at its edges.",)
         if query.range is not None else (),

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
-from tpuprof_tui.model import Lane, Profile, Role
+from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 from tpuprof_tui.model.uniques import uniques
@@ -20,13 +20,13 @@ from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 from tpuprof_tui.sources.sophgo.schema import column as column_of
 
+from ...read.layers import LayerMap
 from ..instructions import ENGINES
 from ..published_rows import published_rows
 from ..registers_text import chosen_rows
 from .columns import extra_names, reference_names, sheet_columns
 from .fields import LaneFields, data_type_source, recent_cycle_source
 from .fieldsets import PUBLISHED
-from .layers import LayerMap
 
 Array = npt.NDArray[Any]
 
@@ -142,9 +142,19 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def _layer_sources(self) -> dict[str, Source]:
-        if self.layers is not None and self.lane.kind in ("TIU", "GDMA"):
-            return self.layers.sources(self.lane)
-        return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
+        layers, lane = self.layers, self.lane
+        if layers is None or lane.kind not in ("TIU", "GDMA"):
+            return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
+
+        def number(rows: Rows) -> npt.NDArray[Any]:
+            layer_indices = layers.indices(lane, rows)
+            return np.where(layer_indices < 0, INT_MISSING, layer_indices + 1)
+
+        names = [layer.name for layer in layers.network.layers]
+        return {
+            "Layer Id": Source("int", number, "-"),
+            "Layer Name": Source("text", lambda rows: layers.indices(lane, rows).astype(np.int32), "-", names),
+        }
 
     def _with_system_text(self, source: Source, text: str) -> Source:
         """A text column with ``text`` for system commands, which move nothing."""

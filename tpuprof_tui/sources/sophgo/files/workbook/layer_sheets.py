@@ -23,9 +23,9 @@ from tpuprof_tui.formats.xlsx.styles import (
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
 
+from ...read.layers import Layer, LayerMap
 from ..summary_table import direction_contains, filled_values, to_ns
 from ..text_columns import map_texts
-from .layers import Layer, LayerMap
 from .statistics import ratio
 
 Array = npt.NDArray[Any]

@@ -23,13 +23,13 @@ from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
+from ...read.layers import layers_of
 from ..instructions import rows_as_text
 from ..published_rows import published_window
 from .blocks import SUMMARY_ROW, TABS, dma_head, summary_sheet, tiu_head
 from .fields import EVERYTHING
 from .lanes import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
-from .layers import layers_of
 from .statistics import (
     SUMMARY_COLUMNS,
     Totals,

@@ -11,9 +11,10 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 
+from ..arrays import I64
 from ..commands.lane_registers import LaneRegisters
 from ..records.monitor import RecordStream
-from .lane_columns import NodeWords, field
+from .lane_columns import NodeWords, field, known_or_missing
 from .lane_columns import bits as bit_field
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
 
     def ideal(rows: Rows) -> Array:
         alg = _figure(counts, "alg_cycles")(rows)
-        return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
+        known = (alg > 0) & (alg <= cycles(rows))  # what the hardware beats is no peak
+        return np.where(known, alg * (1000.0 / mhz), np.nan)
 
     columns["ideal"] = ideal
     from ..commands.operation_counts import model_of
@@ -128,3 +130,14 @@ def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
 def excess(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
     """Time taken beyond the time at the peak, ns; NaN where the latter is unknown."""
     return lambda rows: duration(rows) - ideal(rows)
+
+
+def forecast_columns(forecast: I64, duration: LazyColumn) -> dict[str, LazyColumn]:
+    """What the compiler expected (ns; -1 unknown), and the time taken divided by it."""
+
+    def ratio(rows: Rows) -> Array:
+        expected, taken = forecast[rows], duration(rows)
+        known = (expected > 0) & (taken != INT_MISSING)
+        return np.where(known, taken / np.where(known, expected, 1), np.nan)
+
+    return {"forecast": known_or_missing(forecast), "forecast_ratio": ratio}

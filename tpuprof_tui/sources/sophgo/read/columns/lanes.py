@@ -18,7 +18,7 @@ from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
 from ..commands.messages import message_columns
 from ..records.monitor import RecordStream
-from .computations import at_peak, condensed_columns, conflict_columns, excess, operation_columns
+from .computations import at_peak, condensed_columns, conflict_columns, excess, forecast_columns, operation_columns
 from .lane_columns import NodeWords, Words, counter_columns, known_or_missing, row_number_column, scope_columns
 from .transfers import Transfers, TransferTables, node_memories
 
@@ -128,6 +128,8 @@ class LaneBuilder:
             figures |= {"ideal": lambda rows: ideal(rows).copy(), "at_peak": at_peak(ideal, times["duration"]),
                         "excess": excess(ideal, times["duration"])}  # fmt: skip
         columns |= figures
+        if commands is not None and commands.forecast is not None:
+            columns |= forecast_columns(commands.forecast, times["duration"])
         if registers is not None:
             columns |= message_columns(self.chip, registers)
         if stream is not None:

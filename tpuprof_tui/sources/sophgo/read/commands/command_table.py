@@ -49,7 +49,8 @@ class Commands(Struct):
     ``id`` counts from 0 since the last id reset, ``scope`` is the core's scope number or -1, ``batch`` -1 when none is
     in force, ``node_index`` the node's index in the stream (without nodes a stream or launch number), ``extra``
     the number of its DYN_EXTRA record or -1, ``register_offset`` and ``register_size`` the range of its register bytes
-    in the core file (offset -1: none; filled in later), ``des`` the number of its DES node or -1.
+    in the core file (offset -1: none; filled in later), ``des`` the number of its DES node or -1, ``forecast`` the
+    length that the compiler expected (ns; -1 unknown).
     """
 
     word: Words
@@ -62,6 +63,7 @@ class Commands(Struct):
     des: I32
     register_offset: I64 | None = None
     register_size: I32 | None = None
+    forecast: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.word)

@@ -51,10 +51,11 @@ def message_in(chip: Chip, engine: str, values: Mapping[str, int]) -> Message | 
 
 def dependency_in(chip: Chip, engine: str, values: Mapping[str, int]) -> int:
     """Cmd Id of the other engine's command that a command waits for; 0 without one."""
-    return int(_depends(chip, engine, np.array([values.get("cmd_id_dep", 0)], np.int64))[0])
+    return int(depended_on(chip, engine, np.array([values.get("cmd_id_dep", 0)], np.int64))[0])
 
 
-def _depends(chip: Chip, engine: str, values: I64) -> I64:
+def depended_on(chip: Chip, engine: str, values: I64) -> I64:
+    """Cmd Id of the other engine's command in each dependency register; 0 without one."""
     rule = chip.dependencies.get(family_of(engine))
     if rule is None or engine not in _DEPENDENT:
         return np.zeros(values.shape, np.int64)
@@ -99,7 +100,7 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
     depends = cache_last_slice(dependency)
     columns: dict[str, LazyColumn] = {
         "dependency": derived(depends, lambda words: words),
-        "depends_on": derived(depends, lambda words: _depends(chip, registers.engine, words)),
+        "depends_on": derived(depends, lambda words: depended_on(chip, registers.engine, words)),
     }
     if registers.engine in _DEPENDENT and chip.dependencies[family].enable_bit is None:
         columns["depends_engine"] = derived(depends, lambda words: words >> chip.dependencies[family].id_bits)

@@ -45,7 +45,8 @@ def concatenated(parts: Sequence[Commands]) -> Commands:
     for part in parts:  # registers were not attached
         none = {"register_offset": np.full(len(part), -1, np.int64), "register_size": np.zeros(len(part), np.int32)}
         filled.append(part if part.register_offset is not None else replace(part, **none))
-    return Commands(*(np.concatenate([getattr(part, name) for part in filled]) for name in Commands.__struct_fields__))
+    names = [name for name in Commands.__struct_fields__ if all(getattr(part, name) is not None for part in filled)]
+    return Commands(**{name: np.concatenate([getattr(part, name) for part in filled]) for name in names})
 
 
 def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:

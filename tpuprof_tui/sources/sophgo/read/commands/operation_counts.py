@@ -298,7 +298,7 @@ def _model(chip_name: str) -> Model | None:
     models = CATALOG.file("common/models.json")
     data = models.get(chip_name)
     while data is not None and "same_as" in data:
-        data = models.get(data["same_as"])
+        data = {**models[data["same_as"]], **{key: value for key, value in data.items() if key != "same_as"}}
     return None if data is None else model_from_data(data)
 
 

@@ -141,8 +141,7 @@ def read_stream(
     if len(payloads) > 1:
         report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.")
     words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
-    start = words[:, 0].astype(np.int64)
-    end = words[:, 1].astype(np.int64)
+    start, end = layout.column(words, "inst_start_time"), layout.column(words, "inst_end_time")
     ids = layout.column(words, "inst_id")
     stream = RecordStream(engine, port, layout, words, None, ids, start, end)
     # the SDMA of a core writes some records late
@@ -175,7 +174,10 @@ def _aligned_parts(
     size = len(payload) - rest
     if not rest:
         return [(payload, offset)]
-    cut = realignment_record(lambda end: layout.words(payload[end * rest : end * rest + size])) if port < 0 else None
+    word = layout.by_name["inst_start_time"].first // 32
+    cut = None
+    if port < 0:
+        cut = realignment_record(lambda end: layout.words(payload[end * rest : end * rest + size])[:, word:])
     if cut is None:
         what = f"The {engine} records end with {rest} bytes of a partial record."
         report.error(what, "Those bytes were ignored.", offset=offset + size)

@@ -158,8 +158,20 @@ def count_text(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def read_bytes(path: Path, report: Report) -> Bytes:
-    """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array."""
+def file_size(path: Path) -> int:
+    """Size of a file, bytes; 0 where it cannot be looked at."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def read_bytes(path: Path, report: Report, room: Bytes | None = None) -> Bytes:
+    """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array.
+
+    Args:
+        room: Where to put them; without it, an array of their own.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
@@ -167,7 +179,7 @@ def read_bytes(path: Path, report: Report) -> Bytes:
         report.error(what, "Its core or port is missing.", file=path.name)
         return np.zeros(0, np.uint8)
     try:
-        return _read_open(descriptor, path.name, report)
+        return _read_open(descriptor, path.name, report, room)
     except (OSError, MemoryError) as error:
         report.error(f"Cannot be read: {error or 'out of memory'}.", "Its core or port is missing.", file=path.name)
         return np.zeros(0, np.uint8)
@@ -175,12 +187,12 @@ def read_bytes(path: Path, report: Report) -> Bytes:
         os.close(descriptor)
 
 
-def _read_open(descriptor: int, name: str, report: Report) -> Bytes:
+def _read_open(descriptor: int, name: str, report: Report, room: Bytes | None) -> Bytes:
     before = os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
         report.error("Not a regular file.", "It was not read.", file=name)
         return np.zeros(0, np.uint8)
-    buffer = np.empty(before.st_size, np.uint8)
+    buffer = np.empty(before.st_size, np.uint8) if room is None else room[: before.st_size]
     view = memoryview(buffer)  # type: ignore[arg-type]
     done = 0
     while done < len(view):

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import UNIT_BYTES, CommandTable, command_table, has_commands
+from tpuprof_tui.sources.sophgo.chips.commands import CommandTable, command_table, has_commands
 
 from ..arrays import I16, I64, U8, U32, Bytes
 from ..commands.registers import as_buffer, field_of_many
@@ -28,7 +29,7 @@ ZERO_TAIL_BYTES = 128
 EXTRA_HEADER_BYTES = 12
 EXTRA_KINDS = {0: "STRING", 1: "BINARY", 100: "CUSTOM"}
 
-_STEP = 0x0F
+_STEP = 0x3F
 _STOP = 0x80
 _CHUNK = 1 << 20
 _RUN = 512
@@ -56,15 +57,17 @@ class CommandStream(Struct, frozen=True):
 
 
 class _Steps(Struct, frozen=True):
-    """Tables of the walk, with one entry for each 16 bytes (unit) of a stream.
+    """Tables of the walk, with one entry for each unit (``CommandTable.unit_bytes``) of a stream.
 
     Attributes:
-        codes: Command length in 16 bytes, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the
+        headers: The unit and what follows it, as a 64-bit integer.
+        codes: Command length in units, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the
             length is not certain.
         likely: Like ``codes``, with the usual length where it is not certain.
         ops: Operation index that the header at the unit selects, even without a layout or room; -1 for none.
     """
 
+    headers: NDArray[np.uint64]
     codes: U8
     likely: U8
     ops: I16
@@ -97,34 +100,45 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) 
 
 
 def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Steps:
-    count = len(buffer) // UNIT_BYTES
+    headers = _headers(buffer, table.unit_bytes)
+    count = len(headers)
     codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     ops = np.empty(count, np.int16)
-    headers = buffer[: count * UNIT_BYTES].view("<u8")[::2]
     for first in range(0, count, _CHUNK):
         part = slice(first, min(first + _CHUNK, count))
         ops[part] = table.selection[table.selection_keys(headers[part])]
-        codes[part], likely[part] = (sizes[ops[part]] // UNIT_BYTES for sizes in (table.steps, table.usual))
+        codes[part], likely[part] = (sizes[ops[part]] // table.unit_bytes for sizes in (table.steps, table.usual))
     near_end = np.arange(max(0, count - _STEP), count)
-    stops = _ending_units(chip, engine, table, buffer, ops)
+    stops = _ending_units(chip, engine, table, buffer, headers, ops)
     for steps in (codes, likely):
         steps[near_end[steps[near_end] > count - near_end]] = 0
         steps[stops] |= _STOP
-    return _Steps(codes, likely, ops)
+    return _Steps(headers, codes, likely, ops)
 
 
-def _ending_units(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, ops: I16) -> I64:
+def _headers(buffer: Bytes, unit: int) -> NDArray[np.uint64]:
+    """Eight bytes from each unit on as one integer; zeros follow the last unit."""
+    whole = buffer[: len(buffer) // unit * unit]
+    if unit % 8 == 0:
+        return whole.view("<u8")[:: unit // 8]
+    headers = whole.view("<u4").astype(np.uint64)
+    headers[:-1] |= headers[1:] << np.uint64(32)
+    return headers
+
+
+def _ending_units(
+    chip: Chip, engine: str, table: CommandTable, buffer: Bytes, headers: NDArray[np.uint64], ops: I16
+) -> I64:
     """Units of system commands after which a stream ends."""
     units = np.flatnonzero(ops == table.end.operation)
     first_zero = max(_used_bytes(buffer), len(buffer) - ZERO_TAIL_BYTES)
     size = int(table.sizes[table.end.operation])
-    next_offsets = units * UNIT_BYTES + size
+    next_offsets = units * table.unit_bytes + size
     ending = (next_offsets >= first_zero) & (len(buffer) - next_offsets <= ZERO_TAIL_BYTES)
     if table.end.function is not None:
-        headers = buffer[: len(ops) * UNIT_BYTES].view("<u8")[::2][units]
-        by_itself = table.selection_keys(headers) >> 1 + table.opcode_width == table.end.function
+        by_itself = table.selection_keys(headers[units]) >> 1 + table.opcode_width == table.end.function
         if table.end.field is not None:
-            values, _ = field_of_many(chip, engine, buffer, units * UNIT_BYTES, ops[units], table.end.field)
+            values, _ = field_of_many(chip, engine, buffer, units * table.unit_bytes, ops[units], table.end.field)
             by_itself &= values == table.end.value
         ending |= by_itself
     return units[ending]
@@ -136,7 +150,7 @@ def _walk_units(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list
     count = len(codes)
     units: list[int] = []
     sound: I64 | None = None
-    used_units = -(-_used_bytes(buffer) // UNIT_BYTES)
+    used_units = -(-_used_bytes(buffer) // table.unit_bytes)
     unit = 0
     while unit < count:
         code = codes[unit]
@@ -147,9 +161,9 @@ def _walk_units(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list
             if unit >= used_units:
                 break
             if sound is None:
-                sound = _sound_units(buffer, steps)
+                sound = _sound_units(steps)
             units.append(unit)
-            unit = _resume_unit(table, buffer, steps, sound, unit)
+            unit = _resume_unit(table, steps, sound, unit)
             continue
         units.append(unit)
         unit += code
@@ -166,7 +180,7 @@ def _used_bytes(buffer: Bytes) -> int:
     return 0
 
 
-def _sound_units(buffer: Bytes, steps: _Steps) -> I64:
+def _sound_units(steps: _Steps) -> I64:
     """Units from which `SOUND_CHAIN` commands in a row decode, ascending, without those that have a zero header."""
     count = len(steps.likely)
     lengths = steps.likely & _STEP
@@ -176,23 +190,22 @@ def _sound_units(buffer: Bytes, steps: _Steps) -> I64:
     sound = lengths > 0
     for _ in range(SOUND_CHAIN - 1):
         sound = (lengths > 0) & (at_end | sound[following])
-    headers = buffer[: count * UNIT_BYTES].view("<u8")[::2]
-    return np.flatnonzero(sound & (headers != 0))
+    return np.flatnonzero(sound & (steps.headers != 0))
 
 
-def _resume_unit(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, unit: int) -> int:
+def _resume_unit(table: CommandTable, steps: _Steps, sound: I64, unit: int) -> int:
     """Unit at which the walk resumes after ``unit``, whose command cannot be decoded."""
     count = len(steps.codes)
     op = int(steps.ops[unit])
     if op >= 0 and table.steps[op]:  # truncated by the end of the data
         return count
-    header = int.from_bytes(buffer[unit * UNIT_BYTES : unit * UNIT_BYTES + 8].tobytes(), "little")
+    header = int(steps.headers[unit])
     opcode = header >> table.opcode_bit & (1 << table.opcode_width) - 1
     short = bool(header >> table.short_bit & 1) if table.short_bit is not None else None
     similar = (each for each in table.operations if each.opcode == opcode and each.short in (None, short))
     usual = next((each.size for each in similar), 0)  # for any function code
     index = int(np.searchsorted(sound, unit + 1))
-    usual_unit = unit + usual // UNIT_BYTES
+    usual_unit = unit + usual // table.unit_bytes
     if usual and (usual_unit == count or usual_unit in sound[index : index + usual]):
         return usual_unit
     return int(sound[index]) if index < len(sound) else count
@@ -201,15 +214,15 @@ def _resume_unit(table: CommandTable, buffer: Bytes, steps: _Steps, sound: I64, 
 def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, units: list[int], ended: bool) -> CommandStream:
     starts = np.array(units, np.int64)
     codes = steps.codes[starts]
-    offsets = starts * UNIT_BYTES
+    offsets = starts * table.unit_bytes
     next_offsets = np.append(offsets[1:], len(buffer))
-    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * UNIT_BYTES, next_offsets - offsets)
+    lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * table.unit_bytes, next_offsets - offsets)
     ops = steps.ops[starts]
     sizes = table.sizes[ops]
     ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
     end = int(offsets[-1] + lengths[-1]) if len(starts) else 0
     rest = len(buffer) - end
-    if not ended and 0 < rest < UNIT_BYTES and _used_bytes(buffer) > end:
+    if not ended and 0 < rest < table.unit_bytes and _used_bytes(buffer) > end:
         offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
         end = len(buffer)
     return CommandStream(offsets, lengths, ops, end, ended)

@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,22 +19,21 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
-from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Role, Severity, is_missing
+from tpuprof_tui.model import Lane, Problem, Profile, Role, Severity, Strings, is_missing
 from tpuprof_tui.model.lane import Rows
 
-from ..text_columns import map_texts
+from ..file_names import LOCATIONS, NETWORK
+from ..files.text_columns import map_texts
 
 Array = npt.NDArray[Any]
 
-LOCATIONS: Final = "tensor_location.json"
-NETWORK: Final = "final.mlir"
 #: Most dimensions of a tensor.
 _MOST_AXES = 8
 #: Larger files (bytes) are not read: a compiler writes some megabytes.
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
+_ENGINES: Final = ("TIU", "GDMA")
 _NO_SHEETS: Final = "The workbook has no layer sheets."
 _TENSOR: Final = lazy_pattern(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
 _NETWORK_NAME: Final = lazy_pattern(r"module\s+@([\w.$-]{1,200})")
@@ -224,6 +224,33 @@ def _tensor(text: Any, logical: Any) -> Tensor:
     return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape)
 
 
+def with_layers(profile: Profile) -> Profile:
+    """The profile with a column of layers, by the compiler's files beside it; they are read on first use."""
+    layers = _LayersOnDemand(profile)
+    lanes = tuple(
+        replace(lane, columns={**lane.columns, "layer": partial(layers.codes, lane)}) if lane.kind in _ENGINES else lane
+        for lane in profile.lanes
+    )
+    return replace(profile, lanes=lanes, strings={**profile.strings, "layer": Strings(layers.names)})
+
+
+class _LayersOnDemand:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    @cached_property
+    def _map(self) -> LayerMap | None:
+        return layers_of(self._profile)
+
+    def names(self) -> list[str]:
+        return [] if self._map is None else [f"{layer.name}_{layer.number}" for layer in self._map.network.layers]
+
+    def codes(self, lane: Lane, rows: Rows) -> Array:
+        if self._map is None:
+            return np.full(len(lane.take("start", rows)), -1, np.int32)
+        return self._map.indices(lane, rows).astype(np.int32)
+
+
 def layers_of(profile: Profile) -> LayerMap | None:
     """Maps commands to layers; None where layers are not known."""
     network, _ = read_layer_files(Path(profile.path))
@@ -241,9 +268,8 @@ class LayerMap:
         self._profile = profile
         self._groups = profile.groups
         self.network = network
-        self._names = [layer.name for layer in network.layers]
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
-        for engine in ("TIU", "GDMA"):
+        for engine in _ENGINES:
             for core in {layer.core for layer in network.layers}:
                 core_layers = [layer for layer in network.layers if layer.core == core]
                 spans = np.array([layer.tiu if engine == "TIU" else layer.dma for layer in core_layers], dtype=np.int64)
@@ -273,15 +299,3 @@ class LayerMap:
         if "dependency" in lane:
             known |= ~is_missing(lane.take("dependency", rows))
         return np.asarray(~by_node & known)
-
-    def sources(self, lane: Lane) -> dict[str, Source]:
-        """Columns of the layer's number and name."""
-
-        def number(rows: Rows) -> Array:
-            layer_indices = self.indices(lane, rows)
-            return np.where(layer_indices < 0, INT_MISSING, layer_indices + 1)
-
-        return {
-            "Layer Id": Source("int", number, "-"),
-            "Layer Name": Source("text", lambda rows: self.indices(lane, rows).astype(np.int32), "-", self._names),
-        }

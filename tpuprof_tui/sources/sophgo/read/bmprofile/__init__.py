@@ -1,0 +1,1 @@
+"""Reads profiles of libbmrt: folders ``bmprofile_data-N``."""

@@ -1,0 +1,225 @@
+"""Reads a folder ``bmprofile_data-N`` into a Profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import Profile
+from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.sources.source import Progress, natural_order
+
+from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
+from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, RUN_FILE, SETTINGS_FILE
+from ..arrays import I64, Bytes
+from ..columns.untimed import report_untimed
+from ..core import report_unpaired, report_unrecorded
+from ..core_data import number_scopes
+from ..lost_records import Lost
+from ..problems import Report
+from ..profile_builder import ProfileBuilder
+from ..stream.blocks import Block, BlockType, walk_blocks
+from ..stream.files import count_text, file_size, read_bytes
+from ..stream.settings import Settings
+from .core_runs import CoreRuns, Launch
+from .driver import Calls, memory_table, with_calls
+from .plan import ENGINES, Plan, read_forecast, read_plan
+
+_SUMMARY_BYTES = 36
+#: Chip whose records have older layouts, by code and name.
+_OLD_CHIP = ("1", "BM1684")
+#: Folder that the driver library writes beside those of the runtime.
+_DRIVER_FOLDER = "bmprofile_data-0"
+#: Types of the blocks of a core: it has one of each at most, those of the PMU before those of the firmware.
+_MONITORS = (BlockType.MONITOR_BD, BlockType.MONITOR_GDMA)
+_DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
+
+
+class Run(Struct):
+    """One run of a subnet.
+
+    Attributes:
+        begin_us: Host time when the runtime began to set it up, us since 1970; 0 unknown.
+        launches: What each core ran.
+    """
+
+    file: str
+    subnet: int = 0
+    begin_us: int = 0
+    launches: list[Launch] = field(default_factory=list)
+
+
+class Folder(Struct):
+    """Bytes of all files, one after the other.
+
+    Attributes:
+        parts: First offset of each file and its name, ascending.
+        commands: Range of each file of commands by address, core (-1: any) and engine.
+    """
+
+    data: Bytes
+    parts: list[tuple[int, str]]
+    runs: list[tuple[str, int, int]]
+    commands: dict[tuple[int, int, str], tuple[int, int]]
+
+
+def read_folder(
+    directory: Path, *, chip: str | None, tiu_mhz: int | None, progress: Callable[[Any], None] | None
+) -> Profile:
+    """Read a folder; see ``tpuprof_tui.sources.catalog.open_profile``."""
+    report = Report()
+    plan = read_plan(_optional(directory, SETTINGS_FILE, report), report)
+    kind = _chip(plan, chip, directory)
+    mhz = tiu_mhz or (plan.tpu_freq if kind.bmprofile.clock_recorded else 0) or kind.tiu_mhz
+    if kind.bmprofile.one_clock:
+        kind = replace(kind, dma_mhz=mhz)
+    folder = _files(directory, report, progress)
+    if not folder.runs:
+        raise UnreadableError(
+            f"{directory} is a bmprofile_data folder of libbmrt without a recorded run.",
+            "Copy its iter*.profile files next to it.",
+        )
+    forecast = read_forecast(_optional(directory, FORECAST_FILE, report), report) if folder.commands else {}
+    calls = Calls()
+    runs = [_run(folder, name, first, last, plan, calls, report) for name, first, last in folder.runs]
+    if len({run.subnet for run in runs}) > 1:
+        forecast = {}  # commands of each subnet are numbered anew
+    cores = CoreRuns(kind, mhz, folder.data, folder.parts, folder.commands, plan, forecast).read(runs, report)
+    if not kind.bmprofile.clock_known and not tiu_mhz:
+        what = f"{kind.name} does not record its clock: all times are those of {mhz} MHz (~)."
+        report.warning(what, "Cycles are exact. --tiu_freq sets the clock.")
+    number_scopes(cores)
+    untimed = []
+    if not any(core.engines for core in cores):
+        untimed = [dict(core.nodes.engines) for core in cores if core.nodes is not None]
+    if any(untimed):
+        report_untimed(cores, untimed, report)
+    for core in cores if not any(untimed) else ():
+        (report_unpaired if core.engines else report_unrecorded)(core)
+    if not cores and not calls.earliest_us():
+        report.error("Neither a launch nor a call of the driver is recorded.", "Nothing can be shown.")
+    settings = Settings(arch=plan.arch or None, bmodel=True)
+    builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
+    zero_us = runs[0].begin_us if any(core.engines for core in cores) else calls.earliest_us()
+    beside = directory.resolve().with_name(_DRIVER_FOLDER)
+    if beside.is_dir() and directory.resolve() != beside:
+        report.note(f"The driver library's profile lies beside it: {_DRIVER_FOLDER}.", "Open it by itself.")
+    profile = replace(
+        builder.profile(),
+        recording=Recording("bmprofile", "bmprofile", "detailed commands"),
+        facts={"network": plan.network} if plan.network else {},
+        tables=(memory_table(plan, zero_us),) if plan.memory else (),
+    )
+    return with_calls(profile, calls, zero_us)
+
+
+def _optional(directory: Path, name: str, report: Report) -> Bytes:
+    path = directory / name
+    if not path.exists():
+        done = "There are no layers." if name == SETTINGS_FILE else "There is no forecast."
+        report.warning(f"{name} is missing.", done, file=name)
+        return np.zeros(0, np.uint8)
+    return read_bytes(path, report)
+
+
+def _chip(plan: Plan, chip_option: str | None, directory: Path) -> Chip:
+    known = ", ".join(name.upper() for name in chip_names() if bmprofile_chip(name) is not None)
+    value = chip_option if chip_option is not None else plan.arch
+    chip = bmprofile_chip(value)
+    if chip is not None:
+        return chip
+    named = chip_by_name(value)
+    if named is not None:
+        what = f"{named.name} has no such folders"
+    elif not value:
+        what = "global.profile names no chip"
+    elif value in _OLD_CHIP:
+        what = "BM1684 cannot be read"
+    else:
+        what = f"{'there is no chip' if chip_option else 'global.profile names an unknown arch'} {value[:40]!r}"
+    raise UnreadableError(
+        f"{directory}, a bmprofile_data folder of libbmrt: {what}.", f"Known chips: {known} (--chip)."
+    )
+
+
+def _files(directory: Path, report: Report, progress: Callable[[Any], None] | None) -> Folder:
+    names = sorted(os.listdir(directory), key=natural_order)
+    runs = [name for name in names if RUN_FILE.fullmatch(name) or DRIVER_FILE.fullmatch(name)]
+    wanted = [*runs, *(name for name in names if COMMAND_FILE.fullmatch(name))]
+    sizes = [file_size(directory / name) for name in wanted]
+    data, ends = np.empty(sum(sizes), np.uint8), [0]
+    for number, (name, size) in enumerate(zip(wanted, sizes, strict=True)):
+        content = read_bytes(directory / name, report, data[ends[-1] : ends[-1] + size])
+        ends.append(ends[-1] + len(content))
+        if progress is not None:
+            progress(Progress("reading files", number + 1, len(wanted), name, 0))
+    data = data[: ends[-1]]
+    parts = list(zip(ends, wanted, strict=False))
+    commands = {}
+    for first, last, name in zip(ends, ends[1:], wanted, strict=False):
+        match = COMMAND_FILE.fullmatch(name)
+        if match:
+            commands[int(match[1], 16), int(match[2] or -1), ENGINES[int(match[3])]] = first, last
+    ranges = [(name, first, last) for name, first, last in zip(runs, ends, ends[1:], strict=False)]
+    return Folder(data, parts, ranges, commands)
+
+
+def _run(folder: Folder, name: str, first: int, last: int, plan: Plan, calls: Calls, report: Report) -> Run:
+    """Blocks of a file by core; cores follow one another in each type of block."""
+    own = Report(name)
+    run, sets, commands = Run(name), list[dict[int, Block]](), list[Block]()
+    for block in walk_blocks(folder.data[first:last], own):
+        moved = Block(block.kind, block.offset + first, block.length)
+        if block.kind == BlockType.SUMMARY and block.length >= _SUMMARY_BYTES:
+            words = folder.data[moved.offset : moved.offset + _SUMMARY_BYTES].tobytes()
+            run.subnet, run.begin_us = int.from_bytes(words[4:8], "little"), int.from_bytes(words[12:20], "little")
+        elif block.kind == BlockType.BMLIB:
+            run.begin_us = calls.read(folder.data, moved, own, first)
+        elif block.kind == BlockType.BMLIB_EXTRA:
+            calls.remark(folder.data[moved.offset : moved.offset + moved.length])
+        elif block.kind == BlockType.COMMAND:
+            commands.append(moved)
+        elif block.kind in (*_MONITORS, *_DYNAMIC):
+            held = sets[-1] if sets else {}
+            if not sets or block.kind in held or (block.kind in _MONITORS and any(kind in held for kind in _DYNAMIC)):
+                sets.append({})
+            sets[-1][block.kind] = moved
+    count = max(len(sets), len(commands))
+    numbers = plan.cores if len(plan.cores) == count else range(count)
+    if len(plan.cores) not in (0, count):
+        own.warning(
+            f"{count_text(count, 'core')} recorded, global.profile lists {len(plan.cores)}.", "Numbered from 0."
+        )
+    for number, core in enumerate(numbers):
+        launch = Launch(core, name, first, sets[number] if number < len(sets) else {})
+        if number < len(commands):
+            _announce(launch, folder.data, commands[number], own)
+        run.launches.append(launch)
+    report.extend(own)
+    return run
+
+
+def _announce(launch: Launch, data: Bytes, block: Block, report: Report) -> None:
+    """Take addresses and numbers of a core's commands from its block."""
+    words: I64 = data[block.offset : block.offset + block.length // 4 * 4].view("<u4").astype(np.int64)
+    groups = int(words[8]) if len(words) > 8 else -1
+    if groups < 0 or groups > (len(words) - 9) // 2:
+        report.error(
+            "A block of commands is too short for what it announces.",
+            "What it holds was used.",
+            offset=block.offset - launch.base,
+        )
+        groups = max(0, (len(words) - 9) // 2)
+    if len(words) < 9:
+        return
+    counts = words[9 : 9 + 2 * groups].reshape(-1, 2).sum(axis=0)
+    for engine, place, count in (("GDMA", 0, counts[0]), ("TIU", 4, counts[1])):
+        address, offset = (int(words[place + at]) | int(words[place + at + 1]) << 32 for at in (0, 2))
+        launch.commands[engine] = address, offset, int(count)

@@ -1,0 +1,241 @@
+"""Builds the Profile of decoded cores and ports: time origin, tail, lanes, string tables."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from tpuprof_tui.model import Groups, Lane, Profile, Scopes, Severity
+from tpuprof_tui.model.uniques import uniques
+
+from ..chips.chip import Chip
+from ..device import capabilities_of, recording_of, tpu_device
+from ..file_names import SETTINGS_FILE
+from ..groups import capture_groups
+from ..vocabulary import LAYER_VOCABULARY, VOCABULARY
+from .arrays import I64, Bools
+from .columns.lanes import LaneBuilder, LaneSource
+from .commands.command_table import CORE_ENGINES, Commands
+from .commands.lane_registers import LaneRegisters
+from .commands.register_problems import register_problems
+from .core_data import CoreData, EngineData
+from .dependencies import with_dependencies
+from .lost_records import Lost
+from .problems import ProblemLocation, Report, RowsOf
+from .records.monitor import RecordStream
+from .stream.files import count_text
+from .stream.settings import Settings
+
+if TYPE_CHECKING:
+    from .pairing.ports import PortData
+
+#: A larger `core_num` is rejected as nonsense.
+_MOST_CORES = 1024
+
+
+class ProfileBuilder(Struct):
+    """The decoded parts of a capture, of which the profile is built.
+
+    Attributes:
+        layers: Whether scopes are layers of a network; else launches of kernel functions.
+    """
+
+    directory: Path
+    settings: Settings
+    chip: Chip
+    mhz: float
+    cores: list[CoreData]
+    ports: list[PortData]
+    lost: Lost
+    report: Report
+    untimed: list[dict[str, Commands]]
+    layers: bool = False
+
+    def profile(self) -> Profile:
+        """The profile; the problems of cores and ports are added to the report."""
+        for found in (*(core.report for core in self.cores), *(port.report for port in self.ports)):
+            self.report.extend(found)
+        sources, copies = self._sources(), self._copies()
+        streams = [source.stream for source in sources if source.stream is not None]
+        zero = min((int(stream.start.min()) for stream in (streams or [copy[2] for copy in copies])), default=0)
+        ports = [port.port for port in self.ports if len(port.stream)]
+        ports_with_lane = {source.stream.port for source in sources if source.stream is not None}
+        idle = [port for port in ports if port not in ports_with_lane]
+        groups = capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
+        builder = LaneBuilder(self.chip, self.mhz, groups)
+        scopes = self._scopes(builder)
+        lanes: list[Lane] = []
+        rows_of: dict[tuple[int, str], RowsOf] = {}
+        tail: int | None = None
+        for source in sources:
+            stream = source.stream
+            if stream is not None:
+                stream.shift(-zero)
+                tail = max(tail or 0, int(stream.end.max()))
+            lane = builder.build(source, scopes.kernel)
+            lanes.append(lane)
+            if stream is not None:
+                rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
+        for core, name, stream, inward in copies:
+            stream.shift(-zero)
+            tail = max(tail or 0, int(stream.end.max()))
+            lanes.append(builder.build_copies(name, stream, inward, core))
+        if self.layers:  # copies beside their core: its layers have one line
+            lanes.sort(key=lambda lane: lane.group)
+        self._report_register_problems(groups, lanes)
+        if not any(map(len, lanes)) and (self.cores or self.ports):
+            self._report_nothing()
+        for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
+            if ended is not None:
+                tail = max(tail or 0, ended - zero)
+        chip, bmodel = self.chip, self.settings.bmodel
+        mode = max((core.mode for core in self.cores), default=0)
+        return with_dependencies(Profile(
+            path=str(self.directory),
+            name=self.directory.resolve().name,
+            vocabulary=LAYER_VOCABULARY if self.layers else VOCABULARY,
+            device=tpu_device(
+                chip.name,
+                self.settings.arch,
+                tiu_mhz=self.mhz,
+                dma_mhz=chip.dma_mhz,
+                ddr_gbps=chip.ddr_gbps,
+                l2_gbps=chip.l2_gbps,
+                parameters=tuple((label, str(value)) for label, value in chip.parameters),
+            ),
+            recording=recording_of(mode, bmodel),
+            capabilities=capabilities_of(mode, bmodel),
+            source_data={"mode": mode, "bmodel": bmodel},
+            groups=groups,
+            lanes=tuple(lanes),
+            strings={key: strings.build() for key, strings in builder.strings.items()},
+            scopes=scopes,
+            problems=self.report.problems(groups, rows_of),
+            tail_ns=tail,
+            tail_offset_ns=self.settings.tail_offset_ns,
+            timed=not any(self.untimed),
+        ), by_launch=not self.layers)  # fmt: skip
+
+    def _core_numbers(self) -> tuple[int, ...]:
+        """Cores with a file, plus idle cores up to ``core_num``; lost cores count towards it but are left out."""
+        numbers = {core.core for core in self.cores} | set(self.lost.cores)
+        core_num = self.settings.core_num or 0
+        if core_num > _MOST_CORES:
+            self.report.error(
+                f"core_num={core_num} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
+            )
+            core_num = 0
+        free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
+        while len(numbers) < core_num:
+            numbers.add(next(free))
+        return tuple(sorted(numbers.difference(self.lost.cores)))
+
+    def _scopes(self, builder: LaneBuilder) -> Scopes:
+        kernel: list[int] = []
+        group: list[int] = []
+        for core in self.cores:
+            names = core.nodes.scope_names if core.nodes is not None else ()
+            kernel += map(builder.strings["kernel"].code, names)
+            group += [builder.groups.numbered(core.core)] * len(names)
+        return Scopes(np.array(kernel, np.int32), np.array(group, np.int32))
+
+    def _sources(self) -> list[LaneSource]:
+        """Instructions of each engine with their commands, in lane order, without the profiler's own records."""
+        result: list[LaneSource] = []
+        for core in self.cores:
+            for name in CORE_ENGINES:
+                engine = core.engines.get(name)
+                stream = engine.stream.take(engine.keep) if engine is not None else None
+                if engine is not None and stream is not None and len(stream):
+                    commands = _commands_of(engine)
+                    result.append(LaneSource(name, stream, commands, core.core, None, core.first_scope, core.data))
+        for port in self.ports:
+            stream = port.stream.take(port.keep)
+            if len(stream):
+                commands, cores = None, np.full(len(stream), port.anchor_core, np.int32)
+                if port.commands is not None:
+                    bound = port.bound[port.keep]
+                    cores = np.where(bound >= 0, port.core[np.maximum(bound, 0)], -1).astype(np.int32)
+                    commands = _take_or_empty(port.commands, bound)
+                result.append(LaneSource("CDMA", stream, commands, -1, cores, 0, port.data))
+        for core, untimed in zip(self.cores, self.untimed, strict=False):
+            result += [
+                LaneSource(name, None, commands, core.core, None, core.first_scope, core.data)
+                for name, commands in untimed.items()
+            ]
+        return result
+
+    def _copies(self) -> list[tuple[int, str, RecordStream, Bools]]:
+        """Core, engine, records and direction of the copies of inputs and outputs by a model's runtime."""
+        return [
+            (core.core, name, engine.stream.take(engine.copies.rows), engine.copies.inward)
+            for core in self.cores
+            for name, engine in core.engines.items()
+            if engine.copies is not None
+        ]
+
+    def _report_nothing(self) -> None:
+        """Report that a capture has no instruction although its files are not empty."""
+        data = {id(core.data): len(core.data) for core in self.cores}
+        size = sum(data.values()) + sum(len(port.data) for port in self.ports)
+        records = sum(core.records for core in self.cores) + sum(len(port.stream) for port in self.ports)
+        what = f"The files have {size:,} bytes"
+        if records:
+            what += f" and {count_text(records, 'record')}, all of the profiler itself: no instruction was recorded."
+        else:
+            what += ", of which nothing is a record or command that can be read."
+        self.report.error(what if size else "All files of cores and ports are empty.", "Nothing can be shown.")
+
+    def _report_register_problems(self, groups: Groups, lanes: list[Lane]) -> None:
+        """Add a Problem for each anomaly in the registers of a lane."""
+        cores = {core.core: core for core in self.cores}
+        for lane in lanes:
+            if not isinstance(lane.registers, LaneRegisters):
+                continue
+            core = groups.unit_number(lane.group)
+            for severity, what, done, rows in register_problems(lane.registers):
+                file, offset = cores[core].place(int(lane.registers.offset[rows[0]])) if core in cores else ("", -1)
+                location = ProblemLocation(file=file, core=core, lane=lane.label, offset=offset, count=len(rows))
+                if severity > Severity.NOTE:  # a note may concern every row: no rows to jump to
+                    location["rows"] = rows
+                self.report.add_at(severity, what, done, location)
+
+
+def _rows_of(stream: RecordStream, lane: Lane, records: I64) -> I64:
+    """Rows of a lane for some records of the dump; a record without a row maps to the row of the next one in the dump.
+
+    Args:
+        stream: Instructions of the lane, in stream order.
+        lane: The lane, at least one row.
+        records: int64, indices of records in the dump.
+    """
+    dump_indices = stream.dump_indices()[lane["order"]]
+    by_dump_index = np.argsort(dump_indices, kind="stable")
+    found = np.searchsorted(dump_indices, records, sorter=by_dump_index)
+    rows: I64 = uniques(by_dump_index[np.minimum(found, len(dump_indices) - 1)])
+    return rows
+
+
+def _commands_of(engine: EngineData) -> Commands | None:
+    """Command of each instruction; a view of the command list where records and commands correspond one to one."""
+    if engine.commands is None:
+        return None
+    one_to_one = len(engine.bound) == len(engine.commands) and bool((engine.bound >= 0).all())
+    if one_to_one and isinstance(engine.keep, slice):
+        return engine.commands.take(engine.keep)
+    return _take_or_empty(engine.commands, engine.bound[engine.keep])
+
+
+def _take_or_empty(commands: Commands, bound: Any) -> Commands:
+    """Commands at the indices ``bound``; empty ones (word 0, no scope, no mode) where it is -1."""
+    unbound = bound < 0
+    result = commands.take(np.where(unbound, 0, bound))
+    for name, value in (("word", 0), ("scope", -1), ("batch", -1), ("mode", 0), ("extra", -1), ("des", -1)):
+        getattr(result, name)[unbound] = value
+    if result.register_offset is not None:
+        result.register_offset[unbound] = -1
+    return result

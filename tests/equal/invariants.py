@@ -31,8 +31,9 @@ WHOLE = (
     *(f"{view}.matrix {selection}" for view in ("communication", "cluster") for selection in ("range", "filter")),
     "critical_path* filter", "steps filter",  # of all events
 )  # fmt: skip
-#: Where the answer about a part may be that about all: steps are alike, a process without a device launches nothing.
-ALIKE = ("memory.held step", "modules step", "steps.steps filter")
+#: Where the answer about a part may be that about all: steps are alike, a process without a device launches nothing, a
+#: step of the run and a barrier are those of all units.
+ALIKE = ("memory.held step", "modules step", "steps.steps filter", "steps* group", "waits.barriers group")
 #: Columns whose sum over the rows of a table is a sum over events: of two parts of the events it is the sum of both.
 SUMS = {
     "lanes.lanes": ("count",), "lanes.kinds": ("count",), "kernels.by_name": ("count", "calls", "total_us"),

@@ -97,10 +97,11 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
             profile.start_ns if selection.start_ns is None else selection.start_ns,
             profile.end_ns if selection.end_ns is None else selection.end_ns,
         )
-    if selection.units is not None and selection.units != frozenset(profile.units):
+    if selection.units is not None and (len(selection.units) == 1 or selection.units != frozenset(profile.units)):
         groups = profile.groups
-        within = (group for group in range(len(groups)) if frozenset(groups.units_within(group)) == selection.units)
-        # the outermost group: a rank, with its host, rather than its only unit
+        # the innermost group: a single unit without the host of its rank, as --core selects it
+        within = (group for group in reversed(range(len(groups)))
+                  if frozenset(groups.units_within(group)) == selection.units)  # fmt: skip
         scope = Scope(next(within, -1) if selection.units else -1)
         if scope.everything:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"

@@ -57,9 +57,9 @@ def _between(low: int, high: int | None) -> str:
 
 
 def counters(query: Query) -> Answer:
-    """Counter samples within the selected range."""
+    """Counter samples within the selected range, or the time of the selected step; a filter does not narrow them."""
     profile, within = query.profile, query.profile.groups.within(query.scope.group)
-    start, end = query.range or (None, None)
+    start, end = (None, None) if query.range is None and query.step is None else query.extent
     found = []
     for counter in profile.counters:
         if query.scope.group >= 0 and counter.group not in within:
@@ -70,7 +70,7 @@ def counters(query: Query) -> Answer:
         found.append(Series(title, title, counter.unit, counter.times[first:last], counter.values[first:last]))
     if not found:
         return Answer(missing=(Missing("No counters were recorded."),))
-    return Answer(series=tuple(found))
+    return Answer(series=tuple(found), notes=("Counters do not follow the filter.",) if query.filter else ())
 
 
 def _data(query: Query) -> ChartData:

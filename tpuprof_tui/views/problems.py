@@ -32,4 +32,7 @@ def problems(query: Query) -> Answer:
         Column("group", "Where"), Column("count", "Times", "count", spare=1), Column("what", "What"),
         Column("done", "Done"),
     )  # fmt: skip
-    return Answer(tables=(Table.of_rows("problems", "Problems", columns, rows, target=target, word="problem"),))
+    narrowed = query.range is not None or query.full_filter or not query.scope.everything
+    notes = ("Problems are of the whole profile.",) if narrowed and rows else ()
+    table = Table.of_rows("problems", "Problems", columns, rows, target=target, word="problem")
+    return Answer(tables=(table,), notes=notes)

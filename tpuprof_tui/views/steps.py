@@ -112,7 +112,9 @@ def steps(query: Query) -> Answer:
         notes=(*((words.say("~ No {steps} were marked: these are repeating sequences of launches."),)
                  if found.guessed else ()),
                *(("Lengths and gaps are not narrowed by the filter; it hides what repeats.",)
-                 if query.filter else ())),
+                 if query.filter else ()),
+               *((words.say("A {step} is of the whole run: its times are those of all {units}."),)
+                 if query.scope.group in query.profile.units and -1 in table.group[chosen] else ())),
     )  # fmt: skip
 
 

@@ -135,6 +135,6 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
         target=lambda row: Target(event=session.locate(int(listed.releaser[row]))),
         guessed=frozenset(np.flatnonzero(listed.guessed).tolist()), word="barrier",
         brief=range(min(len(listed), 5)),
-        notes=("It did meanwhile: the longest work of the last core between the arrival of the last but one and its "
-               "own.", *more),
+        notes=("A barrier is that of all its cores. It did meanwhile: the longest work of the last core between the "
+               "arrival of the last but one and its own.", *more),
     )  # fmt: skip

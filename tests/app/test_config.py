@@ -108,7 +108,7 @@ def test_keys_for_actions_there_are_none_of_are_left_out():
 
 
 async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
-    write_config({"keys": {"timeline.zoom-in": "B", "app.help": "E"}})
+    write_config({"keys": {"timeline.zoom-in": "B", "app.help": "K"}})
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         span = screen.state.span
@@ -116,8 +116,8 @@ async def test_keys_can_be_mapped_anew_and_help_says_so(profile):
         assert screen.state.span == span, "the key of the table no longer works"
         await press(pilot, "B")
         assert screen.state.span == pytest.approx(span / 2, abs=8)
-        assert "E Help" in frame(pilot.app).splitlines()[-1]
-        await press(pilot, "E")
+        assert "K Help" in frame(pilot.app).splitlines()[-1]
+        await press(pilot, "K")
         line = next(line for line in frame(pilot.app).splitlines() if "Zoom in about the cursor" in line)
         # what lies below the help shows beside it
         assert re.search(r"\bB\s+Zoom in about the cursor", line)

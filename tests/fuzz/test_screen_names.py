@@ -37,7 +37,7 @@ def test_names_are_text_on_the_terminal(tmp_path: Path, environment: dict[str, s
     folder = tmp_path / "owned\x1b]0;folder\x07[bold]"
     session = Session(str(raw.write_capture(folder, {0: core})), size=(40, 160),
                       XDG_CONFIG_HOME=str(tmp_path / "config"), **environment)  # fmt: skip
-    session.until(b"busiest core")
+    session.until(b"busy core")
     session.press("2")
     # only cells that differ are sent, so a name need not be sent in one piece: it is looked for on the screen
     session.drawn((40, 160), "[red]x[/red]")

@@ -139,7 +139,7 @@ def test_bash_has_an_equals_sign_as_a_word_of_its_own(place):
     """
     )
     done = subprocess.run(["bash", "--norc", "-c", program], capture_output=True, text=True, cwd=place, check=True)
-    assert done.stdout.split() == ["BM1688", "info"]
+    assert done.stdout.split() == ["BM1684X", "BM1688", "info"]
 
 
 @without("fish")

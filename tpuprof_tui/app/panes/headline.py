@@ -173,7 +173,7 @@ def headline_items(
         items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.device_ns:
         for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
-            if figures.busiest is figures.idlest:
+            if len(figures.units) == 1:
                 if word == "idlest":
                     continue
                 word = "busy"

@@ -24,7 +24,7 @@ from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.views.answer import Table
-from tpuprof_tui.views.findings import top_events
+from tpuprof_tui.views.generic_rules import top_events
 from tpuprof_tui.views.units import one_unit
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -142,7 +142,7 @@ async def test_enter_on_instructions_selects_them(profile):
 
 
 async def test_enter_on_a_pause_goes_there(profile):
-    async with opened(profile, (80, 24)) as pilot:
+    async with opened(profile, (80, 25)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j o 3")
         place, target = next(each for each in enumerate(screen.summary.page.targets[0]) if each[1].time)

@@ -53,13 +53,12 @@ def asked_rules(query: Query) -> tuple[Rule, ...]:
 
 
 def findings_of(query: Query) -> tuple[Finding, ...]:
-    """All findings, by gain descending; those of one gain in the order of the rules. O(events), cached."""
+    """All findings, in the order of the rules. O(events), cached."""
 
     def compute() -> tuple[Finding, ...]:
         # a copy of the query: its cache of shared intermediate results is freed afterwards
         asked = replace(query)
-        found = [each for rule in asked_rules(asked) for each in _bounded(asked, rule)]
-        return tuple(sorted(found, key=lambda each: -(each.gain or 0)))
+        return tuple(each for rule in asked_rules(asked) for each in _bounded(asked, rule))
 
     return query.cache.get("findings", compute, query.scope, query.range, query.full_filter, query.among, limit=16)
 
@@ -100,6 +99,11 @@ def _span(query: Query) -> int:
     return max(int(lane["end"].max()) for lane in known) - min(int(lane["start"][0]) for lane in known)
 
 
+def by_gain(findings: Sequence[Finding]) -> list[int]:
+    """Indices of findings by gain descending; those of one gain in their order."""
+    return sorted(range(len(findings)), key=lambda number: -(findings[number].gain or 0))
+
+
 def whole_of(query: Query, finding: Finding) -> float:
     """The time that the gain of a finding is a share of, ns."""
     return finding.whole or max(query.span, 1)
@@ -116,7 +120,9 @@ def findings_view(query: Query) -> Answer:
     asked = [rule for rule in rules.values() if can_be_asked(rule, query)]
     if not asked:
         return Answer()
-    found = findings_of(query)
+    by_rule = findings_of(query)
+    order = by_gain(by_rule)
+    found = [by_rule[number] for number in order]
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
@@ -133,7 +139,9 @@ def findings_view(query: Query) -> Answer:
     events = frozenset(rule.id for rule in rules.values() if rule.sees == "events")
     most = {rule.id: rule.wins for rule in rules.values()}
     merge_rows = partial(_merge_rows, events, lambda rule, place: most_to_win(query, most[rule], place))
-    groups = sorted(_merge_groups(events, rows), key=lambda each: -(merge_rows([rows[row] for row in each])[4] or 0))
+    groups = sorted(
+        _merge_groups(events, rows, order), key=lambda each: -(merge_rows([rows[row] for row in each])[4] or 0)
+    )
     several = "" if len(groups) == len(rows) else ", of several events their sum, of several places the largest"
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
                           notes=(f"To win: an upper bound{several}.",), merge_groups=groups, merge_rows=merge_rows,
@@ -160,10 +168,13 @@ def _worker_titles(query: Query) -> Callable[[str], str]:
     return lambda title: own.get(title, default)
 
 
-def _merge_groups(events: frozenset[str], rows: Sequence[tuple[Any, ...]]) -> list[list[int]]:
+def _merge_groups(
+    events: frozenset[str], rows: Sequence[tuple[Any, ...]], order: Sequence[int]
+) -> list[list[int]]:  # fmt: skip
     """Groups of rows that are merged for people: events of one name and severity, and a rule in different places.
 
-    ``events``: ids of the rules about single events.
+    ``events``: ids of the rules about single events. ``order`` is the rank of each row by its own rule, which is the
+    order of merged events.
     """
     few_pauses = sum(row[1] == "pause" for row in rows) <= MANY
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -173,7 +184,7 @@ def _merge_groups(events: frozenset[str], rows: Sequence[tuple[Any, ...]]) -> li
         key = (severity, event["name"]) if rule in events else (number,) if alone else ()
         groups.setdefault((rule, *key), []).append(number)
         places.add((rule, group))
-    return list(groups.values())
+    return [sorted(each, key=order.__getitem__) if key[0] in events else each for key, each in groups.items()]
 
 
 def _merge_rows(

@@ -113,6 +113,8 @@ def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             length = pause.end - pause.start
             if length >= least:
                 told = f"The longest pause of {in_sentence(label)}, {time_text(length)}: {pause.text}."
+                if not query.session.indexes.by_unit[unit].busy.between(*query.window_of(unit)):
+                    told = f"{label} does no work at all, {time_text(length)}."
                 found = Finding(rule.id, label, length, told, evidence(label, pause.start, length), rule.advice,
                                 Target(time=(pause.start, pause.end)))  # fmt: skip
                 yield with_story(found, query, Scope(unit), pause.start, pause.end)

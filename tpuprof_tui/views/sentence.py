@@ -11,7 +11,7 @@ from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
 from tpuprof_tui.model.vocabulary import join_words
 from tpuprof_tui.model.worker import Worker
 
-from .findings import WARNS_FROM, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
+from .findings import WARNS_FROM, by_gain, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
 from .registry import view_of
 from .report import of_worker, workers_of
 from .rules import TIMES, Finding
@@ -33,7 +33,8 @@ def sentence(query: Query, workers: Sequence[Worker] = ()) -> str:
 def first_finding(query: Query) -> Finding | None:
     """The finding with the most to win: the first warning that is not about a single event, else the first one."""
     events = {rule.id for rule in rules_of(query.vocabulary) if rule.sees == "events"}
-    warnings = [found for found in findings_of(query) if found.gain and
+    every = findings_of(query)
+    warnings = [found for found in (every[number] for number in by_gain(every)) if found.gain and
                 (is_warning(query, found) or whole_of(query, found) == inf)]  # fmt: skip
     return next((found for found in warnings if found.rule not in events), next(iter(warnings), None))
 

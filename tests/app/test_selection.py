@@ -68,7 +68,7 @@ async def test_figures_are_those_of_the_selection_that_is_shown(sample, seed):
                 await press(pilot, f"colon {' '.join('step')} space 1 enter")
             await press(pilot, "3")
             answers = screen.summary.answers
-            while answers.answered_query is not answers.latest_query or (
+            while any(map(answers.is_awaited, answers.by_view)) or (
                 screen.headline.selection != selection_parts(answers.latest_query)
             ):
                 await pilot.pause(0.02)

@@ -319,7 +319,7 @@ class TpuprofApp(TerminalApp):
         self.watcher.show(path, disk_state)
         self.exports.show(path, disk_state.fingerprint)
         self.status = int(worst(session.profile.problems) == Severity.ERROR)
-        layout, error_text = None, ""
+        layout, error_text, view = None, "", ""
         notes = notes_path(session.profile) if self.notes == "" else None if self.notes is None else Path(self.notes)
         if self._view_to_restore is not None:
             old_state, old_profile, layout = self._view_to_restore
@@ -327,9 +327,11 @@ class TpuprofApp(TerminalApp):
         else:
             initial = self.preferences.initial_state(session)
             state, notes, error_text = apply_notes_and_place(session, initial, notes, self.place)
+            view = self.place.view if self.place is not None else ""
             self.place = None
         screen = ExplorerScreen(
-            session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes
+            session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes,
+            view,
         )  # fmt: skip
         self._replace_screens(screen)
         if error_text:

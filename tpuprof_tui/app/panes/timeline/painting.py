@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.index.lane_index import build_index, sublanes_of
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
+from tpuprof_tui.analysis.selecting.navigation import selected_span
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_detection import steps_of
@@ -257,17 +258,17 @@ class LanePainter:
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         state, layout = self._view, self._layout
         selection = state.selection
-        if selection.row < 0 or row.lane != selection.lane or row.kind:
+        if row.lane != selection.lane or row.kind or (row.lane < 0 and row.unit != selection.group):
             return
-        if row.level >= 0 and row.level != layout.level_of(selection):
+        if selection.row >= 0 and row.level >= 0 and row.level != layout.level_of(selection):
             return
-        start, end = self._session.span_of(selection.lane, selection.row)
+        start, end = selected_span(state, self._session) or (state.end, state.end)
         if end < state.start or start >= state.end:
             return
         first = max(layout.cell_of(start), 0)
-        last = min(layout.cell_of(max(end - 1, start)), layout.cells - 1)
+        last = min(layout.cell_of(end - 1), layout.cells - 1)
         self._select(styles, first, last)
-        if first <= last and last - first >= 2 and layout.cell_of(start) == first:
+        if selection.row >= 0 and last - first >= 2 and layout.cell_of(start) == first:
             chars[first] = self._glyphs.mark
 
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:

@@ -37,8 +37,8 @@ def session_of(profile: Profile) -> Session:
 @pytest.mark.parametrize(("called", "cause"), [(150, "host"), (90, "device")])
 def test_a_pause_before_launched_work(called, cause):
     texts = Texts()
-    thread = host(texts, ("train", "frame", 0, 400, -1), ("load", "frame", 100, 150, 0), ("aten::to", "op", 120, 140, 1),
-                  ("launch", "call", called, called + 10, 0))  # fmt: skip
+    thread = host(texts, ("train", "frame", 0, 400, -1), ("load", "frame", 100, 150, 0),
+                  ("aten::to", "op", 120, 140, 1), ("launch", "call", called, called + 10, 0))  # fmt: skip
     session = session_of(make_profile([device(texts, called), thread], strings=texts.build()))
     story = pause_story(session, Scope(0), 100, 200)
     assert (story.before, story.after, story.cause) == ((0, 0), (0, 1), cause)

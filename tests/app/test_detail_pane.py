@@ -270,7 +270,10 @@ async def test_an_operator_leads_to_what_its_calls_started_and_that_back_to_the_
         links, lane = dependencies_of(screen.session), profile.lanes[operator.lane]
         # what holds several operators started as many kernels
         parent = int(lane["parent"][operator.row])
-        for row, wanted in ((operator.row, r"void \(anonymous .* of GPU 0 stream 7$"), (parent, r"the first of \d+$")):
+        for row, wanted in (
+            (operator.row, r"softmax_warp_.* of GPU 0 stream 7$"),
+            (parent, r"the first of \d+$"),
+        ):
             (text,) = [text for _, text in told(screen.session, operator.lane, row, links) if text[:7] == "Started"]
             assert re.search(wanted, text)
 

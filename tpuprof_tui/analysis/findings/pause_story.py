@@ -182,7 +182,7 @@ def _busiest_thread(session: Session, lanes: list[int], start: int, end: int) ->
 
 
 def _host_times(session: Session, number: int, start: int, end: int) -> Iterator[HostTime]:
-    """The names that took most of an interval on a thread, of each type of events; annotations of steps are left out."""
+    """The names that took most of an interval on a thread, of each type of events; those of steps are left out."""
     profile, steps = session.profile, session.profile.steps
     lane, rows = profile.lanes[number], row_numbers(rows_between(session.indexes[number], start, end))
     rows = rows[~(np.isin(lane.take("start", rows), steps.start) & np.isin(lane.take("end", rows), steps.end))]
@@ -197,7 +197,7 @@ def _host_times(session: Session, number: int, start: int, end: int) -> Iterator
         above = nearest(parent, types == code)[parent[chosen]]
         own = np.append(np.where(types == code, took, 0), 0)
         np.subtract.at(own, above, took[chosen])
-        names, which = np.unique(part["name"][chosen], return_inverse=True)
+        _, which = np.unique(part["name"][chosen], return_inverse=True)
         times = np.bincount(which.reshape(-1), weights=own[chosen])
         for index in np.argsort(-times, kind="stable")[:_MOST].tolist():
             ns = int(times[index])

@@ -53,6 +53,11 @@ class Selection(Struct, frozen=True):
     level: int = -1
     pause: tuple[int, int] | None = None
 
+    @property
+    def has_detail(self) -> bool:
+        """Whether there is something to tell of: an event or a pause."""
+        return self.row >= 0 or self.pause is not None
+
 
 class Sort(Struct, frozen=True):
     """Sort order of the table: column key and direction."""

@@ -198,7 +198,7 @@ class ExplorerScreen(LineScreen[None]):
     def _changed(self, old: DisplayState) -> None:
         state = self.state
         self.notes.changed(old)
-        selected = (old.selection.row < 0) != (state.selection.row < 0)
+        selected = old.selection.has_detail != state.selection.has_detail
         if old.lines_shown != state.lines_shown or selected:
             self.timeline.show(state)
             self.manager.arrange()

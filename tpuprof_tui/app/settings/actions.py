@@ -177,9 +177,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("range", "r", "Range", "Limit figures to the selection or to the range between two cursors.", "Range"),
         ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of this name.", ""),
         ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of this name.", ""),
-        ("next-pause", "J", "Next pause", "Select the next pause of {lane} or {unit} that is at least a cell long.",
-         "Pause"),
-        ("previous-pause", "K", "Previous pause", "Select the previous pause of {lane} or {unit}.", "Pause"),
+        ("next-pause", "J", "Next pause", "Select the {lane}'s or {unit}'s next pause of at least a cell.", ""),
+        ("previous-pause", "K", "Previous pause", "Select its previous pause.", ""),
         ("colours", "C", "Colours", "Colour by {colourings}.", "Colours"),
         ("legend", "L", "Legend", "Show what the colours and letters mean, or hide it.", "Legend"),
         ("strips", "B", "Strips", "Below each lane: its bandwidth, its busy share, or nothing.", ""),
@@ -460,7 +459,10 @@ GROUPS: Final[dict[str, str]] = {
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 
+#: Key of an action whose keys the user gave to others.
+NO_KEY: Final = "unbound"
 _KEY_TEXTS: Final[dict[str, str]] = {
+    NO_KEY: "-",
     "question_mark": "?", "colon": ":", "comma": ",", "full_stop": ".", "plus": "+", "minus": "-", "equals_sign": "=",
     "less_than_sign": "<", "apostrophe": "'", "slash": "/", "percent_sign": "%",
     "semicolon": ";", "quotation_mark": '"', "at": "@",
@@ -485,15 +487,24 @@ def remap(keys: Mapping[str, str]) -> None:
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
 
 
-def reserve_exit_keys(keys: Mapping[str, str]) -> dict[str, str]:
-    """The user's keys by action id, with the keys of ``EXIT_KEYS`` reserved for ``app.leave``."""
-    reserved: dict[str, str] = {}
+def keymap_of(keys: Mapping[str, str]) -> dict[str, str]:
+    """The user's keys by action id, which other actions of the pane, or of any pane for keys of all panes, then lose.
+
+    ``EXIT_KEYS`` are reserved for ``app.leave``.
+    """
+    found: dict[str, str] = {}
     for name, text in keys.items():
         others = [key.strip() for key in text.split(",") if key.strip().lower() not in EXIT_KEYS]
         others += EXIT_KEYS if name == "app.leave" else ()
         if others:
-            reserved[name] = ",".join(others)
-    return reserved
+            found[name] = ",".join(others)
+    panes = {action.id: action.pane for action in ACTIONS}
+    taken = {(panes.get(name, ""), key) for name, text in found.items() for key in text.split(",")}
+    for action in ACTIONS:
+        lost = {key for key in action.keys for pane in (action.pane, "app", "explorer") if (pane, key) in taken}
+        if lost and action.id not in found:
+            found[action.id] = ",".join(key for key in action.keys if key not in lost) or NO_KEY
+    return found
 
 
 def keys_of(action: Action) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
 from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
-from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, reserve_exit_keys
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keymap_of, keys_of, remap
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import memory_tuning, messages, reading, watching
@@ -670,7 +670,7 @@ class TpuprofApp(TerminalApp):
         for theme, _ in THEMES.values():
             self.register_theme(theme)
         self.theme = self.preferences.textual_theme
-        keys = reserve_exit_keys(self.preferences.config.keys)
+        keys = keymap_of(self.preferences.config.keys)
         remap(keys)
         self.set_keymap(keys)
 

@@ -108,7 +108,7 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
     level = state.selection.level if lane == state.selection.lane else -1
     if row >= 0:
         return replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
-    pause = pause_at(layout.session, state.selection, state, state.cursor)
+    pause = None if layout.selected_row(state) < 0 else pause_at(layout.session, state.selection, state, state.cursor)
     return state if pause is None else select_pause(state, state.selection, pause)
 
 

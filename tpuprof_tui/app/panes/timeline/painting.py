@@ -26,7 +26,7 @@ from tpuprof_tui.app.drawing.colouring import AT_ONCE, has_colour_sums, known_na
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import fit, middle_cut
+from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import cached_differences
 
@@ -64,7 +64,8 @@ class LanePainter:
         if not state.legend:
             return []
         names = known_names(self._session, state.colouring)
-        key = (state.colouring, names is None, state.line_unit, state.scope, width)
+        kinds = {row.kind for row in layout.rows}
+        key = (state.colouring, names is None, state.line_unit, state.scope, width, *sorted(kinds))
         if self._legend[0] != key:
             look = width, self._palette, self._glyphs
             lines = [painter.unit_legend(profile.vocabulary, *look)] if layout.shows_units else []
@@ -72,6 +73,10 @@ class LanePainter:
                 lines += painter.legend_lines(profile, state.colouring, *look, names)
             if state.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
                 lines += painter.legend_lines(profile, "kernel", *look)
+            lanes = dict.fromkeys(profile.lanes[row.lane].kind for row in layout.rows if row.lane >= 0 and not row.kind)
+            colouring = state.colouring if layout.shows_colours else None
+            others = painter.other_legend(profile, colouring, lanes, kinds, *look)
+            lines += [others] if others else []
             self._legend = key, lines
         return self._legend[1]
 
@@ -241,7 +246,7 @@ class LanePainter:
             return [Segment(fit(mark + row.label, layout.label_width), palette.text)]
         return [
             Segment(mark, palette.key),
-            Segment(fit(middle_cut(label, room), room), palette.strong if selected else palette.text),
+            Segment(fit(label_cut(label, room), room), palette.strong if selected else palette.text),
             Segment(f" {percent} ", palette.text if share else palette.quiet),
         ]
 

@@ -18,6 +18,7 @@ from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_
 from tpuprof_tui.analysis.index.unit_index import UnitIndex
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
+from tpuprof_tui.analysis.totals.work_sums import shares_of
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
@@ -33,7 +34,6 @@ from .colouring import (
     lane_shades,
     legend,
     share_flows,
-    shares_of,
     title_of,
 )
 from .glyphs import Glyphs

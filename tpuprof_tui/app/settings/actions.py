@@ -258,7 +258,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "groups",
         ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
-        ("next-grouping", "b", "Group by", "Group by the next: name, {scope}, type, {unit}, {lane}.", "Group by"),
+        ("next-grouping", "b", "Group by", "Group by the next column; `:group COLUMN COLUMN` groups by any one or two.",
+         "Group by"),
         ("work-only", "w", "Work/all", "Count only work, or waits too.", "Work/all"),
         ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left; shows it.", "Sort"),
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right; shows it.", "Sort"),

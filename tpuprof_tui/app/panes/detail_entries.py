@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory
 from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import constant_value
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, likely_release
 from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
@@ -169,8 +169,11 @@ def _baseline_entries(session: Session, differences: Differences, number: int, r
 
 
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
+    waits = dependencies.waits_for(number, row)
+    guessed = None if waits else likely_release(session, number, row)
+    waits = waits if guessed is None else (guessed,)
     for labels, back, when, key, found in (
-        (("Waited for", "Launched by"), True, "before", "[", dependencies.waits_for(number, row)),
+        (("Waited for", "Launched by"), True, "before", "[", waits),
         (("Released", "Launched"), False, "later", "]", dependencies.releases(number, row)),
     ):
         label = labels[all(each.launched for each in found)]

@@ -163,7 +163,7 @@ def may_have_dependencies(session: Session) -> bool:
 
 
 def likely_release(session: Session, number: int, row: int) -> Dependency | None:
-    """What likely released work without a recorded cause: the work of another lane that ended last in the gap before it.
+    """What likely released work without a recorded cause: that of another lane that ended last in the gap before.
 
     Only lanes of its unit count, and ends between the work before it on its own lane and its start. O(lanes log n).
     """

@@ -188,11 +188,11 @@ class TpuprofApp(TerminalApp):
             self.preferences.save_state(explorer.state, explorer.session)
 
     def _leave_by_signal(self, status: int) -> None:
-        self.exports.exporter.stop()
+        self.exports.end()
         self.exit(return_code=status)
 
     def _abandon(self) -> None:
-        self.exports.exporter.stop()
+        self.exports.end()
         self._save_state()
 
     def leave(self) -> None:
@@ -207,7 +207,7 @@ class TpuprofApp(TerminalApp):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.exports.exporter.stop()
+                self.exports.end()
                 self.exit(0)
 
         text = f"An export is running: {running.text}. Stop it and quit?"

@@ -116,7 +116,7 @@ def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                 if not query.session.indexes.by_unit[unit].busy.between(*query.window_of(unit)):
                     told = f"{label} does no work at all, {time_text(length)}."
                 found = Finding(rule.id, label, length, told, evidence(label, pause.start, length), rule.advice,
-                                Target(time=(pause.start, pause.end)))  # fmt: skip
+                                Target(time=(pause.start, pause.end), scope=Scope(unit)))  # fmt: skip
                 yield with_story(found, query, Scope(unit), pause.start, pause.end)
 
 

@@ -156,7 +156,9 @@ def _gap(query: Query, rule: Rule, least: float) -> Found:
         begin = int(gaps.begin[row])
         text = f"One gap of {time_text(length)}, {percent_text(share)} of Stage; cause: {CAUSES[figures.causes[row]]}."
         found = _finding(query, rule, length, text, "gap / stage", share, (begin, begin + length, "Free"))
-        yield with_story(found, query, Scope(ranks_of(query)[0].unit), begin, begin + length)
+        unit = Scope(ranks_of(query)[0].unit)
+        found = replace(found, target=Target(time=(begin, begin + length), scope=unit))
+        yield with_story(found, query, unit, begin, begin + length)
 
 
 def _launch_bound(query: Query, rule: Rule, least: float) -> Found:

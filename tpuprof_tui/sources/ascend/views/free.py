@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from ..recorded import COMMUNICATION, COMPUTING, RecordedRank
@@ -38,7 +39,7 @@ def free(query: Query, rank: RecordedRank) -> Answer:
     rows = order.tolist()
 
     def target(row: int) -> Target:
-        return Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]])))
+        return Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]])), scope=Scope(rank.unit))
 
     texts = ([values[row] for row in rows] for values in (causes, before, after, host, device))
     listed = Table("gaps", "Gaps", columns, (gaps.begin[order], gaps.length[order], *texts), target=target, word="gap")

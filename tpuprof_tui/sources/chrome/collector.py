@@ -6,8 +6,10 @@ by a collector of its own, all but the first in other processes; what they found
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -192,8 +194,8 @@ class Collector:
         """What is wrong with a packed file, and what was read of it; None if it is sound, or not packed."""
         return None if self.packed is None else self.packed.fault
 
-    def ending_problem(self, what: str, file: str) -> Iterator[Problem]:
-        """How the text of a file ended too early, or was packed wrongly; ``what``: what it holds."""
+    def problems(self, what: str, file: str) -> Iterator[Problem]:
+        """Defects of the text of a file, how it ended too early or was packed wrongly; ``what``: what it holds."""
         if self.packed is not None and self.fault:
             # how many events were lost is not known
             yield Problem(Severity.ERROR, *self.fault, file=file, offset=self.text_end,
@@ -201,6 +203,7 @@ class Collector:
         elif self.chunks.truncated:
             yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
                           file=file, offset=self.text_end, lost=1)  # fmt: skip
+        yield from self.chunks.problems(file)
 
     # -- events of one chunk
 
@@ -306,13 +309,18 @@ Some = TypeVar("Some", bound=Collector)
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file.
+    """Opens a regular file.
 
     Raises:
-        UnreadableError: It cannot be opened or read.
+        UnreadableError: There is none, or it cannot be read.
     """
     try:
-        with path.open("rb") as raw:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+        # O_NONBLOCK: opening a pipe would block, and the file may have been replaced by one meanwhile
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)),
+                       "rb") as raw:  # fmt: skip
             yield raw
     except OSError as error:
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None

@@ -135,6 +135,11 @@ def text_codes(texts: Codes, values: Values) -> I32:
     return np.array([texts[value] if type(value) is str and value else -1 for value in values], np.int32)
 
 
+def printable(text: str | bytes, most: int = 1 << 16) -> str:
+    """A text, or JSON text, that can be shown and written, cut to ``most`` characters."""
+    return (text.decode("utf-8", "replace") if isinstance(text, bytes) else text)[:most]
+
+
 def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
     """Looks up ``wanted`` in ascending ``keys``: the value (default: the index) of the first equal key; -1 if none."""
     index = np.searchsorted(keys, wanted)

@@ -76,15 +76,16 @@ class Phases:
         self.methods = methods | {kind: "add_unknown" for phase, kind in others.items() if phase not in self.known}
         self._structs = structs | others
         self.any: Any = Union[tuple(self._structs.values())]  # noqa: UP007
-        self._texts = {phase: [field.encode_name for field in msgspec.structs.fields(kind) if field.type is str]
-                       for phase, kind in self._structs.items()}  # fmt: skip
+        #: Keys of the fields of each phase, and whether they hold texts.
+        self._fields = {phase: {field.encode_name: field.type is str for field in msgspec.structs.fields(kind)}
+                        for phase, kind in self._structs.items()}  # fmt: skip
 
     def from_dict(self, event: dict[str, Any]) -> Any:
         """The struct of an event that was decoded alone; None if it does not fit."""
-        fields = {key: value for key, value in event.items() if value is not None}
-        phase = fields.get("ph")
-        fields["ph"] = phase = phase if isinstance(phase, str) and phase in self._structs else ""
-        fields |= {key: str(fields[key]) for key in self._texts[phase] if key in fields}
+        phase = event.get("ph")
+        phase = phase if isinstance(phase, str) and phase in self._structs else ""
+        fields = {key: str(event[key]) if is_text else event[key] for key, is_text in self._fields[phase].items()
+                  if event.get(key) is not None}  # fmt: skip
         if not isinstance(fields.get("args"), dict):
             fields.pop("args", None)
-        return decoded_alone(fields, self.any)
+        return decoded_alone(fields | {"ph": phase}, self.any)

@@ -14,12 +14,11 @@ from msgspec.structs import astuple, replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
-from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
-from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup
+from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup, printable
 from tpuprof_tui.sources.chrome.events import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
 from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
@@ -27,8 +26,6 @@ from tpuprof_tui.sources.chrome.times import exact_ns
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
-_LONGEST_NAME: Final = 1 << 12
-_LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
 #: Flow categories that are kept; the index is the code.
 _FLOWS: Final = (ASYNC_NPU, HOST_TO_DEVICE, "async_task_queue", "fwdbwd", "MsTx")
@@ -69,8 +66,7 @@ def read_trace_view(
         events = collected(path, TimelineEvents, progress)
         if not events.chunks.found:
             raise UnreadableError(f"{name} holds no list of events.")
-        problems += events.ending_problem("timeline", name)
-        problems += events.chunks.problems(name)
+        problems += events.problems("timeline", name)
         if found is None:
             found = events
         else:
@@ -183,12 +179,12 @@ class TimelineEvents(Collector):
                 layer = Layer.PLANE
             tid_number = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
             title = process or f"Process {pid.rpartition(_PART)[2]}"
-            tracks.append(Track(layer, _utf8(title), _utf8(label or f"Thread {tid}"),
+            tracks.append(Track(layer, printable(title), printable(label or f"Thread {tid}"),
                                 min(tid_number, 1 << 31), self._device(pid)))  # fmt: skip
             sort_index = self.names["process_sort_index"].get(pid, np.inf)
             thread_sort_index = self.names["thread_sort_index"].get((pid, tid), np.inf)
             order.append((one_real(sort_index), pid, one_real(thread_sort_index), tid_number, tid))
-        kind_texts, names = tuple(map(_utf8, kinds)), tuple(map(_utf8, self.codes["names"]))
+        kind_texts, names = tuple(map(printable, kinds)), tuple(map(printable, self.codes["names"]))
         columns["slice_class"] = _slice_classes(tracks, track, columns, kind_texts, names)
         derived = any(each.layer == Layer.OVERLAP for each in tracks)
         repeated = np.array([self._is_repeated(pid) for pid, _ in self._tracks], np.bool_)
@@ -202,7 +198,7 @@ class TimelineEvents(Collector):
         found, place = timeline_of(
             name, [tracks[number] for number in kept], [order[number] for number in kept],
             renumbered[track] if len(track) else track, columns,
-            names=names, kinds=kind_texts, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self.codes["texts"]),
+            names=names, kinds=kind_texts, texts=tuple(map(printable, self.codes["texts"])),
             counters=_hit_rates_in_percent(self._series()), unmeasured=np.sort(lengthless),
             derived=derived and bool(len(track)), problems=tuple(problems),
         )  # fmt: skip
@@ -283,8 +279,8 @@ class TimelineEvents(Collector):
                 unit_match = _UNIT.search(key)
                 unit = unit_match[1] if unit_match else key if key in _UNITS else ""
                 more = "" if unit_match or key in ("value", name) or unit else f" {key}"
-                yield CounterSeries(_utf8(self.names["process_name"].get(pid, "")), _utf8(f"{name}{more}"),
-                                    _utf8(unit), times, values, self._device(pid))  # fmt: skip
+                yield CounterSeries(printable(self.names["process_name"].get(pid, "")), printable(f"{name}{more}"),
+                                    printable(unit), times, values, self._device(pid))  # fmt: skip
 
     def _is_repeated(self, pid: str) -> bool:
         part, _, _ = pid.rpartition(_PART)
@@ -370,10 +366,6 @@ def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
     names = {kind: {(part + owner[0], owner[1]) if isinstance(owner, tuple) else part + owner: value
                     for owner, value in values.items()} for kind, values in found.names.items()}  # fmt: skip
     return replace(found, codes=codes, names=names)
-
-
-def _utf8(text: str, most: int = _LONGEST_NAME) -> str:
-    return utf8_text(text[:most])
 
 
 def _hit_rates_in_percent(counters: Iterable[CounterSeries]) -> tuple[CounterSeries, ...]:

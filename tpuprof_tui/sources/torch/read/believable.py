@@ -19,6 +19,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
@@ -32,7 +33,6 @@ from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
 from ..categories import DEVICE_WORK, ON_DEVICE, Kind
 from .trace import Aside, Trace
-from .values import I64
 
 Mask = npt.NDArray[np.bool_]
 #: Work that most often begins this much before its launch is told.

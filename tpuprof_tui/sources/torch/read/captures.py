@@ -21,7 +21,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import INTEGER, TEXT, ArgumentColumns
+from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes, printable
 from tpuprof_tui.sources.ranks import rank_in_name
 
 from ..categories import MODULE, Kind
@@ -29,7 +29,6 @@ from ..source import CAPTURES
 from .launchers import GRAPHS, LAUNCHING
 from .steps import Execution, executions
 from .trace import Trace
-from .values import I32, I64, Codes, printable
 
 _TRACE: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512

@@ -18,13 +18,13 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..recorded import known
 from .believable import aside_arguments
 from .trace import Trace
-from .values import I32, I64, lookup
 
 #: Text columns with the texts of names.
 _OF_NAMES: Final = ("operator", "frame")

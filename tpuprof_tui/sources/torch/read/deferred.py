@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.sources.chrome.columns import to_int64
+from tpuprof_tui.sources.chrome.columns import I32, I64, Codes, printable, to_int64
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
 from ..categories import legacy_lanes
 from .arguments import Arguments
 from .events import FLOWS, FRAMES, MESSAGES, OPERATORS, NamedEnd, NamedStart
-from .values import I32, I64, Codes, printable
 
 _LONGEST: Final = 1 << 20
 _FLOWS: Final = ("fwdbwd", "forward_backward")

@@ -16,13 +16,12 @@ import numpy as np
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
-from tpuprof_tui.sources.chrome.columns import INTEGER, ArgumentColumns, Codes
+from tpuprof_tui.sources.chrome.columns import I64, INTEGER, ArgumentColumns, Codes
 
 from ..categories import Kind
 from ..recorded import distributed_info
 from .collectives import matched
 from .trace import Trace
-from .values import I64
 
 if TYPE_CHECKING:
     from .profile import TraceEvents

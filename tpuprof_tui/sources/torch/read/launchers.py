@@ -13,12 +13,12 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from ..categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
 from ..kernel_names import COLLECTIVE, COMMUNICATION, is_operator, tensor_core_use, uses_tensor_cores
 from .deferred import launches_of
-from .values import I64, lookup
 
 if TYPE_CHECKING:
     from .trace import Trace

@@ -19,11 +19,11 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
 
 from ..categories import DEVICE_WORK, STEP, Kind
 from .believable import believable
 from .trace import CounterSeries, Memory, Trace, numeric_sort_key
-from .values import I64
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
 _PROCESS: Final = lazy_pattern(

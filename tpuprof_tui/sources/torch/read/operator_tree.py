@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 
 from ..categories import MODULE, Kind
 from ..kernel_names import ELIGIBLE, is_tree_annotation
-from .values import I64, lookup
 
 if TYPE_CHECKING:
     from .trace import Trace

@@ -17,8 +17,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Group, Lane, Problem, Severity
-
-from .values import I64
+from tpuprof_tui.sources.chrome.columns import I64
 
 if TYPE_CHECKING:
     from .trace import Trace

@@ -18,12 +18,12 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.source import Part
 
 from ..categories import ON_DEVICE, Kind
 from .steps import marked_steps
 from .trace import Trace
-from .values import I64, lookup
 
 Mask = npt.NDArray[np.bool_]
 _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))

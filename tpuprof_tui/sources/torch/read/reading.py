@@ -16,7 +16,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.collector import Collector, collected
-from tpuprof_tui.sources.chrome.columns import GrowingColumns, to_int64
+from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, printable, to_int64
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
@@ -32,7 +32,6 @@ from .part import EventFilter, Window, first_pass_filter, window_of
 from .steps import marks_step
 from .text_stream import fitting_share, refusal, too_large
 from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
-from .values import F64, I32, I64, Codes, printable
 
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
@@ -402,7 +401,7 @@ class TraceEvents(Collector):
     def _problems(self, arguments: Arguments, series: int) -> Iterator[Problem]:
         """Defects of the file; ``series``: number of its counter series."""
         name = self.path.name
-        yield from self.ending_problem("trace", name)
+        yield from self.problems("trace", name)
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             yield Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
@@ -411,7 +410,6 @@ class TraceEvents(Collector):
             count = series - _MOST_SERIES
             yield Problem(Severity.WARNING, f"It has {count:,} counter series beyond {_MOST_SERIES:,}.",
                           f"The first {_MOST_SERIES:,} are shown.", file=name, count=count)  # fmt: skip
-        yield from self.chunks.problems(name)
         yield from self._problems_of_categories(name)
         for key, (count, spot) in self.defects.items():
             severity, message, done = _DEFECTS[key]

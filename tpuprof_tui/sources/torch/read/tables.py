@@ -15,6 +15,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 
 from ..categories import Kind
 from ..kernel_names import ELEMENT_BYTES
@@ -23,7 +24,6 @@ from .collectives import RECORD, identities_of
 from .columns import compact
 from .steps import executions
 from .trace import Trace
-from .values import I32, I64, lookup
 
 #: Larger numbers of bytes are not known.
 _MOST_BYTES: Final = (1 << 63) - 1

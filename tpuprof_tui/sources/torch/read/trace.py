@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import F64, I32, I64, lookup
 
 from ..categories import DEVICE_WORK, Kind
 from .arguments import Arguments
@@ -22,7 +23,6 @@ from .deferred import FlowEnds, FrameIds, Messages, OperatorArgs, details_of, fl
 from .launchers import GRAPHS, LAUNCHING, Launchers
 from .operator_tree import Tree
 from .overlaps import Overlaps, overlaps_of
-from .values import F64, I32, I64, lookup
 
 if TYPE_CHECKING:
     from .captures import Replayed

@@ -87,7 +87,7 @@ class Arguments(Struct, frozen=True, eq=False):
         chunk = bisect_right(self.first, number) - 1
         return self.offset_of(chunk, "X", number - self.first[chunk])
 
-    def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, I64]) -> list[dict[str, Any]]:
+    def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, npt.NDArray[np.integer]]) -> list[dict[str, Any]]:
         """Columns of arguments of events; as of events without arguments from where the file is unreadable.
 
         Args:

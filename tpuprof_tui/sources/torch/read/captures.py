@@ -21,7 +21,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes, printable
+from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes
 from tpuprof_tui.sources.ranks import rank_in_name
 
 from ..categories import MODULE, Kind
@@ -180,16 +180,15 @@ def _columns_of(trace: Trace, rows: I64) -> tuple[list[str], list[str], list[str
     owner = trace.launchers.of_call[rows] if len(rows) else rows
     operator = ["" if row < 0 else trace.names[trace.name[row]] for row in owner.tolist()]
     owners = uniques(owner[owner >= 0])
-    arguments = trace.operator_args_at(owners)
-    dims = {row: arguments.texts[code] if code >= 0 else "" for row, code in
-            zip(owners.tolist(), arguments.dims.tolist(), strict=True)}  # fmt: skip
+    arguments, texts = trace.operator_arguments(owners)
+    dims = {row: texts[code] if code >= 0 else "" for row, code in
+            zip(owners.tolist(), arguments["shapes"].tolist(), strict=True)}  # fmt: skip
     shape = [dims.get(row, "") for row in owner.tolist()]
     modules = np.flatnonzero((trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE)))
     around = trace.launchers.enclosing(modules, rows)
     module = ["" if row < 0 else trace.names[trace.name[row]][len(MODULE) :] for row in around.tolist()]
-    texts = Codes()
-    (calls,) = trace.arguments.columns(texts, (_CALLS, trace.file_order[rows].astype(np.int64)))
-    names = ["", *map(printable, texts)]
+    (calls,), texts = trace.arguments_at((_CALLS, rows))
+    names = ("", *texts)
     kernel = [names[code + 1] for code in calls["kernel"].tolist()]
     return operator, shape, module, kernel
 
@@ -236,9 +235,7 @@ class _Matching:
 
     def _nodes(self, index: I64) -> I64:
         """The graph node id of some work; 0 where it is not told."""
-        trace = self._trace
-        numbers = trace.file_order[trace.work_rows[index]].astype(np.int64)
-        (found,) = trace.arguments.columns(Codes(), (_NODES, numbers))
+        (found,), _ = self._trace.arguments_at((_NODES, self._trace.work_rows[index]))
         node: I64 = np.maximum(found["node"], 0)
         return node
 

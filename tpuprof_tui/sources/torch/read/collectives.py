@@ -41,7 +41,7 @@ def collective_identity(args: Any) -> str | None:
 
 def identities_of(trace: Trace, rows: I64) -> list[str]:
     """What identifies the collectives of events: told by itself, its launcher or the record around it; else empty."""
-    if trace.told is None:
+    if not trace.identities:
         return [""] * len(rows)
     candidates = [rows]
     place = np.searchsorted(trace.work_rows, rows)

@@ -176,7 +176,7 @@ class LaneColumns:
 
     def aside_lane(self, title: str, rows: slice, group: int) -> Lane:
         """The lane of set aside events in some rows of `Trace.aside`."""
-        trace, aside = self._trace, self._trace.aside
+        aside = self._trace.aside
         assert aside is not None
         columns: dict[str, Any] = {
             "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
@@ -184,7 +184,7 @@ class LaneColumns:
             "external": aside.external[rows],
         }  # fmt: skip
         return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
-                    arguments=lambda row: aside_arguments(trace, rows.start + row), activity=Activity.HOST,
+                    arguments=lambda row: aside_arguments(aside, rows.start + row), activity=Activity.HOST,
                     counted=False)  # fmt: skip
 
     @staticmethod
@@ -338,9 +338,8 @@ class LaneColumns:
     def _codes_at(self, key: str, operators: I64 | None) -> I32:
         """Codes of what the file states of operators in some rows; None: of all."""
         trace = self._trace
-        arguments = trace.operator_args if operators is None else trace.operator_args_at(operators)
-        codes = {"shapes": arguments.dims, "input_types": arguments.types, "stack": arguments.stack}[key]
-        return self._coded_texts(key, codes, arguments.texts)
+        arguments, texts = trace.operator_arguments(operators) if operators is not None else trace.details[::2]
+        return self._coded_texts(key, arguments[key], texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
         """Codes of texts in the profile's column."""
@@ -407,7 +406,7 @@ class LaneColumns:
 
         def of_frames(key: str, rows: I64) -> I64:
             index = lookup(trace.frame_rows, rows)
-            return np.where(index >= 0, np.append(getattr(trace.frame_ids, key), INT_MISSING)[index], INT_MISSING)
+            return np.where(index >= 0, np.append(trace.details[1][key], INT_MISSING)[index], INT_MISSING)
 
         def of_nodes(values: Callable[[], I64], rows: I64) -> I64:
             return values()[lookup(trace.tree.rows, rows)] if len(rows) else rows
@@ -419,7 +418,7 @@ class LaneColumns:
             "module_host_self": lambda: trace.tree.host_self_without_children,
         }
         return {
-            "module_id": partial(of_modules, trace.module_ids_at),
+            "module_id": partial(of_modules, trace.module_ids),
             "python_id": partial(of_frames, "id"), "python_parent": partial(of_frames, "parent"),
             **{key: partial(of_modules, partial(of_nodes, values)) for key, values in figures.items()},
         }  # fmt: skip

@@ -16,11 +16,12 @@ import numpy as np
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
-from tpuprof_tui.sources.chrome.columns import I64, INTEGER, ArgumentColumns, Codes
+from tpuprof_tui.sources.chrome.columns import I64, INTEGER, ArgumentColumns
 
 from ..categories import Kind
 from ..recorded import distributed_info
 from .collectives import matched
+from .flows import flows_of
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     yield _LAUNCH, trace.call[launched], trace.work_rows[launched]
     by_flow = trace.launchers.of_flow >= 0
     yield _LAUNCH, trace.launchers.of_flow[by_flow], trace.work_rows[by_flow]
-    yield _BACKWARD, *trace.flows
-    yield _GRAPH, *trace.work_flows
+    backward, between = flows_of(trace)
+    yield _BACKWARD, *backward
+    yield _GRAPH, *between
     # a copying call ends with its copy
     copies = launched.copy()
     copies[launched] = trace.named(_COPIES.fullmatch)[trace.call[launched]]
@@ -83,10 +85,9 @@ def _waits(trace: Trace) -> Iterator[tuple[int, int, int]]:
     submissions = _Submissions(trace)
     rows = np.flatnonzero(trace.kind == Kind.WAIT)
     rows = rows[np.argsort(trace.file_order[rows])]
-    ((streams, records),) = (
-        found.values() for found in trace.arguments.columns(Codes(), (_WAITS, trace.file_order[rows]))
-    )
-    columns = (rows, trace.thread_of(rows), streams, trace.calls_of(records), trace.calls_of(trace.correlation[rows]))
+    (waits,), _ = trace.arguments_at((_WAITS, rows))
+    columns = (rows, trace.thread_of(rows), waits["stream"], trace.calls_of(waits["record"]),
+               trace.calls_of(trace.correlation[rows]))  # fmt: skip
     for row, thread, stream, record, call in zip(*(column.tolist() for column in columns), strict=True):
         name, own = trace.names[int(trace.name[row])], stream_of(*trace.threads[thread])
         if call < 0:

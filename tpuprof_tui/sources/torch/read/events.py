@@ -48,7 +48,7 @@ MEMORY: Final = ArgumentColumns(
 
 #: Arguments of operators and annotations: shapes, types and call stacks.
 OPERATORS: Final = ArgumentColumns(
-    dims=(JSON, "Input Dims", "Input dims"), types=(JSON, "Input type"), stack=(TEXT, "Call stack")
+    shapes=(JSON, "Input Dims", "Input dims"), input_types=(JSON, "Input type"), stack=(TEXT, "Call stack")
 )
 #: Arguments of Python frames.
 FRAMES: Final = ArgumentColumns(

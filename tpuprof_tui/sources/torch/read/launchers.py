@@ -18,7 +18,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost
 
 from ..categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
 from ..kernel_names import COLLECTIVE, COMMUNICATION, is_operator, tensor_core_use, uses_tensor_cores
-from .deferred import launches_of
+from .flows import launches_of
 
 if TYPE_CHECKING:
     from .trace import Trace

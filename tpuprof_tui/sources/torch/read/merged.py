@@ -20,10 +20,11 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64
+from tpuprof_tui.sources.chrome.slices import CounterSeries
 
 from ..categories import DEVICE_WORK, STEP, Kind
 from .believable import believable
-from .trace import CounterSeries, Memory, Trace, numeric_sort_key
+from .trace import Trace, numeric_sort_key
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
 _PROCESS: Final = lazy_pattern(
@@ -193,9 +194,11 @@ class _Separation:
             thread = trace.thread_of(trace.work_rows)
             work = np.flatnonzero(moved[thread] >= 0)
             work_rows = (trace.work_rows - trace.first[thread] + moved[thread])[work]
-        memory = _memory(trace.memory, own)
+        inside = np.isin(trace.memory["thread"], own)
+        memory = {key: values[inside] for key, values in trace.memory.items()}
+        memory["thread"] = np.searchsorted(own, memory["thread"]).astype(np.int32)
         start, end = trace.start[rows], trace.end[rows]
-        earliest = [*([int(start.min())] if len(start) else []), *memory.time[:1].tolist()]
+        earliest = [*([int(start.min())] if len(start) else []), *memory["time"][:1].tolist()]
         delta = min(earliest, default=0)
         names, codes = _names(trace.names, trace.name[rows])
         columns = {key: values[work] for key, values in trace.work.items()}
@@ -210,14 +213,14 @@ class _Separation:
             end=end - delta, name=codes, names=names, kind=trace.kind[rows],
             category=trace.category[rows], file_order=trace.file_order[rows],
             correlation=trace.correlation[rows], external=trace.external[rows], categories=trace.categories,
-            work_rows=work_rows, work=columns, texts=texts, memory=replace(memory, time=memory.time - delta),
+            work_rows=work_rows, work=columns, texts=texts, memory={**memory, "time": memory["time"] - delta},
             flow_processes=trace.flow_processes,
             counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
             process_names={pid: trace.process_names[raw] for (pid, _), (raw, _) in
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, told=trace.told, part=label,
+            problems=(), arguments=trace.arguments, told=trace.told, identities=trace.identities, part=label,
         )  # fmt: skip
 
 
@@ -264,12 +267,6 @@ def _metadata(metadata: dict[str, Any], devices: set[str], *, alone: bool) -> di
     return found
 
 
-def _memory(memory: Memory, own: I64) -> Memory:
-    which = np.isin(memory.lane, own)
-    columns = {key: getattr(memory, key)[which] for key in Memory.__struct_fields__}
-    return Memory(**{**columns, "lane": np.searchsorted(own, columns["lane"]).astype(np.int32)})
-
-
 def _counters(trace: Trace, processes: set[str], delta: int) -> list[CounterSeries]:
-    return [replace(each, process=_own_id(each.process), time=each.time - delta) for each in trace.counters
+    return [replace(each, process=_own_id(each.process), times=each.times - delta) for each in trace.counters
             if each.process in processes]  # fmt: skip

@@ -31,13 +31,14 @@ from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
+from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 
 from ...runs import Place, Recorded, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, Kind
 from ..kernel_names import OTHER_CARDS
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_lanes, is_fragmentary, lane_problem
+from .believable import aside_lanes, is_fragmentary
 from .clocks import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
@@ -131,7 +132,8 @@ class _Run:
         capabilities = {NAMES}
         for trace in self._traces:
             # calls of its runtime prove that the device's activity was recorded
-            present = ((DEVICE, len(trace.work_rows) or (trace.kind == Kind.CALL).any()), (MEMORY, len(trace.memory)),
+            present = ((DEVICE, len(trace.work_rows) or (trace.kind == Kind.CALL).any()),
+                       (MEMORY, len(trace.memory["time"])),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
@@ -252,7 +254,7 @@ class _Run:
                 self._problems += overlap_problems(trace, rows, self._groups, self._lanes[-1])
         for title, aside_rows in aside_lanes(trace):
             self._aside.append(columns.aside_lane(title, aside_rows, top))
-            self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
+            self._problems.append(_aside_problem(trace, aside_rows, title, self._aside[-1].label, top))
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
         devices = tuple(
@@ -274,16 +276,28 @@ class _Run:
 
         for each in trace.counters:
             group = groups.get((True, each.process), groups.get((False, each.process), top))
-            add(group, each.title, "", each.time + shift, each.value)
+            add(group, each.name, each.unit, each.times + shift, each.values)
         memory = trace.memory
-        for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
-            of_device = (memory.device_type == kind) & (memory.device_id == number)
+        types, ids = memory["device_type"], memory["device_id"]
+        for kind, number in sorted({*zip(types.tolist(), ids.tolist(), strict=True)}):
+            of_device = (types == kind) & (ids == number)
             group = groups.get((True, str(number)), top) if kind in GPU_TYPES else top
-            for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
-                present = of_device & (values != INT_MISSING)
+            for title in ("allocated", "reserved"):
+                present = of_device & (memory[title] != INT_MISSING)
                 if present.any():
-                    add(group, f"{device_name(kind, number)} {title}", "B", memory.time[present] + shift,
-                        values[present].astype(np.float64))  # fmt: skip
+                    add(group, f"{device_name(kind, number)} {title}", "B", memory["time"][present] + shift,
+                        memory[title][present].astype(np.float64))  # fmt: skip
+
+
+def _aside_problem(trace: Trace, rows: slice, title: str, label: str, group: int) -> Problem:
+    """The problem of the set aside events in some rows of `Trace.aside`, recorded for a lane ``title``."""
+    aside = trace.aside
+    assert aside is not None
+    return aside_problem(
+        title, aside.start[rows], aside.end[rows], aside.away[rows], file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[rows.start])), group=group, lane=label,
+        fragmentary=is_fragmentary(trace),
+    )  # fmt: skip
 
 
 def _device_of(trace: Trace, pid: str) -> int:

@@ -18,6 +18,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.collector import Collector, collected
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, printable, to_int64
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
@@ -31,7 +32,7 @@ from .merged import MEMORY, is_merged, own_name, ranks_of
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .steps import marks_step
 from .text_stream import fitting_share, refusal, too_large
-from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
+from .trace import Columns, Trace, numeric_sort_key
 
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
@@ -360,9 +361,9 @@ class TraceEvents(Collector):
             categories=tuple(map(printable, categories)),
             texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
-            work_rows=work_rows, work=work, told=self._collectives_told(),
+            work_rows=work_rows, work=work, told=self._collectives_told(), identities=tuple(self.codes["identities"]),
             flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
-            counters=tuple(CounterSeries(process, printable(title), time - zero, value)
+            counters=tuple(CounterSeries(process, printable(title), "", time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
             process_names=self.names["process_name"], thread_names=self.names["thread_name"],
             problems=problems, arguments=arguments,
@@ -372,24 +373,21 @@ class TraceEvents(Collector):
         """Those of some times of the file that can be of the recording, as far as that is known yet."""
         return times if self._recording is None else times[self._recording.near(times)]
 
-    def _collectives_told(self) -> ToldCollectives | None:
+    def _collectives_told(self) -> tuple[I64, I32]:
         told = self.tables["told"]
-        if "code" not in told:
-            return None
-        order, code = told.take("file_order"), told.take("code")
+        order, code = told.take("file_order"), told.take("code", np.int32)
         by_order = np.argsort(order, kind="stable")
-        return ToldCollectives(order[by_order], code[by_order], tuple(self.codes["identities"]))
+        return order[by_order], code[by_order]
 
-    def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
+    def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Columns:
         memory = self.tables["memory"]
         columns = {key: memory.take(key) for key in ev.MEMORY.columns}
-        lane = memory.take("key", np.int32)
+        columns |= {"time": time, "thread": _decoded(lane_of_key, memory.take("key", np.int32))}
         event_index = columns.pop("event_index")
         last = np.iinfo(np.int64).max
         order = np.lexsort((np.arange(len(time)), np.where(event_index == INT_MISSING, last, event_index), time))
         order = order[timed[order]]
-        return Memory(time[order], _decoded(lane_of_key, lane[order]),
-                      **{key: values[order] for key, values in columns.items()})  # fmt: skip
+        return {key: values[order] for key, values in columns.items()}
 
     @staticmethod
     def _table(parts: GrowingColumns, file_order: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:

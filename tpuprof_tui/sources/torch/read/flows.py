@@ -1,83 +1,31 @@
-"""Details that the first pass over a trace skips: operators' shapes and stacks, ids of Python frames, flows."""
+"""Flows of a trace, read from the file again: between operators, between nodes of graphs, from operators to kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.sources.chrome.columns import I32, I64, Codes, printable, to_int64
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64, Codes, lookup, printable, to_int64
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 
-from ..categories import legacy_lanes
+from ..categories import DEVICE_WORK, Kind, legacy_lanes
 from .arguments import Arguments
-from .events import FLOWS, FRAMES, MESSAGES, OPERATORS, NamedEnd, NamedStart
+from .events import FLOWS, NamedEnd, NamedStart
 
-_LONGEST: Final = 1 << 20
+if TYPE_CHECKING:
+    from .trace import Trace
+
 _FLOWS: Final = ("fwdbwd", "forward_backward")
 #: Begin of the categories of flows in legacy traces: cpu_to_cuda.
 _LAUNCH_FLOWS: Final = "cpu_to_"
 _WORK_FLOWS: Final = ("ac2g", "async_gpu", "async", "async_cpu_to_gpu")
-
-
-class OperatorArgs(Struct, frozen=True, eq=False):
-    """Arguments of operators and annotations, in columns of one length; -1 if absent.
-
-    Attributes:
-        dims: Codes of shapes (JSON texts).
-        types: Codes of data types (JSON texts).
-        stack: Codes of call stacks.
-        texts: Texts by code.
-    """
-
-    dims: I32
-    types: I32
-    stack: I32
-    texts: tuple[str, ...]
-
-
-class FrameIds(Struct, frozen=True, eq=False):
-    """Python ids of frames, of their callers, and of modules, in columns of one length; missing if absent."""
-
-    id: I64
-    parent: I64
-    module: I64
-
-
-class Messages(Struct, frozen=True, eq=False):
-    """What was recorded of the messages of collectives, in columns of one length; missing if absent.
-
-    Attributes:
-        sent, received: Numbers of elements of this rank's input and output.
-        element_bytes: Bytes of an element; missing for an unknown type.
-        size: Number of ranks of the group.
-        group, ranks: Codes of the group's name and of the list of its ranks (JSON texts); -1 if absent.
-        texts: Texts by code.
-    """
-
-    sent: I64
-    received: I64
-    element_bytes: I64
-    size: I64
-    group: I32
-    ranks: I32
-    texts: tuple[str, ...]
-
-
-def details_of(
-    source: Arguments, operators: I64, frames: I64, messages: I64
-) -> tuple[OperatorArgs, FrameIds, Messages]:
-    """Arguments of operators, of Python frames, and of events that tell of messages.
-
-    All are given by their places in the file, which is read once for all: reading takes longer than decoding any.
-    """
-    texts = Codes()
-    told_of_operators, ids, told = source.columns(texts, (OPERATORS, operators), (FRAMES, frames), (MESSAGES, messages))
-    decoded = tuple(printable(text, _LONGEST) for text in texts)
-    return (OperatorArgs(texts=decoded, **told_of_operators), FrameIds(**ids), Messages(texts=decoded, **told))
+#: Rows that flows begin and end at.
+_Joined = tuple[I64, I64]
 
 
 class FlowEnds(Struct, frozen=True, eq=False):
@@ -108,10 +56,52 @@ class FlowEnds(Struct, frozen=True, eq=False):
         return source[known], row[target[known]], self.number[target[known]]
 
 
+def flows_of(trace: Trace) -> tuple[_Joined, _Joined]:
+    """Flows from forward to backward operators, and those between device events, as between nodes of a graph.
+
+    A flow ends at the event that starts at its time. So does the begin of one between operators; one between device
+    events begins at the event that ends at its time, else at the last one to begin before.
+    """
+    threads = trace.file_threads or trace.threads
+    with_work = {threads[index][0] for index in uniques(trace.thread_of(trace.work_rows)).tolist()}
+    ends = flow_ends_of(trace.arguments if trace.flow_processes else None, threads, trace.zero_ns,
+                        of_work=not trace.flow_processes.isdisjoint(with_work))  # fmt: skip
+
+    def starting(here: I64, times: I64) -> I64:
+        return lookup(trace.start[here], times, here)
+
+    def ending(here: I64, times: I64) -> I64:
+        order = here[np.argsort(trace.end[here], kind="stable")]
+        ended = lookup(trace.end[order], times, order)
+        last = np.searchsorted(trace.start[here], times, side="right") - 1
+        inside = (last >= 0) & (trace.end[here[last]] > times)
+        return np.where(ended >= 0, ended, np.where(inside, here[last], -1))
+
+    operators = np.flatnonzero(trace.kind == Kind.OPERATOR)
+    work = np.flatnonzero(np.isin(trace.kind, (*DEVICE_WORK, Kind.WAIT)))
+    forward = ends.joined(~ends.of_work, _on_threads(trace, operators, ends, starting))
+    source, target, number = ends.joined(ends.of_work, np.where(
+        ends.begins, _on_threads(trace, work, ends, ending), _on_threads(trace, work, ends, starting)))  # fmt: skip
+    # of threads that share their ids with a stream: a flow with the id of a launch begins at the call
+    between = (trace.correlation[target] != number) & (source != target)
+    return forward[:2], (source[between], target[between])
+
+
+def _on_threads(trace: Trace, rows: I64, ends: FlowEnds, find: Callable[[I64, I64], I64]) -> I64:
+    """For each end of a flow the row that is found of its time among some rows of its thread; -1 if none."""
+    found, thread = np.full(len(ends.time), -1, np.int64), trace.thread_of(rows)
+    for number in uniques(ends.thread).tolist():
+        here = np.flatnonzero(ends.thread == number)
+        of_thread = rows[slice(*np.searchsorted(thread, (number, number + 1)).tolist())]
+        if len(of_thread):
+            found[here] = find(of_thread, ends.time[here])
+    return found
+
+
 def flow_ends_of(
     arguments: Arguments | None, threads: Sequence[tuple[str, str]], zero_ns: int, *, of_work: bool = False
 ) -> FlowEnds:  # fmt: skip
-    """Ends of flows from forward to backward operators.
+    """Ends of flows between operators.
 
     Args:
         arguments: Of the file; None if it has no flows.

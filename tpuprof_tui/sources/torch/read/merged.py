@@ -207,20 +207,18 @@ class _Separation:
         devices = {texts[code] for code in uniques(device).tolist()}
         pids = _process_ids(file_threads, first, work_rows, device, texts)
         threads = tuple((pid, tid) for pid, (_, tid) in zip(pids, file_threads, strict=True))
-        return Trace(
-            path=trace.path, metadata=_metadata(trace.metadata, devices, alone=not label), first=first,
-            threads=threads, file_threads=file_threads, zero_ns=trace.zero_ns + delta, start=start - delta,
-            end=end - delta, name=codes, names=names, kind=trace.kind[rows],
-            category=trace.category[rows], file_order=trace.file_order[rows],
-            correlation=trace.correlation[rows], external=trace.external[rows], categories=trace.categories,
+        per_slice = {key: getattr(trace, key)[rows] for key in Trace.per_slice}
+        per_slice |= {"start": start - delta, "end": end - delta, "name": codes}
+        return replace(
+            trace, **per_slice, first=first, zero_ns=trace.zero_ns + delta, names=names, threads=threads,
+            file_threads=file_threads, metadata=_metadata(trace.metadata, devices, alone=not label),
             work_rows=work_rows, work=columns, texts=texts, memory={**memory, "time": memory["time"] - delta},
-            flow_processes=trace.flow_processes,
             counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
             process_names={pid: trace.process_names[raw] for (pid, _), (raw, _) in
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, told=trace.told, identities=trace.identities, part=label,
+            problems=(), part=label,
         )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from ..kernel_names import OTHER_CARDS
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .believable import aside_lanes, is_fragmentary
-from .clocks import shifts
+from .collectives import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
@@ -327,9 +327,9 @@ def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedT
 
 def _captures(trace: Trace, rank: int | None) -> Captures | None:
     found = trace.replayed(rank)
-    if found is None or not found.matched.any():
-        return None if found is None else Captures(0, found.by_count, found.lacking)
-    return Captures(len(found.files), found.by_count, found.lacking)
+    if found is None:
+        return None
+    return Captures(found.files if found.matched.any() else 0, found.by_count, found.lacking)
 
 
 def _release(arrays: MappedArrays, trace: Trace) -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.collector import Collector, collected
+from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, printable, to_int64
+from tpuprof_tui.sources.chrome.inflate import GZIP, first_two, text_of
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
@@ -31,9 +35,14 @@ from .collectives import RECORD, collective_identity
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .part import EventFilter, Window, first_pass_filter, window_of
 from .steps import marks_step
-from .text_stream import fitting_share, refusal, too_large
 from .trace import Columns, Trace, numeric_sort_key
 
+#: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
+_MEMORY_PER_BYTE: Final = 0.7
+#: Largest expected ratio of a compressed trace's text to its file, where the file does not state the size.
+_MOST_RATIO: Final = 25
+#: Size of text from which on memory is checked, in bytes.
+_LARGE: Final = 256 << 20
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
 #: Counter values of a larger magnitude are ignored.
@@ -63,12 +72,12 @@ def read_trace(
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
         UsageError: The part does not exist.
     """
-    text = too_large(path)
+    text = _too_large(path)
     if not text:
         trace = collected(path, TraceEvents, progress, alone=alone).trace()
         return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
-        raise refusal(path, text)
+        raise _refusal(path, text)
     first = collected(path, lambda: TraceEvents(first_pass_filter), progress, alone=True)
     outline, recording = first.trace(), None
     if is_merged(outline):
@@ -77,9 +86,47 @@ def read_trace(
         outline, recording = believable(outline)
         window = window_of((outline,), outline.zero_ns, part)
     # as many events as fit into memory
-    most = int(first.count * fitting_share(text))
+    most = int(first.count * _fitting_share(text))
     found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
     return found if recording is None else believable(found, recording)[0]
+
+
+def _too_large(path: Path) -> int:
+    """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
+    with opened(path) as raw:
+        size = os.fstat(raw.fileno()).st_size
+        text_size = size if text_of(path, raw) is raw else _text_size(raw, size)
+    return text_size if text_size >= _LARGE and _fitting_share(text_size) < 1 else 0
+
+
+def _fitting_share(text_size: int) -> float:
+    """Share of the events of a text that fits into memory; 1 if the memory size is unknown."""
+    memory = memory_bytes()
+    return memory / (text_size * _MEMORY_PER_BYTE) if memory else 1.0
+
+
+def _refusal(path: Path, text_size: int) -> UnreadableError:
+    """The error for a file whose text does not fit into memory."""
+    return UnreadableError(
+        f"{path} holds {bytes_text(text_size)} of text: reading it takes about "
+        f"{bytes_text(int(text_size * _MEMORY_PER_BYTE))} of memory, and there are {bytes_text(memory_bytes())}.",
+        "report, instructions and export read a part of it, with --range 1s..2s or --step N; or record fewer steps "
+        "(torch.profiler.schedule).",
+    )
+
+
+def _text_size(raw: BinaryIO, size: int) -> int:
+    """Bytes of text in a packed file, at most: that of gzip states the size modulo 4 GiB; bounded by a likely ratio."""
+    if first_two(raw) != GZIP:
+        return size * _MOST_RATIO
+    if size < 18:
+        return 0
+    raw.seek(-4, os.SEEK_END)
+    text_size = int.from_bytes(raw.read(4), "little")
+    raw.seek(0)
+    while text_size < size:
+        text_size += 1 << 32
+    return min(text_size, size * _MOST_RATIO)
 
 
 #: Defects of events that could be decoded: severity, message, and what was done.

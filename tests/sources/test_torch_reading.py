@@ -29,7 +29,7 @@ from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.categories import Kind
 from tpuprof_tui.sources.torch.read import reading
-from tpuprof_tui.sources.torch.read.flows import flow_ends_of
+from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.recorded import device_name

@@ -43,8 +43,7 @@ from .collectives import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
-from .launchers import unrecorded_problems
-from .overlaps import overlap_problems
+from .launchers import overlap_problems, unrecorded_problems
 from .steps import marked_steps
 from .tables import TraceTables
 from .trace import Trace, numeric_sort_key

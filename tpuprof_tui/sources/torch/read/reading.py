@@ -1,4 +1,10 @@
-"""Reads one trace file into a ``Trace``, one chunk of text at a time."""
+"""Reads one trace file into a ``Trace``, one chunk of text at a time.
+
+Of a file that is larger than memory the events of a time range or of a step are read. A first pass keeps calls, device
+work and step markers. From these follows what else belongs to the range: the calls of its device work, the device work
+of its calls, and the host activity from the first of these calls to the last. Steps that overlap the range are read as
+a whole, so that their figures equal those of the whole file.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,16 @@ from typing import Any, BinaryIO, ClassVar, Final
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
-from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, printable, to_int64
+from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
 from tpuprof_tui.sources.chrome.inflate import GZIP, first_two, text_of
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import memory_bytes
@@ -26,15 +35,14 @@ from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
-from ..categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
+from ..categories import OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
 from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity
 from .merged import MEMORY, is_merged, own_name, ranks_of
-from .part import EventFilter, Window, first_pass_filter, window_of
-from .steps import marks_step
+from .steps import marked_steps, marks_step
 from .trace import Columns, Trace, numeric_sort_key
 
 #: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
@@ -55,6 +63,11 @@ _values: Final = msgspec.structs.astuple
 #: Names of host events whose arguments may identify a collective.
 _TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+Mask = npt.NDArray[np.bool_]
+_DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
+_LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+#: Mask of the events to keep; arguments: starts, ends (ns of the file's clock), kinds, correlations, step-marker mask.
+EventFilter = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
 
 def read_trace(
@@ -78,13 +91,18 @@ def read_trace(
         return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
         raise _refusal(path, text)
-    first = collected(path, lambda: TraceEvents(first_pass_filter), progress, alone=True)
+    first = collected(
+        path,
+        lambda: TraceEvents(_of_outline),
+        progress,
+        alone=True,
+    )
     outline, recording = first.trace(), None
     if is_merged(outline):
-        window = window_of(ranks_of(outline), outline.zero_ns, part)
+        window = _window_of(ranks_of(outline), outline.zero_ns, part)
     else:
         outline, recording = believable(outline)
-        window = window_of((outline,), outline.zero_ns, part)
+        window = _window_of((outline,), outline.zero_ns, part)
     # as many events as fit into memory
     most = int(first.count * _fitting_share(text))
     found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
@@ -498,3 +516,97 @@ def _with_mtia_kinds(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]
         kind = kind.copy()
         kind[rows] = of_name[name[rows]]
     return kind
+
+
+def _of_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+    return np.asarray(_LAUNCHES[kind] | marked)
+
+
+class Window(Struct, frozen=True, eq=False):
+    """Selection of the events that belong to a time range.
+
+    Attributes:
+        low, high: Range of device work, ns of the file's clock.
+        host_low, host_high: Range of host activity.
+        correlations: Correlation ids of calls and device work in the range, ascending.
+    """
+
+    low: int
+    high: int
+    host_low: int
+    host_high: int
+    correlations: I64
+
+    def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """Mask of the events that belong to the range (an ``EventFilter``)."""
+        device = _DEVICE[kind]
+        low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
+        joined = lookup(self.correlations, correlation) >= 0
+        return np.asarray(((start < high) & (end >= low)) | joined | marked)
+
+
+def _window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
+    """Resolves a part to a window, which comprises those of all ranks that were merged into a file.
+
+    Args:
+        outlines: The events of the first pass, of each rank.
+        zero_ns: Zero of the range in the file, ns.
+        part: The part.
+
+    Raises:
+        UsageError: There is no such step in any rank, or the range is invalid or in percent.
+    """
+    found, errors = [], []
+    for outline in outlines:
+        try:
+            found.append(_window_of_rank(outline, zero_ns - outline.zero_ns, part))
+        except UsageError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return Window(min(each.low for each in found), max(each.high for each in found),
+                  min(each.host_low for each in found), max(each.host_high for each in found),
+                  uniques(np.concatenate([each.correlations for each in found])))  # fmt: skip
+
+
+def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
+    found, _, numbers, _ = marked_steps(outline)
+    starts, ends = outline.start[found], outline.end[found]
+    requested = _requested_range(outline, begin, part, starts, ends, numbers)
+    low, high = requested
+    call = outline.call
+    launched_at = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
+    work_end = outline.end[outline.work_rows]
+    # a step ends with the device work that it launched
+    ended = [int(work_end[(launched_at >= start) & (launched_at < end)].max(initial=end))
+             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]  # fmt: skip
+    overlapping = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
+    if overlapping.any():
+        low, high = min(low, int(starts[overlapping].min())), max(high, int(np.array(ended)[overlapping].max()))
+    inside = (outline.start < high) & (outline.end >= low) & _LAUNCHES[outline.kind]
+    correlations = uniques(outline.correlation[inside])
+    correlations = correlations[correlations != INT_MISSING]
+    calls = (outline.kind == Kind.CALL) & np.isin(outline.correlation, correlations)
+    zero = outline.zero_ns
+    return Window(zero + low, zero + high, zero + min(low, int(outline.start[calls].min(initial=low))),
+                  zero + max(high, int(outline.end[calls].max(initial=high))), correlations)  # fmt: skip
+
+
+def _requested_range(
+    outline: Trace, zero: int, part: Part, starts: I64, ends: I64, numbers: I64
+) -> tuple[int, int]:  # fmt: skip
+    """Begin and end of the requested range, ns from the trace's zero; ``zero``: that of the range, likewise."""
+    low, high = 0, outline.length_ns
+    if part.step is not None:
+        of_step = numbers == part.step
+        if not of_step.any():
+            raise UsageError(f"The capture has no step {part.step}.",
+                             f"There are: {', '.join(map(str, numbers[:8].tolist())) or 'none'}.")  # fmt: skip
+        low, high = int(starts[of_step].min()), int(ends[of_step].max())
+    if part.range:
+        if "%" in part.range:
+            raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")
+        begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
+        if part.step is None:
+            return zero + (begin or 0), high if end is None else zero + end
+    return low, high

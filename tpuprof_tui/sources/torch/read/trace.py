@@ -17,9 +17,8 @@ from tpuprof_tui.sources.chrome.slices import Slices
 from ..categories import Kind
 from .arguments import Arguments
 from .events import FRAMES, OPERATORS
-from .launchers import GRAPHS, LAUNCHING, Launchers
+from .launchers import GRAPHS, LAUNCHING, Launchers, Overlaps, overlaps_of
 from .operator_tree import Tree
-from .overlaps import Overlaps, overlaps_of
 
 if TYPE_CHECKING:
     from .captures import Replayed

@@ -24,7 +24,6 @@ from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
     judged,
-    plausible,
     time_text,
     time_words,
 )
@@ -67,10 +66,6 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
         whole: When the whole file was recorded; None: the trace is the whole.
     """
     zero = trace.zero_ns
-    if whole is None and _is_plausible(trace):
-        told = (*_early(trace), *_doubtful(trace))
-        trace = replace(trace, problems=(*trace.problems, *told)) if told else trace
-        return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
         start, end = (np.concatenate([each, trace.memory["time"]]) for each in (trace.start, trace.end))
@@ -78,21 +73,24 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
     else:
         moved = {number: whole.moved[pid] for number, pid in enumerate(clocks) if pid in whole.moved}
         found = Judgement(whole.low - zero, whole.high - zero, moved=moved)
-    start, end = found.corrected(trace.start, trace.end, device)
+    start, end = found.corrected(trace.start, trace.end, device) if found.moved else (trace.start, trace.end)
     far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.holds(start, end))
     found = replace(found, far=far)
     times = [trace.memory["time"], *(each.times for each in trace.counters)]
-    far_instants = sum(int((~found.near(each)).sum()) for each in times)
+    far_instants = sum(int((~found.near(each)).sum()) for each in times) if len(trace) or whole is not None else 0
+    recording = Recording(zero + found.low, zero + found.high,
+                          {clocks[clock]: shift for clock, shift in found.moved.items()}, len(far))  # fmt: skip
     elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
-    told = (*trace.problems, *found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),
-            *_left_out(trace, far_instants, elsewhere))  # fmt: skip
-    aside = _aside(trace, far, found.away(start, end)) if len(far) else None
-    rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), found)
-    moved_pids = {clocks[clock]: shift for clock, shift in found.moved.items()}
-    recording = Recording(zero + found.low, zero + found.high, moved_pids, len(far))
+    told = (*found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),
+            *_left_out(trace, far_instants, elsewhere), *(() if found.moved else _early(trace)))  # fmt: skip
+    rest = replace(trace, start=start, end=end, problems=(*trace.problems, *told)) if told else trace
+    if len(far) or far_instants or found.moved:
+        aside = _aside(rest, far, found.away(start, end)) if len(far) else None
+        rest = _without(replace(rest, aside=aside), found)
     if whole is None:
+        doubtful = tuple(_doubtful(rest))
         # a part of a file counts from the start of the whole
-        rest = _from_zero(replace(rest, problems=(*rest.problems, *_doubtful(rest))))
+        rest = _from_zero(replace(rest, problems=(*rest.problems, *doubtful)) if doubtful else rest)
     return rest, recording
 
 
@@ -119,19 +117,6 @@ def _doubtful(trace: Trace) -> Iterator[Problem]:
     if length > _LONGEST_NS:
         what = f"Its times span {time_words(length)}, and none is further off than the others."
         yield Problem(Severity.WARNING, what, "Figures count all of that time.", file=trace.path.name)
-
-
-def _is_plausible(trace: Trace) -> bool:
-    """Whether nothing is far, and no clock differs: most often, and fast."""
-    if not len(trace):
-        return not len(trace.memory["time"])
-    launched = trace.call >= 0
-    delays = trace.start[trace.work_rows[launched]] - trace.start[trace.call[launched]]
-    if not plausible(trace.start, trace.end, delays):
-        return False
-    recording = Judgement(int(trace.start.min()), int(trace.end.max()))
-    times = (trace.memory["time"], *(each.times for each in trace.counters))
-    return all(recording.near(each).all() for each in times)
 
 
 def _device_events(trace: Trace) -> tuple[list[str], DeviceEvents]:
@@ -173,9 +158,8 @@ def _without(trace: Trace, recording: Judgement) -> Trace:
 
 
 def _from_zero(trace: Trace) -> Trace:
-    """The trace with times from its first event or memory instant."""
     zero = trace.first_ns
-    return replace(
+    return trace if not zero else replace(
         trace, zero_ns=trace.zero_ns + zero, start=trace.start - zero, end=trace.end - zero,
         memory={**trace.memory, "time": trace.memory["time"] - zero},
         counters=tuple(replace(each, times=each.times - zero) for each in trace.counters),

@@ -183,7 +183,7 @@ class TraceEvents(Collector):
         self._earliest: list[int] = []
         #: By code: kinds of keys, and of names whether they mark steps, and whether they may identify a collective.
         self._kinds, self._marks_step = np.zeros(0, np.int8), np.zeros(0, np.bool_)
-        self._tells, self._any_tell = np.zeros(0, np.bool_), False
+        self._tells = np.zeros(0, np.bool_)
         #: Columns of complete events and of device work that are not yet converted.
         self._complete, self._work = GrowingColumns(), GrowingColumns()
         #: Number of the first complete event of these.
@@ -240,13 +240,12 @@ class TraceEvents(Collector):
             pids, tids = legacy_lanes(categories, pids, tids)
         keys, texts = self.codes["keys"], self.codes["texts"]
         key = keys.of(zip(categories, pids, tids, strict=True))
-        if len(keys) > len(self._kinds):
-            new = [kind_of(*values) for values in islice(keys, len(self._kinds), None)]
-            self._kinds = np.concatenate([self._kinds, np.array(new, np.int8)])
+        self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
         name = np.fromiter(map(self.codes["names"].__getitem__, names), np.int32, len(names))
-        self._add_ids(first, np.flatnonzero(self._tells[name] if self._know_telling() else name < 0), arguments)
+        self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
+        self._add_ids(first, np.flatnonzero(self._tells[name]), arguments)
         self.wait("events", "start", starts)
         self.wait("events", "length", lengths)
         # convert values while they are in the CPU cache
@@ -265,15 +264,6 @@ class TraceEvents(Collector):
             for index in np.flatnonzero(work[column] < 0).tolist():
                 work[column][index] = texts[str(else_of[rows[index]])]
         self._work.add(file_order=first + rows, **work)
-
-    def _know_telling(self) -> bool:
-        """Finds out about new names whether their events may identify a collective; whether any do."""
-        names = self.codes["names"]
-        if len(names) > len(self._tells):
-            new = [_TELLING.match(name) is not None for name in islice(names, len(self._tells), None)]
-            self._tells = np.concatenate([self._tells, np.array(new, np.bool_)])
-            self._any_tell |= any(new)
-        return self._any_tell
 
     def _add_ids(self, first: int, rows: I64, arguments: Sequence[Any]) -> None:
         """Keeps what identifies the collectives of some events, of these the first is number ``first`` of the file."""
@@ -373,10 +363,7 @@ class TraceEvents(Collector):
         self, event_filter: EventFilter, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Mask of the events to keep, among those with valid times (``sound``)."""
-        names = self.codes["names"]
-        if len(names) > len(self._marks_step):
-            new = [marks_step(own_name(name)) for name in islice(names, len(self._marks_step), None)]
-            self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
+        self._marks_step = _extended(self._marks_step, self.codes["names"], lambda name: marks_step(own_name(name)))
         self._earliest.append(int(self._near(columns["start"][sound]).min(initial=MOST_NS)))
         kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],
                                     columns["correlation"], self._marks_step[columns["name"]])  # fmt: skip
@@ -501,6 +488,14 @@ class TraceEvents(Collector):
 def _title(process: str, name: str, key: str) -> tuple[str, str]:
     """Process and title of a counter series."""
     return process, name if key in (name, "value") else f"{name} {key}"
+
+
+def _extended(known: npt.NDArray[Any], codes: Codes, value_of: Callable[[Any], Any]) -> npt.NDArray[Any]:
+    """Values by code with those of new codes."""
+    if len(codes) == len(known):
+        return known
+    new = np.array([value_of(each) for each in islice(codes, len(known), None)])
+    return np.concatenate([known, new.astype(known.dtype)])
 
 
 def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -212,8 +212,7 @@ class TraceEvents(Collector):
             what, hint = "holds nothing that can be unpacked.", fault[0]
         elif not chunks.found:
             what, hint = "holds no list of events.", "A PyTorch trace is Chrome-trace JSON with traceEvents."
-        elif chunks.malformed:
-            tally = chunks.malformed
+        elif tally := chunks.tallies["malformed"]:
             what = f"holds no events that can be decoded: {tally.count:,} cannot, the first at byte {tally.first:,}."
             hint = "It is no JSON that a profiler wrote."
         elif chunks.truncated:

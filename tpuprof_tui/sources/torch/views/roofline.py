@@ -173,11 +173,8 @@ def roofline(events: WorkerEvents) -> Answer:
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))
-    notes = []
-    if card is None:
-        notes.append("The card is not in the table of cards: shares of its peak are not known.")
-    if unknown:
-        notes.append(f"Of {unknown} shapes the work is not known.")
+    notes = [*(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
+             *([f"Of {unknown} shapes the work is not known."] if unknown else [])]  # fmt: skip
     return Answer(tables=(Table.of_rows("roofline", "By name and shapes", _COLUMNS, found, notes=tuple(notes)),))
 
 
@@ -194,8 +191,8 @@ def _line(
     operations, elements = work or (0, 0)
     if not 0 < operations < 1 << 62 or elements <= 0:
         return None
-    dtypes = [each for each in types if each in _BYTES] if isinstance(types, list) else []
-    size = _BYTES[dtypes[0]] if dtypes else None
+    dtype = next((each for each in types if each in _BYTES), None) if isinstance(types, list) else None
+    size = _BYTES[dtype] if dtype is not None else None
     moved = elements * size if size else None
     seconds = device / 1e9
     rate = operations * calls / seconds
@@ -207,5 +204,5 @@ def _line(
         if moved:
             bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
             share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, text, dtypes[0] if dtypes else None, calls, device, operations, moved, rate / 1e12, share,
+    return (name, text, dtype, calls, device, operations, moved, rate / 1e12, share,
             None if throughput is None else throughput / 1e9, bound)  # fmt: skip

@@ -99,11 +99,6 @@ def _encodable(value: Any) -> Any:
     return {_encodable(key): _encodable(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def raw_text(value: Any) -> msgspec.Raw:
-    """A ``Number`` (or other text) of an event that was decoded alone, as its raw text; NOTHING for other types."""
-    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
-
-
 class Tally(Struct):
     """Number of occurrences, and the offset in bytes of the first; -1 if there are none."""
 
@@ -684,13 +679,10 @@ class EventChunks(Generic[Event]):
         return len(self._buffer)
 
 
-def events_with_offsets(text: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The events of a text that begins inside the list, numbers as ``Number``, with their offsets in bytes."""
+def chunks_of(text: bytes, kind: Any, from_dict: Callable[[dict[str, Any]], Any]) -> EventChunks[Any]:
+    """Chunks of a text that begins inside the list of events; see `EventChunks`."""
     waiting = [text]
-    chunks: EventChunks[dict[str, Any]] = EventChunks(
-        lambda _: waiting.pop() if waiting else b"", dict, lambda each: each
-    )
-    yield from chunks.with_offsets()
+    return EventChunks(lambda _: waiting.pop() if waiting else b"", kind, from_dict)
 
 
 def _length(text: str) -> int:

@@ -52,17 +52,7 @@ _FIELDS: Final = {"process_name": "name", "thread_name": "name", "process_labels
 
 
 class SectionEvents(Struct, frozen=True, eq=False):
-    """What a section holds. Codes and event numbers start at 0, offsets are those of the file.
-
-    Attributes:
-        state: Size in bytes and modification time of the file.
-        count: Number of complete events.
-        codes: Values by code, for each table of codes.
-        tables: Columns of each table.
-        names: Names of processes and threads.
-        defects: See ``Collector``.
-        metadata, tallies, truncated, list_end, text_end: How its text ended.
-    """
+    """What a `Collector` found in a section. Codes and event numbers start at 0, offsets are those of the file."""
 
     state: tuple[int, int]
     count: int

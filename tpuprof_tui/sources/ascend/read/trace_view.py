@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -191,33 +192,28 @@ class TimelineEvents(Collector):
         if repeated.any():
             rows = np.flatnonzero(~repeated[track])
             track, columns = track[rows], {key: values[rows] for key, values in columns.items()}
-        used = np.bincount(track, minlength=len(tracks)) > 0
-        # drop tracks that only hold ends of flows
-        kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
-        renumbered = np.array([kept.get(number, -1) for number in range(len(tracks))], np.int64)
         found, place = timeline_of(
-            name, [tracks[number] for number in kept], [order[number] for number in kept],
-            renumbered[track] if len(track) else track, columns,
-            names=names, kinds=kind_texts, texts=tuple(map(printable, self.codes["texts"])),
-            counters=_hit_rates_in_percent(self._series()), unmeasured=np.sort(lengthless),
-            derived=derived and bool(len(track)), problems=tuple(problems),
+            name, tracks, order, track, columns, names=names, kinds=kind_texts,
+            texts=tuple(map(printable, self.codes["texts"])), counters=_hit_rates_in_percent(self._series()),
+            unmeasured=np.sort(lengthless), derived=derived and bool(len(track)), problems=tuple(problems),
         )  # fmt: skip
-        return replace(found, flows=self._links(found, np.append(place, -1)[renumbered][thread_track]))
+        # tracks that only hold ends of flows are dropped
+        used = np.diff(found.first) > 0
+        return replace(found, flows=self._links(found, place[thread_track]), tracks=tuple(compress(found.tracks, used)),
+                       first=found.first[np.append(True, used)])  # fmt: skip
 
     def _note(self, severity: Severity, what: str, done: str, count: int) -> None:
         self._problems.append(Problem(severity, what, done, self._file, count=count))
 
     def _check_devices(self) -> None:
         used = {pid for pid, _ in self._tracks}
-        pids: defaultdict[int, list[str]] = defaultdict(list)
-        for pid, process in self.names["process_name"].items():
-            if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid):
-                pids[self._device(pid)].append(pid)
-        for device, same in pids.items():
-            if len(same) > 1:
+        devices = Counter(self._device(pid) for pid, process in self.names["process_name"].items()
+                          if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid))  # fmt: skip
+        for device, count in devices.items():
+            if count > 1:
                 name = f"NPU {device}" if device >= 0 else "NPU without a number"
-                self._note(Severity.WARNING, f"The timeline holds {len(same)} devices called {name}, as of several "
-                           "ranks.", "They are shown as one NPU.", count=len(same))  # fmt: skip
+                self._note(Severity.WARNING, f"The timeline holds {count} devices called {name}, as of several ranks.",
+                           "They are shown as one NPU.", count=count)  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32, kinds: Sequence[str]) -> dict[int, Layer]:
         """Layers of tracks whose process has no known name, as in a file truncated before its metadata.
@@ -225,20 +221,14 @@ class TimelineEvents(Collector):
         A process with another name is only looked at if it is labelled as one of an NPU.
         """
         processes, labels = self.names["process_name"], self.names["process_labels"]
-        unknown = {pid for pid, _ in self._tracks if pid not in processes or (
-            processes[pid] not in LAYERS and labels.get(pid, "").startswith("NPU"))}  # fmt: skip
-        if not unknown:
-            return {}
-        pids = [pid for pid, _ in self._tracks]
+        unknown = [pid not in processes or (processes[pid] not in LAYERS and labels.get(pid, "").startswith("NPU"))
+                   for pid, _ in self._tracks]  # fmt: skip
         found: dict[int, Layer] = {}
-        pairs = uniques(track.astype(np.int64) << 32 | kind)
+        pairs = uniques(track.astype(np.int64) << 32 | kind) if any(unknown) else track[:0].astype(np.int64)
         for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
-            if pids[number] not in unknown:
-                continue
-            layer = _LAYER_OF_KIND.get(kinds[code])
-            if layer is None and kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC:
-                layer = Layer.STREAM
-            if layer is not None:
+            is_task = kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC
+            layer = _LAYER_OF_KIND.get(kinds[code], Layer.STREAM if is_task else None)
+            if unknown[number] and layer is not None:
                 found[number] = layer
         return found
 
@@ -255,15 +245,13 @@ class TimelineEvents(Collector):
             hit = np.flatnonzero(index >= 0)
             hit = hit[begin_ids[starts[index[hit]]] == ids[here[hit]]]
             begin[here[hit]] = starts[index[hit]]
-        end = np.flatnonzero(begin >= 0)
-        begin = begin[end]
-        from_time, to_time = begins.column("time")[begin], ends.column("time")[end]
-        timed = (from_time != INT_MISSING) & (to_time != INT_MISSING)
-        begin, end, from_time, to_time = begin[timed], end[timed], from_time[timed], to_time[timed]
-        category = category[end]
-        from_track, to_track = (
-            track_of[each.column("thread", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
-        )
+        from_times, to_times = begins.column("time"), ends.column("time")
+        end = np.flatnonzero((begin >= 0) & (np.append(from_times, INT_MISSING)[begin] != INT_MISSING)
+                             & (to_times != INT_MISSING))  # fmt: skip
+        begin, category = begin[end], category[end]
+        from_time, to_time = from_times[begin], to_times[end]
+        from_track, to_track = (track_of[each.column("thread", np.int32)[rows]]
+                                for each, rows in ((begins, begin), (ends, end)))  # fmt: skip
         from_row = np.full(len(begin), -1, np.int64)
         # class of the slices that flows of a category start in; other categories start in any slice
         wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
@@ -283,7 +271,7 @@ class TimelineEvents(Collector):
                                     printable(unit), times, values, self._device(pid))  # fmt: skip
 
     def _is_repeated(self, pid: str) -> bool:
-        part, _, _ = pid.rpartition(_PART)
+        part = pid.rpartition(_PART)[0]
         return bool(part) and self._first_part.get(self.names["process_name"].get(pid, ""), part) != part
 
     @cached_property
@@ -344,10 +332,10 @@ _LAYER_OF_KIND: Final = {
 def _slice_classes(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
-    operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
-    step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
-    task = np.array([class_of_task(kind) for kind in kinds], np.int8)[columns["kind"]] if kinds else layer
+    layer = np.array([*(each.layer for each in tracks), Layer.OTHER], np.int8)[track]
+    operator = np.array([*(kind == "cpu_op" for kind in kinds), False])[columns["kind"]]
+    step = np.array([*(name.startswith(STEP) for name in names), False])[columns["name"]]
+    task = np.array([*map(class_of_task, kinds), SliceClass.SYNC], np.int8)[columns["kind"]]
     found = np.full(len(track), SliceClass.HOST, np.int8)
     on_host = np.isin(layer, (Layer.PYTHON, Layer.OTHER))
     found[on_host & operator] = SliceClass.OPERATOR

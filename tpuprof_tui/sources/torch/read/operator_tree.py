@@ -66,13 +66,6 @@ class Tree:
         sums = np.concatenate([[0], np.cumsum(own)])
         return np.asarray(sums[self._subtree_end] - sums[:-1])
 
-    def ancestor_counts(self, which: Mask) -> I64:
-        """Number of nodes in a mask that each node is nested in, itself included."""
-        change = np.zeros(len(self.rows) + 1, np.int64)
-        change[:-1] += which
-        np.subtract.at(change, self._subtree_end[which], 1)
-        return np.asarray(np.cumsum(change[:-1]))
-
     def at(self, rows: I64) -> I64:
         """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
         index = lookup(self.rows, rows)

@@ -28,7 +28,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
-from tpuprof_tui.sources.chrome.inflate import GZIP, first_two, text_of
+from tpuprof_tui.sources.chrome.inflate import GZIP, text_of
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.chrome.slices import CounterSeries
@@ -135,10 +135,8 @@ def _refusal(path: Path, text_size: int) -> UnreadableError:
 
 def _text_size(raw: BinaryIO, size: int) -> int:
     """Bytes of text in a packed file, at most: that of gzip states the size modulo 4 GiB; bounded by a likely ratio."""
-    if first_two(raw) != GZIP:
+    if size < 18 or raw.read(2) != GZIP:
         return size * _MOST_RATIO
-    if size < 18:
-        return 0
     raw.seek(-4, os.SEEK_END)
     text_size = int.from_bytes(raw.read(4), "little")
     raw.seek(0)

@@ -397,10 +397,9 @@ class EventChunks(Generic[Event]):
         return self._decode(b"".join((b"[", memoryview(self._buffer)[:cut], b"" if closed else b"]")))
 
     def _decode_in_parts(self, *, alone: bool = False) -> tuple[list[Event], bool]:
-        """Decodes the events of the buffer in parts, or one at a time; and whether the list ends behind them.
+        """The events of the buffer, decoded in parts, and whether the list ends behind them.
 
-        Args:
-            alone: Whether to decode all of them one at a time, with their positions in ``_event_starts``.
+        ``alone``: one at a time, with their positions in ``_event_starts``.
         """
         self._event_starts = []
         self._on_lines = self._on_lines or _ON_LINES.search(self._buffer) is not None
@@ -493,11 +492,7 @@ class EventChunks(Generic[Event]):
         return events
 
     def _decode_or_convert(self, text: bytes) -> list[Event] | None:
-        """The events of a list, with values converted that do not fit their fields; None if one of them is none.
-
-        Raises:
-            msgspec.DecodeError, RecursionError: The list cannot be decoded.
-        """
+        """The events of a list, with values converted that do not fit their fields; None if one of them is none."""
         try:
             return self._decode(text)
         except msgspec.ValidationError:
@@ -506,11 +501,7 @@ class EventChunks(Generic[Event]):
             return events if len(events) == len(converted) else None
 
     def _event_at(self, position: int) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, and the position behind it.
-
-        Returns:
-            None for the event if it cannot be decoded; None if it may be incomplete in the buffer.
-        """
+        """The event at a position (None: it cannot be decoded), and the position behind it; None: maybe incomplete."""
         size = len(self._buffer)
         scalar = _SCALAR.match(self._buffer, position)
         if scalar and (scalar.end() < size or self._ended):
@@ -539,10 +530,7 @@ class EventChunks(Generic[Event]):
         return None, end
 
     def _long_event(self, position: int) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, with no repairs, and the position behind it; None if there is none.
-
-        The position is -1 if the event may be incomplete in the buffer.
-        """
+        """As `_event_at`, with no repairs, however long it is; None if there is none, position -1: maybe incomplete."""
         for size in (*_NEAR, LONGEST_EVENT):
             escaped = with_escapes(self._buffer[position : position + size])
             window = escaped.text.decode("utf-8", "surrogateescape")
@@ -565,14 +553,9 @@ class EventChunks(Generic[Event]):
         return None
 
     def _single(self, position: int, end: int, *, repair: bool = False) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, in the text up to ``end``, and the position behind it.
+        """The event in a text (None: it is none, or the rest of one), and the position behind it; None: undecodable.
 
-        Args:
-            position, end: The text, which may have more behind the event if it is to be repaired.
-            repair: Whether to repair more than backslashes.
-
-        Returns:
-            None for the event if it is none, or the rest of one that was left out; None if it cannot be decoded.
+        ``repair``: whether to repair more than backslashes; then there may be more behind the event.
         """
         escaped = with_escapes(self._buffer[position:end].rstrip(b", \t\r\n"))
         repairs: list[tuple[int, Repair]] = []
@@ -626,13 +609,7 @@ class EventChunks(Generic[Event]):
         return self._from_dict(value) if isinstance(value, dict) else None
 
     def _count(self, position: int, escaped: Escaped, repairs: Sequence[tuple[int, Repair]] = ()) -> None:
-        """Counts repairs in a text at a position of the buffer, each event under one kind.
-
-        Args:
-            position: Begin of the text.
-            escaped: The text with backslashes doubled.
-            repairs: Further repairs, and where in this text they were made.
-        """
+        """Counts repairs in a text at a position, each event under one kind; ``repairs``: and where they were made."""
         begin = self._offset + position
         events = list(escaped.events)
         for start, repair in repairs:

@@ -69,8 +69,6 @@ class HostTrace(Struct, frozen=True, eq=False):
     """The trace of a host.
 
     Attributes:
-        path: Its file.
-        marks: Meaning of its slices.
         events: Its slices, without those of ``marks.left_out``.
         texts: Names and categories, by code.
         closing_ns: End of the last slice that ends the recording; None if there is none.

@@ -179,7 +179,6 @@ def _profile(
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether a file is a zip archive, whatever its name."""
     return first_bytes(path, 4) == b"PK\x03\x04"
 
 
@@ -267,7 +266,6 @@ def _unpack(path: Path) -> list[Path]:
 
 
 def _contents(archive: TarFile | ZipFile) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    """Name of each file of an archive, and what opens it."""
     from zipfile import ZipFile
 
     if isinstance(archive, ZipFile):

@@ -131,13 +131,11 @@ def _device_events(trace: Trace) -> tuple[list[str], DeviceEvents]:
 
 
 def _aside(trace: Trace, far: I64, away: I64) -> Trace:
-    """The far events, with the times of the file."""
     found = trace.selected(far)
     return replace(found, start=found.start + trace.zero_ns, end=found.end + trace.zero_ns, away=away)
 
 
 def _without(trace: Trace, recording: Judgement) -> Trace:
-    """The trace without the rows and instants that are far from the recording."""
     rows = np.delete(np.arange(len(trace)), recording.far)
     # lanes that hold events of a device and of the host are in another order if one of them was moved
     rows = rows[order_of_nesting(trace.thread_of(rows), trace.start[rows], trace.end[rows],

@@ -170,8 +170,6 @@ def _calls(trace: Trace, rows: I64) -> list[Call]:
 
 
 class _Matching:
-    """Finds the capture of each replay."""
-
     def __init__(
         self, trace: Trace, replayed: npt.NDArray[np.bool_], captures: Sequence[tuple[int, Sequence[Call]]]
     ) -> None:  # fmt: skip

@@ -74,20 +74,18 @@ class _Nesting:
     @cached_property
     def sublane(self) -> npt.NDArray[np.int16]:
         """Sub-lane of each event."""
-        return nested_sublanes(self._start, self._end, self.depth)[0]
+        return nested_sublanes(self._start, self._end, self.depth)
 
 
 class LaneColumns:
     """Builds the lanes of one trace.
 
     Args:
-        trace: Its events.
         texts: Texts of the profile's text columns.
         shift: Offset added to times, ns.
         steps: Starts, ends and numbers of its steps.
         stages: Stage of each step; empty: no stages.
         rank: Rank of its process; -1: unknown.
-        arrays: Storage of columns.
     """
 
     def __init__(
@@ -155,7 +153,6 @@ class LaneColumns:
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
     def _computed_columns(self, kind: str) -> dict[str, OfRows]:
-        """Columns of a lane that are computed for the rows asked for."""
         trace = self._trace
         found: dict[str, OfRows] = {"type": lambda rows: self._types[trace.category[rows]],
                                     "kind": lambda rows: trace.kind[rows]}  # fmt: skip
@@ -194,7 +191,6 @@ class LaneColumns:
         return np.asarray(times)
 
     def _of_step(self, values: Values, times: I64, missing: int) -> Values:
-        """Values of the steps that times are in."""
         step = interval_at(*self._steps[:2], times)
         return np.where(step == INT_MISSING, values.dtype.type(missing), values[np.maximum(step, 0)])
 
@@ -205,7 +201,6 @@ class LaneColumns:
         return np.searchsorted(self._trace.work_rows, rows)
 
     def _work_columns(self) -> dict[str, OfRows]:
-        """Columns of device work: from its arguments, its call, and what captures tell."""
         trace, place = self._trace, self._place
 
         def of_work(key: str, rows: I64) -> Values:
@@ -283,7 +278,6 @@ class LaneColumns:
     # -- who launched it, and where
 
     def _launch_columns(self) -> dict[str, OfRows]:
-        """Columns of device work and host events from the operator that they belong to."""
         names = self._name_codes
         return {
             "operator": lambda rows: _coded(names, self._trace.name, self._launcher(rows)),
@@ -355,7 +349,6 @@ class LaneColumns:
         return self._coded_texts(key, arguments[key], texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
-        """Codes of texts in the profile's column."""
         strings = self._texts.read_again[key]
         return _by_code(codes, texts, partial(_coded_json, strings) if key in _JSON else strings.code, np.int32(-1))[
             codes
@@ -418,7 +411,6 @@ def compact(text: str) -> str:
 
 
 def _computed(rows: I64 | slice, values: OfRows) -> Callable[[Rows], Values]:
-    """A column that is computed for the rows that are asked for."""
     return lambda some: values(rows_at(rows, some))
 
 

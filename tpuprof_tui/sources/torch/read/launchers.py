@@ -41,9 +41,6 @@ _ATTRIBUTES: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*LaunchKernelEx")
 class Launchers:
     """The launchers of a trace's calls and device work.
 
-    Args:
-        trace: The trace.
-
     Attributes:
         calls: Rows of the calls.
         kernels: Mask of the device work that is kernels.
@@ -108,7 +105,6 @@ class Launchers:
         return found
 
     def _rows_by_place(self, rows: I64) -> dict[tuple[tuple[str, str], int, str], list[int]]:
-        """Rows by process and thread, start, and name."""
         trace = self._trace
         found: dict[tuple[tuple[str, str], int, str], list[int]] = {}
         for row, thread, start, name in zip(rows.tolist(), trace.thread_of(rows).tolist(), trace.start[rows].tolist(),

@@ -149,11 +149,7 @@ class _Separation:
         return {pid: f"Rank {int(ranks.pop())}" for pid, ranks in found.items() if len(ranks) == 1 and "" not in ranks}
 
     def _labels_by_ids(self) -> dict[str, str]:
-        """Labels of processes without any: each host process has the devices whose work it alone launched.
-
-        Raises:
-            UnreadableError: Several host processes have launches with the ids of a device's work, or none has.
-        """
+        """Labels of processes without any: each host process has the devices whose work it alone launched."""
         trace, hosts = self._trace, list(self._hosts)
         labels = {pid: f"process {pid}" for pid in hosts}
         known = trace.correlation != INT_MISSING

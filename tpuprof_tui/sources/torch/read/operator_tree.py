@@ -58,7 +58,6 @@ class Tree:
 
     @cached_property
     def _subtree_end(self) -> I64:
-        """Index behind the last descendant of each node."""
         return subtree_end(depths(self._encloses))
 
     def subtree_sums(self, own: I64) -> I64:

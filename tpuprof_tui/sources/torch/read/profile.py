@@ -58,7 +58,6 @@ class TraceEvents(Struct, frozen=True, eq=False):
     """A trace with the places of its events in the profile.
 
     Attributes:
-        trace: The file's events.
         rank: Its rank, stated or guessed; None if unknown.
         session: Number of its session; those of one session share a clock.
         shift: Offset from its times to those of the profile, ns.
@@ -289,7 +288,6 @@ class _Run:
 
 
 def _aside_problem(trace: Trace, rows: slice, title: str, label: str, group: int) -> Problem:
-    """The problem of the set aside events in some rows of `Trace.aside`, recorded for a lane ``title``."""
     aside = trace.aside
     assert aside is not None
     return aside_problem(
@@ -308,7 +306,6 @@ def _device_of(trace: Trace, pid: str) -> int:
 
 
 def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedTrace:
-    """What views know of a trace beside its events and tables."""
     cards = [str(each.get("name") or "") for each in device_properties(trace.metadata)]
     others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
     kernels = bool(trace.launchers.kernels.any())
@@ -344,13 +341,11 @@ def _identities(traces: Sequence[Trace]) -> dict[str, str]:
 
 
 def _job(trace: Trace) -> str:
-    """What the ranks of a job have in common; empty for a process alone."""
     stated = distributed_info(trace.metadata)
     return job_of(*map(stated.get, ("world_size", "backend", "pg_count")))
 
 
 def _card(trace: Trace) -> str:
-    """Name of the trace's first device; empty if it states none."""
     names = (each.get("name") for each in device_properties(trace.metadata))
     return next((name for name in names if isinstance(name, str) and name), "")
 

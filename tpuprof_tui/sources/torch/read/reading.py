@@ -124,7 +124,6 @@ def _fitting_share(text_size: int) -> float:
 
 
 def _refusal(path: Path, text_size: int) -> UnreadableError:
-    """The error for a file whose text does not fit into memory."""
     return UnreadableError(
         f"{path} holds {bytes_text(text_size)} of text: reading it takes about "
         f"{bytes_text(int(text_size * _MEMORY_PER_BYTE))} of memory, and there are {bytes_text(memory_bytes())}.",
@@ -201,7 +200,6 @@ class TraceEvents(Collector):
         return self._build_trace(arguments, series)
 
     def _nothing_read(self) -> UnreadableError:
-        """The error for a file without events."""
         chunks, fault = self.chunks, self.fault
         what, hint = "holds no events: its list of events is empty.", "Nothing was recorded while the profiler ran."
         if not self.text_end and fault is None:
@@ -319,12 +317,7 @@ class TraceEvents(Collector):
             self.tables["work"].add(**{key: values[rows] for key, values in work.items()})
 
     def _convert_complete(self, first: int, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_] | None:
-        """Adds times to complete events; mask of those that are kept, None: all.
-
-        Args:
-            first: Number of the first of them.
-            columns: Their other columns.
-        """
+        """Adds times to complete events, the first of number ``first``; mask of those that are kept, None: all."""
         texts = [self.waiting("events", column) for column in ("start", "length")]
         start, length = map(exact_ns, texts)
         below = (length < 0) & (length != INT_MISSING)
@@ -483,7 +476,6 @@ class TraceEvents(Collector):
 
 
 def _title(process: str, name: str, key: str) -> tuple[str, str]:
-    """Process and title of a counter series."""
     return process, name if key in (name, "value") else f"{name} {key}"
 
 
@@ -539,11 +531,6 @@ class Window(Struct, frozen=True, eq=False):
 
 def _window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
     """Resolves a part to a window, which comprises those of all ranks that were merged into a file.
-
-    Args:
-        outlines: The events of the first pass, of each rank.
-        zero_ns: Zero of the range in the file, ns.
-        part: The part.
 
     Raises:
         UsageError: There is no such step in any rank, or the range is invalid or in percent.

@@ -34,7 +34,6 @@ class TraceTables:
     """The tables of one trace, each computed when it is read.
 
     Args:
-        trace: The trace.
         group: Group of its worker.
         shift: Offset from its times to those of the profile, ns.
         events: Returns the number of the event in each row, and -1 at the end.
@@ -195,7 +194,6 @@ class _Collectives:
 
 
 def _columns(columns: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, tuple[I32, list[str]]]) -> TableColumns:
-    """Columns of a table and the texts of those that hold codes."""
     return ({**columns, **{key: codes for key, (codes, _) in texts.items()}},
             {key: known for key, (_, known) in texts.items()})  # fmt: skip
 

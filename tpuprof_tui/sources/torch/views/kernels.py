@@ -87,7 +87,6 @@ def kernels(events: WorkerEvents) -> Answer:
 
 
 def _captured(frame: Frame) -> Table:
-    """Kernels of replayed graphs by the operator, shapes and module that their capture tells."""
     keys = [name for name, _ in _CAPTURED]
     matched, title = frame.take(frame["captured"] > 0), "Replayed kernels by what their capture tells"
     return Table.of_pivot("captured", title, matched, keys, [
@@ -110,7 +109,6 @@ def _joined(name: str) -> Figure:
 
 
 def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
-    """What a function tells of the texts of a key column."""
     return lambda groups: list(map(tell, key(name)(groups)))
 
 
@@ -122,6 +120,5 @@ def _as_text(name: str) -> Figure:
 
 
 def _use(name: str) -> str:
-    """Whether a kernel uses tensor cores: yes, no, or unknown."""
     use = tensor_core_use(name)
     return "unknown" if use is None else "yes" if use else "no"

@@ -99,7 +99,6 @@ def by_device(instants: Frame) -> Iterator[tuple[str, Frame]]:
 
 
 def _statistics(events: WorkerEvents, instants: Frame) -> Table:
-    """Sums over the selected operators, of their own instants and with those of all that they call."""
     host = events.whole.frame("thread", "name", "lane", "row", "host_total")
     operators = host.take(host["host_total"] != INT_MISSING)
     start, end, lane = operators["start"], operators["end"], operators["lane"]

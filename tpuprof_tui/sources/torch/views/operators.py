@@ -63,7 +63,6 @@ def operators(events: WorkerEvents) -> Answer:
 
 
 def _share(part: Figure, whole: Figure) -> Figure:
-    """Quotient of two figures; None where the divisor is 0."""
     return lambda groups: [ratio(*each) for each in zip(part(groups), whole(groups), strict=True)]
 
 

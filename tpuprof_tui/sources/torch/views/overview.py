@@ -55,7 +55,6 @@ def step_spans(query: Query) -> list[StepSpans]:
 
 
 def _mean(values: I64) -> float | None:
-    """Mean of a time of the counted steps; None without any."""
     return int(values.sum()) / len(values) if len(values) else None
 
 
@@ -353,7 +352,6 @@ def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], 
 
 
 def _peak(memory: Records, device: str | None) -> int | None:
-    """Most memory allocated on a GPU, bytes; None if that is not known."""
     if device is None or not device.isdecimal():
         return None
     on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))

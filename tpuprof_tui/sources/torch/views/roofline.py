@@ -85,13 +85,7 @@ def _product(left: Shape, right: Shape) -> Work | None:
 
 
 def _attention(causal: int, dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
-    """Query, key and value of (batch, heads, length, size); a causal mask halves the operations.
-
-    Args:
-        causal: Index of the argument ``is_causal``.
-        dims: Shapes of the arguments.
-        args: Values of the arguments that are not tensors.
-    """
+    """Query, key and value of (batch, heads, length, size); a causal mask (argument ``causal``) halves the work."""
     query, key, value = dims[:3]
     if not len(query) == len(key) == len(value) == 4:
         return None
@@ -181,7 +175,6 @@ def roofline(events: WorkerEvents) -> Answer:
 def _line(
     name: str, text: str, arguments: Mapping[str, Any], calls: int, device: int, card: Card | None
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """A row of the table; None if the shapes do not determine the work."""
     try:
         dims = json.loads(text)
         concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")

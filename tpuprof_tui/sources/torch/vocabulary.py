@@ -95,7 +95,7 @@ VOCABULARY: Final = Vocabulary(
              "share of the card's peak for their shapes.",
              f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
         View("names", "Short names", "Calls and time on host and device by short name, for comparing runs.",
-             f"{_VIEWS}.names:names", place="", facts=False),
+             f"{_VIEWS}.operators:names", place="", facts=False),
         View("recording", "Recording", "Metadata next to the events of a file; values of secrets are masked.",
              f"{_VIEWS}.recording:recording", place="", compared=False, facts=False, screen_only=True),
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",

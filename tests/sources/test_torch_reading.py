@@ -33,7 +33,7 @@ from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.recorded import device_name
-from tpuprof_tui.sources.torch.views.operators import operators
+from tpuprof_tui.sources.torch.views.by_name import operators
 from tpuprof_tui.views.cells import Cells
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -69,6 +70,11 @@ class Slices(Struct, frozen=True, eq=False, dict=True, kw_only=True):
     def thread_of(self, rows: I64) -> I64:
         """Index of the thread of the slices in some rows."""
         return np.asarray(np.searchsorted(self.first, rows, side="right") - 1)
+
+    def by_thread(self) -> Iterator[tuple[int, int, int]]:
+        """Index of each thread that has slices, row of its first one, and of the next thread's."""
+        edges = self.first.tolist()
+        return ((thread, low, high) for thread, (low, high) in enumerate(pairwise(edges)) if low < high)
 
     def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
         """Mask of the slices whose name passes a test, which is called once for each distinct name."""

@@ -7,7 +7,6 @@ stay in `Trace.aside`, for the table of events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -179,10 +178,11 @@ def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
     aside = trace.aside
     if aside is None:
         return
-    for (pid, tid), (low, high) in zip(aside.threads, pairwise(aside.first.tolist()), strict=True):
-        if low < high and np.isin(aside.kind[low:high], ON_DEVICE).any():
+    for thread, low, high in aside.by_thread():
+        pid, tid = aside.threads[thread]
+        if np.isin(aside.kind[low:high], ON_DEVICE).any():
             yield f"GPU {pid} stream {tid.removeprefix('stream ')}", slice(low, high)
-        elif low < high:
+        else:
             yield trace.thread_names.get((pid, tid), "").strip() or f"thread {tid}", slice(low, high)
 
 

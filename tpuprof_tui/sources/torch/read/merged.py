@@ -76,8 +76,8 @@ class _Separation:
         #: Processes of hosts, and of any events of a rank; in order.
         self._hosts: dict[str, None] = {}
         self._ranked: dict[str, None] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
-            kinds = trace.kind[low:high]
+        for thread, low, high in trace.by_thread():
+            pid, kinds = trace.threads[thread][0], trace.kind[low:high]
             if pid not in self._ranked and _OF_RANK[kinds].any():
                 self._ranked[pid] = None
             if pid not in self._hosts and (kinds == Kind.OPERATOR).any():
@@ -144,7 +144,8 @@ class _Separation:
             for name in trace.names
         ]
         found: dict[str, set[str]] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
+        for thread, low, high in trace.by_thread():
+            pid = trace.threads[thread][0]
             found.setdefault(pid, set()).update(said[code] for code in uniques(trace.name[low:high]).tolist())
         return {pid: f"Rank {int(ranks.pop())}" for pid, ranks in found.items() if len(ranks) == 1 and "" not in ranks}
 
@@ -155,8 +156,8 @@ class _Separation:
         known = trace.correlation != INT_MISSING
         calls = known & (trace.kind == Kind.CALL)
         ids_of: dict[str, list[I64]] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
-            if pid in self._ranked:
+        for thread, low, high in trace.by_thread():
+            if (pid := trace.threads[thread][0]) in self._ranked:
                 which = (calls if pid in labels else known)[low:high]
                 ids_of.setdefault(pid, []).append(trace.correlation[low:high][which])
         others = [pid for pid in self._ranked if pid not in labels]

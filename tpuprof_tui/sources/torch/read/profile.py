@@ -137,7 +137,7 @@ class _Run:
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
         card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
-        steps = self._steps
+        label, group, start, end, number_of = zip(*self._steps, strict=True) if self._steps else ((),) * 5
         lanes = (*self._lanes, *self._aside)
         tables = [
             table for worker, each in zip(workers, events, strict=True)
@@ -148,13 +148,9 @@ class _Run:
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
-            steps=Steps(
-                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
-                group=np.array([group for _, group, *_ in steps], np.int32),
-                start=np.array([start for _, _, start, *_ in steps], np.int64),
-                end=np.array([end for *_, end, _ in steps], np.int64),
-                number=np.array([number for *_, number in steps], np.int64),
-            ),
+            steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
+                        group=np.array(group, np.int32), start=np.array(start, np.int64), end=np.array(end, np.int64),
+                        number=np.array(number_of, np.int64)),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             wall_ns=None if len({each.session for each in places}) > 1 else time_of_day(zero),
             links=lambda: links_of(events, lanes), tables=tuple(tables), workers=tuple(workers),
@@ -215,12 +211,8 @@ class _Run:
         self._rows = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
-        for thread, (pid, _) in enumerate(trace.threads):
-            low, high = int(trace.first[thread]), int(trace.first[thread + 1])
-            if low == high:
-                continue
-            kinds = trace.kind[low:high]
-            where = on_device[low:high]
+        for thread, low, high in trace.by_thread():
+            pid, kinds, where = trace.threads[thread][0], trace.kind[low:high], on_device[low:high]
             for kind, mask in (("stream", where & np.isin(kinds, DEVICE_WORK)), ("annotation", kinds == Kind.MARK),
                                ("wait", kinds == Kind.WAIT), ("thread", ~where)):  # fmt: skip
                 if mask.any():

@@ -28,7 +28,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .chunks import EventChunks, Tally
 from .columns import F64, I32, I64, Codes, GrowingColumns
-from .events import FlowStart, Metadata, Phases, Sample
+from .events import Phases
 from .inflate import PackedText, text_of
 from .processes import workers
 from .sections import (
@@ -213,10 +213,10 @@ class Collector:
     def add_unknown(self, events: Sequence[Any]) -> None:
         """Adds events of unknown phases."""
 
-    def add_flows(self, flows: Sequence[FlowStart]) -> None:
+    def add_flows(self, flows: Sequence[Any]) -> None:
         """Adds ends of flows."""
 
-    def add_names(self, events: Sequence[Metadata]) -> None:
+    def add_names(self, events: Sequence[Any]) -> None:
         """Adds the names, labels and places of processes and threads."""
         for event in events:
             kind = event.name if isinstance(event.name, str) else ""
@@ -230,7 +230,7 @@ class Collector:
         """Keeps what a metadata event says."""
         self.names[kind][owner] = value
 
-    def add_samples(self, samples: Sequence[Sample]) -> None:
+    def add_samples(self, samples: Sequence[Any]) -> None:
         """Adds samples of counters, each with several values."""
         samples = [sample for sample in samples if isinstance(sample.args, dict)]
         if not samples:

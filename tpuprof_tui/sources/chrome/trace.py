@@ -18,10 +18,9 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 
-from .chunks import NOTHING
 from .collector import Collector, collected
 from .columns import I32, I64, printable
-from .events import Phases
+from .events import Phases, event
 from .times import MOST_NS
 
 _LONGEST_NAME: Final = 4096
@@ -110,13 +109,7 @@ def read_host_trace(
     return collected(Path(path), partial(_HostSlices, marks), progress, alone=True).trace()
 
 
-class _Slice(Struct, gc=False, tag_field="ph", tag="X"):
-    name: Any = None
-    cat: Any = None
-    pid: Any = None
-    tid: Any = None
-    ts: msgspec.Raw = NOTHING
-    dur: msgspec.Raw = msgspec.Raw(b"0")
+_Slice: Final = event("X", name=Any, cat=Any, pid=Any, tid=Any, ts=msgspec.Raw, dur=(msgspec.Raw, msgspec.Raw(b"0")))
 
 
 class _HostSlices(Collector):
@@ -130,23 +123,23 @@ class _HostSlices(Collector):
         self._first_launch: int | None = None
         self._untimed = 0
 
-    def add_slices(self, slices: Sequence[_Slice]) -> None:
+    def add_slices(self, slices: Sequence[Any]) -> None:
         """Adds slices, but for those that are left out."""
         marks, texts, threads, rows = self._marks, self.codes["texts"], self.codes["threads"], []
-        for event in slices:
+        for each in slices:
             start, length = (femtoseconds(bytes(raw).decode("utf-8", "replace").strip('"'))
-                             for raw in (event.ts, event.dur))  # fmt: skip
+                             for raw in (each.ts, each.dur))  # fmt: skip
             if start is None or length is None or length < 0 or nanoseconds(start + length) >= MOST_NS:
                 self._untimed += 1
                 continue
-            name, category, end = _text(event.name, _UNNAMED), _text(event.cat, ""), start + length
+            name, category, end = _text(each.name, _UNNAMED), _text(each.cat, ""), start + length
             if category == marks.launches and name == marks.closing:
                 self._closing = end if self._closing is None else max(self._closing, end)
             if name in marks.left_out:
                 continue
             if category == marks.launches and self._first_launch is None:
                 self._first_launch = end
-            thread = threads[_text(event.pid, "")[:64], _text(event.tid, "")[:64]]
+            thread = threads[_text(each.pid, "")[:64], _text(each.tid, "")[:64]]
             rows.append((nanoseconds(start), nanoseconds(end), texts[name], texts[category], thread))
         columns = np.array(rows, np.int64).reshape(-1, len(HostEvents.__struct_fields__)).T
         self.tables["events"].add(**dict(zip(HostEvents.__struct_fields__, columns, strict=True)))

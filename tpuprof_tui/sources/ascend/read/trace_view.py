@@ -98,7 +98,7 @@ class TimelineEvents(Collector):
         self.wait("slices", "length", lengths)
         self.count += len(slices)
 
-    def add_flows(self, flows: Sequence[FlowStart]) -> None:
+    def add_flows(self, flows: Sequence[Any]) -> None:
         """Adds starts, or ends, of the flows that are kept."""
         kept = [flow for flow in flows if type(flow.cat) is str and flow.cat in _CODE_OF_FLOW]
         if kept:

@@ -286,7 +286,7 @@ def flow_ends_of(
     names = (*_FLOWS, *_WORK_FLOWS) if of_work else _FLOWS
     words = tuple(b'"%b"' % name.encode() for name in names)
     for events in arguments.events(FLOWS, words) if arguments is not None else ():
-        flows = [each for each in events if isinstance(each, NamedStart) and each.cat in names]
+        flows = [each for each in events if type(each) in (NamedStart, NamedEnd) and each.cat in names]
         starts = np.array([type(each) is NamedStart for each in flows], np.bool_)
         of_device = np.array([each.cat in _WORK_FLOWS for each in flows], np.bool_)
         parts.append((
@@ -313,7 +313,8 @@ def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any,
     """
     begun: dict[Any, tuple[Any, ...]] = {}
     for events in arguments.events(FLOWS, (f'"{_LAUNCH_FLOWS}'.encode(),)):
-        flows = [each for each in events if isinstance(each, NamedStart) and str(each.cat).startswith(_LAUNCH_FLOWS)]
+        flows = [each for each in events if type(each) in (NamedStart, NamedEnd)
+                 and str(each.cat).startswith(_LAUNCH_FLOWS)]  # fmt: skip
         if not flows:
             continue
         pids, tids = legacy_lanes([""] * len(flows), [each.pid for each in flows], [each.tid for each in flows])
@@ -321,7 +322,7 @@ def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any,
         for flow, pid, tid, time in zip(flows, pids, tids, times, strict=True):
             end = (str(pid), str(tid)), time, printable(flow.name) if isinstance(flow.name, str) else ""
             key = str(flow.id)
-            if not isinstance(flow, NamedEnd):
+            if type(flow) is NamedStart:
                 begun[key] = end
             elif key in begun:
                 yield begun[key], end

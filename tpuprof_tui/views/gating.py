@@ -15,11 +15,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare import gating
-from tpuprof_tui.analysis.compare.comparison import LAUNCHES, Comparison
+from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
-from tpuprof_tui.analysis.compare.operation_names import names_by_code
+from tpuprof_tui.analysis.compare.verdict import status_word
 from tpuprof_tui.analysis.compare.work import recorded_operands
+from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
@@ -37,7 +38,7 @@ from tpuprof_tui.model.uniques import uniques
 
 from .answer import plain
 from .comparing import Compared
-from .diff import has_lost_records, noise_record, status_word
+from .diff import amount_record, has_lost_records, noise_record
 from .registry import answer, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -165,7 +166,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     events = query.events(("name", "start", "end"), named)
     events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
     longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
-    for view, _, _ in query.vocabulary.host_breakdowns:
+    for view, _ in query.vocabulary.host_breakdowns:
         for name, start, end in longest:
             if name is not None:
                 place = Place(range_text(start, max(end, start + 1)), None)
@@ -307,10 +308,10 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
     work = [sum(getattr(each, side) for name, each in parts if name.startswith(kind)) for side in ("base", "other")]
     return {
         "status": status_word(amounts["total"]),
-        "total": _amount_record(amounts["total"]),
+        "total": amount_record(amounts["total"]),
         "work": {"base_us": work[0] / 1000, "other_us": work[1] / 1000, "delta_us": (work[1] - work[0]) / 1000},
         "contributors": [
-            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **_amount_record(each),
+            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **amount_record(each),
              "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
             for name, each in parts
         ],
@@ -318,11 +319,6 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
         "noise": noise_record(result.noise),
         "why": why,
     }  # fmt: skip
-
-
-def _amount_record(amount: Amount) -> dict[str, Any]:
-    values = {key: getattr(amount, key) for key in ("base", "other", "delta", "low", "high")}
-    return {f"{key}_us": None if value is None else value / 1000 for key, value in values.items()}
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:

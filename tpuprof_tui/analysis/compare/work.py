@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +12,10 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import positions_in_runs
-from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 
+from ..operation_names import renamed_operations
 from ..steps.launch_sequence import launch_lane
-from .operation_names import renamed_operations
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -108,7 +108,8 @@ def joint_work(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     operations, operation_codes = _joint_codes(base, other, "name", renamed)
     kernels, kernel_codes = _joint_codes(base, other, "kernel", {})
     units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
-    launches_known = len(base.scopes) > 0 and len(other.scopes) > 0
+    alike = base.vocabulary.source == other.vocabulary.source
+    launches_known = alike and len(base.scopes) > 0 and len(other.scopes) > 0
     operands = _shared_operands(base, other)
     sequences: dict[Any, int] = {}
     shapes: dict[Any, int] | None = None
@@ -116,7 +117,7 @@ def joint_work(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] |
     # compared with itself, a profile is computed once
     sides = (base,) if base is other else (base, other)
     restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
-    if not launches_known and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
+    if not launches_known and alike and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
         restarts = [_restarts(profile) for profile in sides]
         # if all lanes of each unit have equally many launches, the n-th of each lane are one launch
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
@@ -210,6 +211,15 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
     return np.array([*(int.from_bytes(each, "little") for each in own), 0], np.uint64)
 
 
+def rows_by_lane(lane: npt.NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
+    """Yields each lane number and the indexes of its elements, ascending."""
+    order = np.argsort(lane, kind="stable")
+    ordered = lane[order]
+    edges = [*np.flatnonzero(np.diff(ordered, prepend=-1)).tolist(), len(ordered)]
+    for first, last in pairwise(edges):
+        yield int(ordered[first]), order[first:last]
+
+
 # one side
 
 
@@ -275,8 +285,7 @@ def _work(
         count = len(length)
         unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
         start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for number in uniques(lane_number).tolist():
-            rows_of_lane = np.flatnonzero(lane_number == number)
+        for number, rows_of_lane in rows_by_lane(lane_number):
             for times, key in ((start, "start"), (end, "end")):
                 times[rows_of_lane] = profile.lanes[number].take(key, row[rows_of_lane])
         order = np.argsort(sequence, kind="stable")

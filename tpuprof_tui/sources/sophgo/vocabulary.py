@@ -21,6 +21,7 @@ from tpuprof_tui.model.vocabulary import (
     ShareColouring,
     Vocabulary,
     Word,
+    WorkOrigin,
 )
 
 _HERE: Final = "tpuprof_tui.sources.sophgo"
@@ -165,6 +166,7 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,
+    origins=(WorkOrigin("layers", Word("layer"), "layer"),),
     hosts_apart=True,
     restarts="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),

@@ -49,7 +49,7 @@ async def shown(pilot, text: str) -> str:
 async def test_the_summary_tells_differences(pair):
     app = TpuprofApp(pair[0], against=pair[1], ascii_only=False)
     async with app.run_test(size=(100, 40)) as pilot:
-        first = await shown(pilot, "slower (+")
+        first = await shown(pilot, "slower per batch (+")
         await pilot.press("3")
         seen = await shown(pilot, "Against the base")
         assert "slower" in first.splitlines()[0]
@@ -161,19 +161,19 @@ async def test_a_base_is_chosen_from_the_list(pair):
         assert app.reader.against is None
         await press(pilot, "b g" if app.screen.query_one("#chooser").cursor else "b j")
         await press(pilot, "enter")
-        await shown(pilot, "slower (+")
+        await shown(pilot, "slower per batch (+")
 
 
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    app = TpuprofApp(OTHER, against=str(SAMPLES / "aksv_cdma"), ascii_only=False)
+    app = TpuprofApp(str(SAMPLES / "aks_decode_mode0"), against=str(SAMPLES / "aksv_cdma"), ascii_only=False)
     async with app.run_test(size=(100, 30)) as pilot:
         assert "aksv_cdma" in await shown(pilot, "AKSV")
 
 
 def test_without_a_terminal_the_difference_is_printed(capsys):
     assert main([OTHER, "--against", BASE]) == 0
-    assert capsys.readouterr().out.startswith("Slower: ")
+    assert capsys.readouterr().out.startswith("Slower per batch: ")
     assert main([OTHER, BASE, "--against", BASE]) == 2
     assert main([OTHER, "--against", "/nowhere"]) == 2
 
@@ -181,7 +181,7 @@ def test_without_a_terminal_the_difference_is_printed(capsys):
 async def test_the_verdict_says_that_it_is_not_of_the_selected_core(pair):
     app = TpuprofApp(pair[0], against=pair[1])
     async with app.run_test(size=(100, 40)) as pilot:
-        await shown(pilot, "slower (+")
+        await shown(pilot, "slower per batch (+")
         assert "does not follow the scope" not in await shown(pilot, "Against the base")
         await press(pilot, "j o")
         assert "figures of all cores: a comparison does not follow the scope" in await shown(pilot, "core 0, whole")

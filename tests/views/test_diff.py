@@ -609,8 +609,7 @@ def test_steps_of_two_runs_are_compared_by_position_and_have_labels_that_step_ta
 
 def test_another_number_of_steps_is_the_cause(runs_of_ranks):
     told = compared(*runs_of_ranks).verdict.why
-    assert told.startswith("The other has 1 step more (2 -> 3); a step takes 2.")
-    assert "--step N" in told
+    assert told.endswith("The other has 1 step more (2 -> 3).")
     assert "1 step fewer (3 -> 2)" in compared(*reversed(runs_of_ranks)).verdict.why
     assert "step fewer" not in compared(*runs_of_ranks, step=1).verdict.why
 

@@ -180,10 +180,12 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
         if not marked or counts[0] == counts[1]:
             return ""
-        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
-                   for spans in self.steps]  # fmt: skip
         word = sides[0].word
         more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
+        if self.comparison.stepped:
+            return f"The other has {more} ({counts[0]:,} -> {counts[1]:,})."
+        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
+                   for spans in self.steps]  # fmt: skip
         lengths = " -> ".join("-" if length is None else time_text(round(length)) for length in typical)
         return (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
                 "--step N compares one.")  # fmt: skip

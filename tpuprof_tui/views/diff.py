@@ -29,6 +29,8 @@ from .report import problem_record, worker_record
 #: Contributors shown to people per view, and maximum characters of their names.
 _MOST_LISTED: Final = 5
 _NAME: Final = 40
+#: A breakdown by names of which one side alone has more than this share of the changes is left out for people.
+_RENAMED: Final = 0.5
 
 
 def selected_views(compared: Compared, names: Sequence[str]) -> list[View]:
@@ -222,11 +224,13 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
 
 
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
-    a_step = compared.verdict.a_step
+    a_step, origins = compared.verdict.a_step, compared.comparison.origins
     for view, parts in compared.verdict.parts.items():
         changed = [each for each in parts if each.delta]
-        if not changed:
-            continue
+        alone = [each for each in changed if each.status in ("added", "removed")]
+        renamed = sum(abs(each.delta) for each in alone) > _RENAMED * sum(abs(each.delta) for each in changed)
+        if not changed or (origins and view not in origins and renamed):
+            continue  # other names for the same work say nothing
         shown = changed[:_MOST_LISTED]
         unit = column_unit(max(max(each.base, each.other) for each in shown))
         title = _breakdown_title(compared, view)

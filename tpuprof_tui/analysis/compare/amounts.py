@@ -229,13 +229,26 @@ class Comparison:
         found = {}
         for view in (view for view in ours if view in theirs):
             codes: dict[str, int] = {}
-            labels = [_origins(query, work, of_view[view], codes)
-                      for query, work, of_view in zip(self.sides, self.works, (ours, theirs), strict=True)]  # fmt: skip
+            both = ours[view], theirs[view]
+            # by frames, if one side has no column
+            by_frames = next((origin for origin in both if not origin.column), None)
+            labels = [_origins(query, work, by_frames or origin, codes)
+                      for query, work, origin in zip(self.sides, self.works, both, strict=True)]  # fmt: skip
             chosen = self._in_steps if self.stepped else [np.ones(len(work), np.bool_) for work in self.works]
             if all(work.length[mask & (label >= 0)].sum() > _MOST * work.length[mask].sum()
                    for work, label, mask in zip(self.works, labels, chosen, strict=True)):  # fmt: skip
                 found[view] = self._cut_of_events(list(codes), labels)
         return found
+
+    def within(self, view: str, name: str) -> list[Amount]:
+        """The work of a part of a view by name, of a step if both sides have steps; empty if nothing names it."""
+        cut = (self._origin_cuts | self._cuts).get(view)
+        if cut is None or cut.names is self.joint.operations or not self.joint.operations:
+            return []
+        code = list(cut.names).index(name) if name in cut.names else -1
+        labels = [np.where(label == code, work.label, -1) for label, work in zip(cut.labels, self.works, strict=True)]
+        amounts = self._amounts(self._cut_of_events(self.joint.operations, labels), per_step=self.stepped)
+        return [amount for amount in amounts if amount.name != UNKNOWN]
 
     def _amounts(self, cut: _Cut, *, per_step: bool = False) -> list[Amount]:
         """Sums by label, of which -1 is work without a name; ``per_step``: of the counted steps, a step."""

@@ -27,9 +27,9 @@ _WORDS: Final = {"more": "slower", "less": "faster", "added": "slower", "removed
 _LAUNCH: Final = Word("launch", "launches")
 #: Maximum characters of a name in a sentence.
 _NAME: Final = 40
-#: A part can explain a change that is at least this share of all changes of its view, and of the largest of any view.
+#: A part explains a change if it is at least this share of all changes of its view, and of the largest of any view.
 _MOST: Final = 0.5
-#: Parts whose changes leave equally much, to this share of the whole change, are told in the order of their views.
+#: Shares that differ by no more are equal: the first view counts.
 _EQUAL: Final = 0.02
 #: Parts listed beside the largest, each way, and their minimum share of it.
 _LISTED: Final = 3
@@ -109,7 +109,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
             )
             told = told if causes or self.more_steps else []
             return " ".join((f"Records are lost, {which}: what they could explain is unclear.", *told))
-        return " ".join(filter(None, (self.more_steps, *told)))
+        return " ".join(filter(None, (self.more_steps, *told) if self.step is None else (*told, self.more_steps)))
 
     @property
     def _nothing(self) -> str:
@@ -138,19 +138,18 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
             return
         first = next(iter(self._candidates.values()))
         whole, most = sum(part.delta for part in first), max(abs(part.delta) for _, part in changed)
-        explaining = {view: [part for part in parts if abs(part.delta) >= _MOST * max(
-                      most, sum(abs(part.delta) for part in parts))] for view, parts in candidates.items()}  # fmt: skip
-        left = [(abs(whole - part.delta), view, part) for view, parts in explaining.items() for part in parts]
-        if left:
-            least = min(rest for rest, _, _ in left) + _EQUAL * abs(whole)
-            view, part = next((view, part) for rest, view, part in left if rest <= least)
+        shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in candidates[view])), view, part)
+                  for view, part in changed]  # fmt: skip
+        largest = max(share for share, _, _ in shares)
+        if largest >= _MOST:
+            view, part = next((view, part) for share, view, part in shares if share >= largest - _EQUAL)
             yield Cause(abs(part.delta), self._sentence(view, part, whole))
             return
         # nothing explains it alone: those that changed most, in the direction of the whole first
         view, parts = next((view, parts) for view, parts in candidates.items() if parts)
         parts = sorted(parts, key=lambda part: ((part.delta > 0) != (whole > 0), -abs(part.delta)))
         beside = [part for part in parts[1:] if abs(part.delta) >= _SMALL * abs(parts[0].delta)]
-        ways = [", ".join(f"{_short(part.name)} {delta_text(part.delta)}{change_text(part)}" for part in way[:_LISTED])
+        ways = [", ".join(f"{self._name(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in way[:_LISTED])
                 for way in ([part for part in beside if (part.delta > 0) == (parts[0].delta > 0)],
                             [part for part in beside if (part.delta > 0) != (parts[0].delta > 0)])]  # fmt: skip
         more, less = ("Longer too", "shorter") if parts[0].delta > 0 else ("Shorter too", "longer")
@@ -160,21 +159,18 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _candidates(self) -> dict[str, Sequence[Amount]]:
-        """Parts by view that may be the cause: what work came from first.
+        """Parts by view that may be the cause: where it is known what work came from, that alone.
 
-        Names that one side alone has are no cause where it is known what work came from, or if others took their place.
+        Names that one side alone has are no cause if others may have taken their place.
         """
+        origin = next((view for view in self.comparison.origins if view in self.parts), None)
+        if origin is not None:
+            return {origin: self.parts[origin]}
         found: dict[str, Sequence[Amount]] = {}
         for view, parts in self.parts.items():
             shared = [part for part in parts if part.status not in ("added", "removed")]
-            if view in self.comparison.origins:
-                found = found or {view: parts}
-            elif self.comparison.origins:
-                found[view] = shared
-            elif {"added", "removed"} <= {part.status for part in parts}:
-                found[view] = [self._replaced(parts), *shared]
-            else:
-                found[view] = parts
+            replaced = {"added", "removed"} <= {part.status for part in parts}
+            found[view] = [self._replaced(parts), *shared] if replaced else parts
         return found
 
     def _replaced(self, parts: Sequence[Amount]) -> Amount:
@@ -199,18 +195,34 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         """How a part changed; ``whole``: the change that it explains, ns, if it differs."""
         comparison = self.comparison
         launched = None if view in comparison.origins else self._launched.get(part.name)
-        name = _short(part.name)
+        name = self._name(view, part)
         if launched is not None and not comparison.joint.base.launches.named:
             name = f"A launch of {name}"
-        of_whole = f" of {delta_text(whole)}" if whole and abs(whole - part.delta) > _EQUAL * abs(whole) else ""
-        change = f"{delta_text(part.delta)}{of_whole} of work{self.a_step}{change_text(part)}"
+        change = f"{delta_text(part.delta)} of work{self.a_step}{change_text(part)}"
+        if whole and abs(whole - part.delta) > _EQUAL * abs(whole):
+            change += f", all work {delta_text(whole)}"
         if part.status in ("added", "removed"):
             count = max(part.base_count, part.other_count)
             events = comparison.base.vocabulary.event.of(round(count))
             return f"{name} is {'new' if part.status == 'added' else 'gone'}: {change}, {events}."
         details = list(self._launch_details(part, launched)) if launched is not None else []
+        details += self._of_it(view, part)
         verb = "took longer" if part.delta > 0 else "took less"
         return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
+
+    def _name(self, view: str, part: Amount) -> str:
+        if part.name != UNKNOWN:
+            return _short(part.name)
+        origins = self.comparison.base.vocabulary.origins
+        word = next((origin.word.with_article for origin in origins if origin.view == view), "a name")
+        return f"Work without {word}"
+
+    def _of_it(self, view: str, part: Amount) -> Iterator[str]:
+        """The name within a part that most of its change is of, if both sides have it."""
+        for each in (inside := self.comparison.within(view, part.name))[:1]:
+            both = each.base_count and each.other_count and len(inside) > 1
+            if both and _MOST * abs(part.delta) <= abs(each.delta) and (each.delta > 0) == (part.delta > 0):
+                yield f"of it {_short(each.name)} {delta_text(each.delta)}"
 
     def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
         told = False

@@ -17,6 +17,7 @@ from tpuprof_tui.analysis.compare.verdict import Verdict
 from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.steps.step_detection import KEY as STEP
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile, is_missing
@@ -24,7 +25,7 @@ from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
 
-from .answer import Answer, Column, Fact, Kind, Table
+from .answer import Answer, Column, Fact, Kind, Missing, Table
 from .joining import join_sides
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
@@ -36,6 +37,14 @@ OWN: Final = (
     View("waits", "Waits", "Waits of each {unit}, by what they wait in.", ""),
     View("alignment", "Alignment", "Which launches and {events} belong together, were added, removed or changed.", ""),
 )
+#: Columns of an amount.
+_AMOUNTS: Final = (
+    Column("base_total_us", "Base", "duration"), Column("other_total_us", "Other", "duration"),
+    Column("delta_total_us", "Delta", "duration"), Column("base_count", "Count base", "count", spare=2),
+    Column("other_count", "Count other", "count", spare=2), Column("delta_count", "Count delta", "count", spare=2),
+    Column("status", "Status"),
+)  # fmt: skip
+#: Figures of `paired_rows` that are summed.
 _SUMS: Final = ("base_count", "other_count", "matched", "changed", "moved", "added", "removed", "base_ns", "other_ns")
 #: Columns of the alignment tables, of launches and of events within them.
 _COLUMNS: Final = (
@@ -128,20 +137,29 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def breakdowns(self) -> dict[str, list[Amount]]:
         """Work by view; if the device did no work, host time by name."""
-        comparison = self.comparison
-        if comparison.work.base or comparison.work.other:
-            return comparison.breakdowns
-        by_view = {view: self._host_amounts(column) for view, column in self.base.vocabulary.host_breakdowns}
-        return {view: parts for view, parts in by_view.items() if parts} or comparison.breakdowns
+        return self._host_amounts() or self.comparison.breakdowns
 
-    def _host_amounts(self, column: str) -> list[Amount]:
-        """Times of host events by name, by |difference| descending."""
-        ours, theirs = (_host_sums(query, column) for query in self._queries)
-        found = []
-        for name in dict.fromkeys((*ours, *theirs)):
-            (base, count), (other, calls) = (side.get(name, (0, 0)) for side in (ours, theirs))
-            found.append(self.comparison.with_status(Amount(name, base, other, count, calls)))
-        return sorted(found, key=lambda each: -abs(each.delta))
+    @cached_property
+    def step_parts(self) -> dict[str, list[Amount]]:
+        """As `contributors`, of a step; empty if not both sides have steps."""
+        per_step = self.comparison.stepped
+        return self._host_amounts(per_step=True) or self.comparison.per_step if per_step else {}
+
+    def _host_amounts(self, *, per_step: bool = False) -> dict[str, list[Amount]]:
+        """Times of host events by name, by |difference| descending; empty if a device did work."""
+        found: dict[str, list[Amount]] = {}
+        if self.comparison.work.base or self.comparison.work.other:
+            return found
+        steps = self.comparison.steps if per_step and self.comparison.steps else (None, None)
+        for view, column in self.base.vocabulary.host_breakdowns:
+            ours, theirs = (_host_sums(query, column, own) for query, own in zip(self._queries, steps, strict=True))
+            amounts = []
+            for name in dict.fromkeys((*ours, *theirs)):
+                (base, count), (other, calls) = (side.get(name, (0, 0)) for side in (ours, theirs))
+                amounts.append(self.comparison.with_status(Amount(name, base, other, count, calls)))
+            if amounts:
+                found[view] = sorted(amounts, key=lambda each: -abs(each.delta))
+        return found
 
     @property
     def contributors(self) -> dict[str, list[Amount]]:
@@ -157,7 +175,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def step_work(self) -> Amount:
         """Work of a step."""
-        return self._sum_of(self.comparison.per_step)
+        return self._sum_of(self.step_parts)
 
     def _sum_of(self, by_view: Mapping[str, Sequence[Amount]]) -> Amount:
         parts = next(iter(by_view.values()), ())
@@ -167,7 +185,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def verdict(self) -> Verdict:
         """What became of the base, and why."""
-        parts = self.comparison.per_step or self.contributors
+        parts = self.step_parts or self.contributors
         return Verdict(self.comparison, self.total, self.comparison.step(self.total), self.work, parts,
                        self._more_steps())  # fmt: skip
 
@@ -198,6 +216,8 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             return _alignment(self)
         if view.id == "waits":
             return _waits(self)
+        if not view.compute:
+            return _origins(self, view)
         if view.all_workers:
             ours, theirs = (answer(view, query) for query in self._queries)
             return join_sides(ours, theirs, self._judge(view), self._renamed)
@@ -262,8 +282,12 @@ def views_to_compare(base: Profile, other: Profile) -> tuple[View, ...]:
     """Views that both sources have, as far as they can be compared, and those that only a comparison has."""
     theirs = {(view.id, view.compute) for view in views_of(other.vocabulary)}
     own = {view.id for view in OWN}
-    known = (view for view in views_of(base.vocabulary) if view.id not in own and (view.id, view.compute) in theirs)
-    return (*known, *OWN)
+    shared = [view for view in views_of(base.vocabulary) if view.id not in own and (view.id, view.compute) in theirs]
+    known = {view.id for view in shared}
+    of_both = {origin.view for origin in other.vocabulary.origins}.difference(known)
+    origins = (View(origin.view, origin.word.plural.capitalize(), f"Work by {origin.word.one}.", "")
+               for origin in base.vocabulary.origins if origin.view in of_both)  # fmt: skip
+    return (*shared, *origins, *OWN)
 
 
 def view_to_compare(base: Profile, other: Profile, name: str) -> View:
@@ -292,13 +316,18 @@ def _counted_steps(query: Query, spans: Sequence[StepSpans]) -> CountedSteps:
     )
 
 
-def _host_sums(query: Query, column: str) -> dict[str, tuple[int, int]]:
-    """Sum of a time of host events, ns, and their number, by name."""
+def _host_sums(query: Query, column: str, steps: CountedSteps | None) -> dict[str, tuple[int, float]]:
+    """Sum of a time of host events, ns, and their number, by name; ``steps``: a step of those that count."""
     lanes = [number for number, lane in enumerate(query.profile.lanes) if lane.on_host and column in lane]
-    events = query.events(("name", column), lanes)
+    events = query.events(("name", column, *(() if steps is None else (STEP,))), lanes)
     events = events.take(~is_missing(events[column]))
+    if steps is not None:
+        events = events.take(np.isin(events[STEP], steps.numbers))
+    if not len(events):
+        return {}
+    count = 1 if steps is None else steps.count
     figures = {"name": key("name", UNKNOWN), "ns": total(column), "count": rows}
-    return {name: (ns, count) for name, ns, count in pivot(events, ("name",), figures, ())} if len(events) else {}
+    return {name: (round(ns / count), calls / count) for name, ns, calls in pivot(events, ("name",), figures, ())}
 
 
 def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
@@ -352,21 +381,31 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
 # views that only a comparison has
 
 
+def _origins(compared: Compared, view: View) -> Answer:
+    """Work by what it came from, of sources that have no view of it in common."""
+    parts = compared.comparison.origins.get(view.id, ())
+    if not parts:
+        return Answer(missing=(Missing(f"{view.title} of most work of both sides are not recorded."),))
+    columns = (Column("name", "Name"), *_AMOUNTS)
+    found = [(each.name, *_amount_cells(each)) for each in parts]
+    return Answer(tables=(Table.of_rows("by_name", "By name", columns, found, word="part"),))
+
+
+def _amount_cells(amount: Amount) -> tuple[Any, ...]:
+    """Values of ``_AMOUNTS``."""
+    count = amount.other_count - amount.base_count
+    return (amount.base, amount.other, amount.delta, amount.base_count, amount.other_count, count, amount.status)
+
+
 def _waits(compared: Compared) -> Answer:
     waits = compared.verdict.waits
     if not waits:
         return Answer()
     words = compared.base.vocabulary
-    columns = (
-        Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
-        Column("base_total_us", "Base", "duration"), Column("other_total_us", "Other", "duration"),
-        Column("delta_total_us", "Delta", "duration"), Column("base_count", "Count base", "count", spare=2),
-        Column("other_count", "Count other", "count", spare=2), Column("delta_count", "Count delta", "count", spare=2),
-        Column("status", "Status"),
-    )  # fmt: skip
+    columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
+               *_AMOUNTS)  # fmt: skip
     ordered = sorted(waits.items(), key=lambda wait: -abs(wait[1].delta))
-    found = [(*names, each.base, each.other, each.delta, each.base_count, each.other_count,
-              each.other_count - each.base_count, each.status) for names, each in ordered]  # fmt: skip
+    found = [(*names, *_amount_cells(each)) for names, each in ordered]
     return Answer(tables=(Table.of_rows("waits", "Waits", columns, found, word=words.operation.one),))
 
 

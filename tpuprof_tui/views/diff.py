@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tpuprof_tui.analysis.compare.amounts import LANES, LAUNCHES, compared_label
 from tpuprof_tui.analysis.compare.noise import UNKNOWN, Amount, Noise
-from tpuprof_tui.analysis.compare.verdict import change_text, status_word
+from tpuprof_tui.analysis.compare.verdict import change_text, is_renamed, short_name, status_word
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report
@@ -23,14 +23,10 @@ from .as_json import answer_record, us
 from .as_text import answer_report, text_table
 from .comparing import Compared, view_to_compare, views_to_compare
 from .overview import notes_table
-from .registry import view_named, views_of
 from .report import problem_record, worker_record
 
-#: Contributors shown to people per view, and maximum characters of their names.
+#: Contributors shown to people per view.
 _MOST_LISTED: Final = 5
-_NAME: Final = 40
-#: A breakdown by names of which one side alone has more than this share of the changes is left out for people.
-_RENAMED: Final = 0.5
 
 
 def selected_views(compared: Compared, names: Sequence[str]) -> list[View]:
@@ -140,10 +136,10 @@ def verdict_answer(compared: Compared) -> Answer:
     narrowing = dict(words.work_breakdowns) | {each.view: each.column for each in words.origins}
     tables = []
     for view, parts in verdict.parts.items():
-        changed = [each for each in parts if each.delta]
+        changed = [each for each in parts if each.delta] if tells_something(compared, view, parts) else []
         column = narrowing.get(view, "")
         tables.append(Table.of_rows(
-            view, f"{_breakdown_title(compared, view)}{verdict.a_step}, by difference", columns,
+            view, f"{breakdown_title(compared, view)}{verdict.a_step}, by difference", columns,
             [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
             target=partial(_target, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
@@ -154,11 +150,12 @@ def _share(amount: Amount) -> float | None:
     return amount.delta / amount.base if amount.base else None
 
 
-def _breakdown_title(compared: Compared, view: str) -> str:
-    words = compared.base.vocabulary
-    known = {each.view: each.word.plural.capitalize() for each in words.origins}
+def breakdown_title(compared: Compared, view: str) -> str:
+    """Title of a breakdown of work."""
+    known = {each.view: each.word.plural.capitalize() for each in compared.base.vocabulary.origins}
     known |= {LANES: "{Lanes}", LAUNCHES: "Launches"}
-    return words.say(known.get(view) or view_named(words, views_of(words), view).title)
+    title = known.get(view) or view_to_compare(compared.base.profile, compared.other.profile, view).title
+    return compared.base.vocabulary.say(title)
 
 
 def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:
@@ -223,19 +220,25 @@ def _verdict_lines(compared: Compared) -> Iterator[str]:
         yield f"Next   tpuprof {more}"
 
 
+def tells_something(compared: Compared, view: str, parts: Sequence[Amount]) -> bool:
+    """Whether a breakdown has differences: not other names of the same work, where it is known what it came from."""
+    known, words = compared.comparison.origins, compared.base.vocabulary
+    columns = {origin.column for origin in words.origins if origin.view in known}
+    told = not known or view in known or not (is_renamed(parts) or dict(words.work_breakdowns).get(view) in columns)
+    return told and any(each.delta for each in parts)
+
+
 def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
-    a_step, origins = compared.verdict.a_step, compared.comparison.origins
+    a_step = compared.verdict.a_step
     for view, parts in compared.verdict.parts.items():
+        if not tells_something(compared, view, parts):
+            continue
         changed = [each for each in parts if each.delta]
-        alone = [each for each in changed if each.status in ("added", "removed")]
-        renamed = sum(abs(each.delta) for each in alone) > _RENAMED * sum(abs(each.delta) for each in changed)
-        if not changed or (origins and view not in origins and renamed):
-            continue  # other names for the same work say nothing
         shown = changed[:_MOST_LISTED]
         unit = column_unit(max(max(each.base, each.other) for each in shown))
-        title = _breakdown_title(compared, view)
+        title = breakdown_title(compared, view)
         rows = tuple(
-            (_short(each.name), unit.number(each.base), unit.number(each.other),
+            (short_name(each.name), unit.number(each.base), unit.number(each.other),
              signed(unit.number(each.delta), each.delta),
              f"{each.delta / each.base:+.1%}" if each.base else "new",
              f"{each.other_count - each.base_count:+,.4g}" if each.other_count != each.base_count else "",
@@ -247,8 +250,3 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work{a_step})",
                         ("Name", "Base", "Other", "Delta", "Change", "Count", "Status"), rows,
                         left=frozenset((0, 6)), notes=notes)  # fmt: skip
-
-
-def _short(name: str) -> str:
-    cut = line_text(name)
-    return cut if len(cut) <= _NAME else f"{cut[: _NAME - 3]}..."

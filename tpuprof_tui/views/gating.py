@@ -38,7 +38,7 @@ from tpuprof_tui.model.uniques import uniques
 
 from .answer import plain
 from .comparing import Compared
-from .diff import amount_record, has_lost_records, noise_record
+from .diff import amount_record, change_of, has_lost_records, noise_record
 from .registry import answer, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -175,7 +175,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
 
 def _figure_of(amount: Amount) -> Figure:
     """The figure of a profile compared with itself: its variance is half that of the difference."""
-    return Figure(amount.base, amount.base_count, amount.variance / 2, amount.freedom / 2)
+    return Figure(amount.base, round(amount.base_count), amount.variance / 2, amount.freedom / 2)
 
 
 def refuse_unlike_sides(base: Side, other: Side) -> None:
@@ -333,7 +333,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
     if broken:
         most = max(parts or broken, key=_severity)
-        return f"{_sentence(most)}.{note}"
+        return f"{_sentence(most)}.{_total_too(result, base, other)}{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
@@ -349,8 +349,16 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _severity(outcome: RuleOutcome) -> tuple[bool, float]:
-    return outcome.rule.figure.startswith("kernel:"), outcome.delta
+def _total_too(result: Gate, base: Side, other: Side) -> str:
+    """That the total did not follow a part that grew."""
+    total = _amounts(result, base, other)["total"]
+    if total.status not in ("same", "less"):
+        return ""
+    return f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}."
+
+
+def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
+    return outcome.delta, outcome.rule.figure.startswith("kernel:")
 
 
 def _other_launches(base: Side, other: Side) -> str:

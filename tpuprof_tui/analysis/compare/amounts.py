@@ -325,9 +325,9 @@ class Comparison:
 
     @cached_property
     def stepped(self) -> bool:
-        """Whether both sides have marked steps that launched work: then a step is compared with a step."""
+        """Whether both sides have marked steps, with device work if they have any: a step is compared with a step."""
         return self.steps is not None and all(
-            side.count and side.typical == side.typical and not side.guessed and bool(inside.any())
+            side.count and side.typical == side.typical and not side.guessed and bool(inside.any() or not len(inside))
             for side, inside in zip(self.steps, self._in_steps, strict=True)
         )
 

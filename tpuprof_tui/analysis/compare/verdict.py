@@ -131,51 +131,58 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
     def _of_work(self, known: set[str]) -> Iterator[Cause]:
         """Causes: the part that explains the change, else the largest of the first view; ``known``: told already."""
-        candidates = {view: [part for part in parts if part.status in CHANGED and part.name not in known]
-                      for view, parts in self._candidates.items()}  # fmt: skip
-        changed = [(view, part) for view, parts in candidates.items() for part in parts]
+        changes = {view: [part for part in parts if part.status in CHANGED and part.name not in known]
+                   for view, parts in self._candidates.items()}  # fmt: skip
+        changed = [(view, part) for view, parts in changes.items() for part in parts]
         if not changed:
             return
-        first = next(iter(self._candidates.values()))
-        whole, most = sum(part.delta for part in first), max(abs(part.delta) for _, part in changed)
-        shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in candidates[view])), view, part)
+        most = max(abs(part.delta) for _, part in changed)
+        shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in changes[view])), view, part)
                   for view, part in changed]  # fmt: skip
-        largest = max(share for share, _, _ in shares)
+        largest, whole = (
+            max(share for share, _, _ in shares),
+            sum(part.delta for part in next(iter(self.parts.values()))),
+        )
         if largest >= _MOST:
             view, part = next((view, part) for share, view, part in shares if share >= largest - _EQUAL)
             yield Cause(abs(part.delta), self._sentence(view, part, whole))
             return
         # nothing explains it alone: those that changed most, in the direction of the whole first
-        view, parts = next((view, parts) for view, parts in candidates.items() if parts)
+        view, parts = next((view, parts) for view, parts in changes.items() if parts)
         parts = sorted(parts, key=lambda part: ((part.delta > 0) != (whole > 0), -abs(part.delta)))
         beside = [part for part in parts[1:] if abs(part.delta) >= _SMALL * abs(parts[0].delta)]
-        ways = [", ".join(f"{self._name(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in way[:_LISTED])
-                for way in ([part for part in beside if (part.delta > 0) == (parts[0].delta > 0)],
-                            [part for part in beside if (part.delta > 0) != (parts[0].delta > 0)])]  # fmt: skip
-        more, less = ("Longer too", "shorter") if parts[0].delta > 0 else ("Shorter too", "longer")
-        told = "; ".join(f"{word}: {text}" for word, text in ((more, ways[0]), (less, ways[1])) if text)
-        more_text = f" {told[:1].upper()}{told[1:]}." if told else ""
-        yield Cause(most, f"{self._sentence(view, parts[0])}{more_text}")
+        words = ("Longer", "shorter") if parts[0].delta > 0 else ("Shorter", "longer")
+        ways = [self._listed(view, [part for part in beside if (part.delta > 0) == (sign > 0)])
+                for sign in (parts[0].delta, -parts[0].delta)]  # fmt: skip
+        told = [f" {words[0]} too: {ways[0]}." if ways[0] else "", f" But {words[1]}: {ways[1]}." if ways[1] else ""]
+        yield Cause(most, f"{self._sentence(view, parts[0])}{''.join(told)}")
+
+    def _listed(self, view: str, parts: Sequence[Amount]) -> str:
+        shown = (f"{self._name(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in parts[:_LISTED])
+        return ", ".join(shown)
 
     @property
     def _candidates(self) -> dict[str, Sequence[Amount]]:
-        """Parts by view that may be the cause: where it is known what work came from, that alone.
+        """Parts by view that may be the cause, what work came from first.
 
-        Names that one side alone has are no cause if others may have taken their place.
+        Names that one side alone has are no cause where it is known what work came from, or if others may have taken
+        their place.
         """
-        origin = next((view for view in self.comparison.origins if view in self.parts), None)
-        if origin is not None:
-            return {origin: self.parts[origin]}
-        found: dict[str, Sequence[Amount]] = {}
+        origins = [view for view in self.comparison.origins if view in self.parts]
+        origins.sort(key=lambda view: is_renamed(self.parts[view]))
+        found = {view: self.parts[view] for view in origins[:1]}
         for view, parts in self.parts.items():
-            shared = [part for part in parts if part.status not in ("added", "removed")]
-            replaced = {"added", "removed"} <= {part.status for part in parts}
-            found[view] = [self._replaced(parts), *shared] if replaced else parts
+            shared = [part for part in parts if part.base_count and part.other_count]
+            if view in origins or (origins and is_renamed(parts)):
+                continue
+            one_sided = {part.status for part in parts if part not in shared}
+            found[view] = [self._replaced(parts), *shared] if origins or len(one_sided) > 1 else parts
         return found
 
     def _replaced(self, parts: Sequence[Amount]) -> Amount:
         """The names that one side alone has, as one part."""
-        gone, new = ([part for part in parts if part.status == status] for status in ("removed", "added"))
+        gone = [part for part in parts if not part.other_count]
+        new = [part for part in parts if not part.base_count]
         return self.comparison.with_status(Amount(
             f"Other names ({len(gone):,} gone, {len(new):,} new)", sum(part.base for part in gone),
             sum(part.other for part in new), sum(part.base_count for part in gone),
@@ -212,7 +219,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
     def _name(self, view: str, part: Amount) -> str:
         if part.name != UNKNOWN:
-            return _short(part.name)
+            return short_name(part.name)
         origins = self.comparison.base.vocabulary.origins
         word = next((origin.word.with_article for origin in origins if origin.view == view), "a name")
         return f"Work without {word}"
@@ -222,7 +229,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         for each in (inside := self.comparison.within(view, part.name))[:1]:
             both = each.base_count and each.other_count and len(inside) > 1
             if both and _MOST * abs(part.delta) <= abs(each.delta) and (each.delta > 0) == (part.delta > 0):
-                yield f"of it {_short(each.name)} {delta_text(each.delta)}"
+                yield f"of it {short_name(each.name)} {delta_text(each.delta)}"
 
     def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
         told = False
@@ -253,7 +260,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         moved = launches.take(launches["from"] != launches["to"])
         figures = {**{column: key(column) for column in ("kernel", "from", "to")}, "count": rows, "work": total("work")}
         for kernel, source, target, count, work in pivot(moved, ("kernel", "from", "to"), figures, ()):
-            name = _short(both.kernels[kernel] if kernel is not None and kernel >= 0 else UNKNOWN)
+            name = short_name(both.kernels[kernel] if kernel is not None and kernel >= 0 else UNKNOWN)
             yield Cause(work, f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from "
                               f"{both.units[source]} to {both.units[target]}.")  # fmt: skip
 
@@ -331,7 +338,7 @@ def _wait_sums(query: Query) -> dict[WaitKey, tuple[int, int]]:
 
 
 def _in(scope: str) -> str:
-    return "" if scope == UNKNOWN else f" in {_short(scope)}"
+    return "" if scope == UNKNOWN else f" in {short_name(scope)}"
 
 
 def status_word(amount: Amount) -> str:
@@ -345,6 +352,13 @@ def change_text(amount: Amount) -> str:
     return f" ({'+' if amount.delta > 0 else ''}{percent_text(share)})" if amount.base else ""
 
 
-def _short(name: str) -> str:
+def is_renamed(parts: Sequence[Amount]) -> bool:
+    """Whether most changes are of names that one side alone has."""
+    alone = sum(abs(part.delta) for part in parts if not part.base_count or not part.other_count)
+    return alone > _MOST * sum(abs(part.delta) for part in parts)
+
+
+def short_name(name: str) -> str:
+    """A name from a profile as a line of text, cut."""
     cut = line_text(name)
     return cut if len(cut) <= _NAME else f"{cut[: _NAME - 3]}..."

@@ -72,6 +72,13 @@ CATEGORIES: Final = (
     Category("move", "D", Shades("#b5a642", "#77700f", "#e69f00"), ("dma",)),
 )  # fmt: skip
 
+
+def _layers(column: str) -> tuple[WorkOrigin, ...]:
+    """Layers, which compilers number in their own order for each chip, and their types."""
+    return (WorkOrigin("layers", Word("layer"), column),
+            WorkOrigin("layer_types", Word("type of layer", "types of layers"), column, r"(.+?)_\d+$"))  # fmt: skip
+
+
 VOCABULARY: Final = Vocabulary(
     source="sophgo",
     title="Sophgo TPU",
@@ -166,7 +173,7 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,
-    origins=(WorkOrigin("layers", Word("layer"), "layer"),),
+    origins=_layers("layer"),
     hosts_apart=True,
     restarts="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),
@@ -193,6 +200,7 @@ VOCABULARY: Final = Vocabulary(
 LAYER_VOCABULARY: Final = replace(
     VOCABULARY,
     scope=Word("layer"),
+    origins=_layers("kernel"),
     usual_name="bmprofile_data-",
     step=Word("run"),
     columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",

@@ -21,7 +21,7 @@ from tpuprof_tui.model.view import View
 from .answer import Answer, Column, Fact, Table, Target
 from .as_json import answer_record, us
 from .as_text import answer_report, text_table
-from .comparing import Compared, view_to_compare, views_to_compare
+from .comparing import OWN, Compared, view_to_compare, views_to_compare
 from .overview import notes_table
 from .report import problem_record, worker_record
 
@@ -34,7 +34,8 @@ def selected_views(compared: Compared, names: Sequence[str]) -> list[View]:
     profiles = compared.base.profile, compared.other.profile
     if names:
         return [view_to_compare(*profiles, name) for name in names]
-    return [view for view in views_to_compare(*profiles) if view.compared]
+    known = {*compared.comparison.origins, *(view.id for view in OWN)}
+    return [view for view in views_to_compare(*profiles) if view.compared and (view.compute or view.id in known)]
 
 
 def diff_record(compared: Compared, views: Sequence[View], limit: int | None = None, offset: int = 0) -> dict[str, Any]:

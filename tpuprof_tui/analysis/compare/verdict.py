@@ -16,7 +16,7 @@ from tpuprof_tui.model.vocabulary import Word
 
 from ..pivot import Frame, key, pivot, rows, total
 from ..query import Query
-from .amounts import Comparison
+from .amounts import LANES, Comparison
 from .matching import launch_rows
 from .noise import NOTHING_LOST, UNKNOWN, Amount
 
@@ -89,7 +89,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def waits(self) -> dict[WaitKey, Amount]:
         """Waits of both sides by unit, scope and name."""
-        ours, theirs = map(_wait_sums, self.comparison.sides)
+        ours, theirs = (_wait_sums(query, self.comparison.joint.renamed) for query in self.comparison.sides)
         found = {}
         for each in dict.fromkeys((*ours, *theirs)):
             (base, count), (other, times) = (side.get(each, (0, 0)) for side in (ours, theirs))
@@ -101,15 +101,16 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         """The main cause of the difference, and the longest new wait, in a sentence each."""
         lost = self.comparison.lost
         causes = sorted(self._causes(), key=lambda cause: -cause.weight)
-        told = [cause.sentence for cause in causes[:1]] or [self._nothing]
-        told += [] if causes and causes[0].waits else [cause.sentence for cause in causes if cause.waits][:1]
-        if lost.base or lost.other:
-            which = " and ".join(
+        told = [cause.sentence for cause in causes[:1] if cause.weight]
+        if lost != NOTHING_LOST:
+            which = [
                 f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other)) if count
-            )
-            told = told if causes or self.more_steps else []
-            return " ".join((f"Records are lost, {which}: what they could explain is unclear.", *told))
-        return " ".join(filter(None, (self.more_steps, *told) if self.step is None else (*told, self.more_steps)))
+            ]
+            told.insert(0, f"Records are lost, {' and '.join(which)}: what they could explain is unclear.")
+        told = told or [self._nothing]
+        told += [cause.sentence for cause in causes if cause.waits and cause.sentence not in told][:1]
+        told.insert(0 if self.step is None and lost == NOTHING_LOST else len(told), self.more_steps)
+        return " ".join(filter(None, told))
 
     @property
     def _nothing(self) -> str:
@@ -173,7 +174,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         found = {view: self.parts[view] for view in origins[:1]}
         for view, parts in self.parts.items():
             shared = [part for part in parts if part.base_count and part.other_count]
-            if view in origins or (origins and is_renamed(parts)):
+            if view in origins or (view == LANES and found) or (origins and is_renamed(parts)):
                 continue
             one_sided = {part.status for part in parts if part not in shared}
             found[view] = [self._replaced(parts), *shared] if origins or len(one_sided) > 1 else parts
@@ -316,7 +317,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
             yield Cause(0, f"{longest[1]} waits {time_text(longest[0])} longer{_in(longest[2])}.", waits=True)
 
 
-def _wait_sums(query: Query) -> dict[WaitKey, tuple[int, int]]:
+def _wait_sums(query: Query, renamed: Mapping[str, str]) -> dict[WaitKey, tuple[int, int]]:
     """Time waited, ns, and number of waits, by unit, scope and name."""
     profile = query.profile
     lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
@@ -331,10 +332,13 @@ def _wait_sums(query: Query) -> dict[WaitKey, tuple[int, int]]:
         took=waits["end"] - waits["start"],
         **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
     )
-    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN).with_texts("name", missing=UNKNOWN)
+    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
+    waits = waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
     keys = ("unit", "kernel", "name")
     figures = {**{column: key(column) for column in keys}, "ns": total("took"), "count": rows}
-    return {(unit, kernel, name): (ns, count) for unit, kernel, name, ns, count in pivot(waits, keys, figures, ())}
+    return {
+        (unit, kernel, name): (ns, count) for unit, kernel, name, ns, count in pivot(waits, keys, figures, ("-ns",))
+    }
 
 
 def _in(scope: str) -> str:

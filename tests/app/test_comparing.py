@@ -19,6 +19,7 @@ from tpuprof_tui.views.differences import differences_of
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
 
+import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
@@ -162,6 +163,22 @@ async def test_a_base_is_chosen_from_the_list(pair):
         await press(pilot, "b g" if app.screen.query_one("#chooser").cursor else "b j")
         await press(pilot, "enter")
         await shown(pilot, "slower per batch (+")
+
+
+async def test_a_base_of_another_source_is_compared_by_operator(tmp_path):
+    """Views that it lacks are those of this profile alone."""
+    (trace,) = torch_trace.write_run(tmp_path / "gpu", steps=3, layers=2)
+    app = TpuprofApp(str(trace), against=str(SAMPLES / "ascend_synthetic" / "rank0_ascend_pt"), ascii_only=False)
+    async with app.run_test(size=(120, 60)) as pilot:
+        await shown(pilot, "per step (")
+        await pilot.press("3")
+        assert "Operators per step, by difference" in await shown(pilot, "Against the base")
+        pane = app.screen.query_one("#summary", SummaryPane)
+        for view in pane.answers.views:
+            pane.choose(view.id)
+            seen = await shown(pilot, view.title if view.id in ("kernels", "streams") else "")
+            assert "Unexpected error" not in seen
+        assert "figures of this one alone" in " ".join(pane.answers.by_view["kernels"].notes)
 
 
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):

@@ -537,8 +537,13 @@ def _operand_changes(compared: Compared, one: int, two: int) -> str:
 
 
 def with_differences(view: View, query: Query) -> Answer:
-    """A view of the displayed profile, with differences from its baseline."""
-    return Compared.of(query).answer(view)
+    """A view of the displayed profile, with differences from its baseline if its source has the view too."""
+    assert query.baseline is not None
+    known = {each.id: each for each in views_to_compare(query.baseline.profile, query.profile)}
+    if view.id in known:
+        return Compared.of(query).answer(known[view.id])
+    found = answer(view, replace(query, baseline=None))
+    return replace(found, notes=(*found.notes, "The base is of another source: these are figures of this one alone."))
 
 
 def verdict(query: Query) -> Answer:

@@ -102,14 +102,14 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         lost = self.comparison.lost
         causes = sorted(self._causes(), key=lambda cause: -cause.weight)
         told = [cause.sentence for cause in causes[:1] if cause.weight]
-        if lost != NOTHING_LOST:
+        if lost.base or lost.other:
             which = [
                 f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other)) if count
             ]
             told.insert(0, f"Records are lost, {' and '.join(which)}: what they could explain is unclear.")
         told = told or [self._nothing]
         told += [cause.sentence for cause in causes if cause.waits and cause.sentence not in told][:1]
-        told.insert(0 if self.step is None and lost == NOTHING_LOST else len(told), self.more_steps)
+        told.insert(0 if self.step is None and not (lost.base or lost.other) else len(told), self.more_steps)
         return " ".join(filter(None, told))
 
     @property

@@ -36,10 +36,9 @@ from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
-from .answer import plain
 from .comparing import Compared
 from .diff import amount_record, change_of, has_lost_records, noise_record
-from .registry import answer, view_of, views_of
+from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.
 BASELINE: Final = "tpuprof_baseline"
@@ -102,12 +101,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     for each in views_of(query.vocabulary):
         if not each.compared or each.all_workers:
             continue
-        for fact in answer(each, query).facts:
-            value = plain(fact.value)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                # of several workers the largest
-                key = f"{each.id}.{fact.key}"
-                figures[key] = max(figures.get(key, Figure(value)), Figure(value), key=lambda known: known.value)
+        for name, value in figures_of(facts_of(each, query)).items():
+            figures[f"{each.id}.{name}"] = Figure(value)
     launches = compared.comparison.joint.base.launches
     names = compared.comparison.joint.kernels
     signatures = {}

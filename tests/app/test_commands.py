@@ -185,7 +185,7 @@ async def test_columns_groups_and_rows(profile):
         assert screen.table.rows.position == 119
         await typed(pilot, "group kernel")
         assert pilot.app.screen.has_class("groups")
-        assert pilot.app.screen.pane.key == "kernel"
+        assert pilot.app.screen.pane.keys == ("kernel",)
 
 
 @pytest.mark.parametrize(

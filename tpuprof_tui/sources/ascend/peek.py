@@ -47,7 +47,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
 
 def _extent(worker: WorkerFiles) -> tuple[int, int] | None:
     """First and last time of its timeline, ns; None if it has none whose end is known."""
-    files = worker.by_role.get(worker.timeline_role, ())
+    files = worker.paths(worker.timeline_role)
     tails = list(map(last_bytes, files))
     found = [extent(first_bytes(file), tail) for file, tail in zip(files, tails, strict=True)]
     known = [each for each in found if each is not None]

@@ -55,7 +55,7 @@ from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
-from .places import WorkerFiles, export_command, found_at, relative
+from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers
@@ -109,15 +109,15 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
     for number, worker in enumerate(found.workers):
         report = progress_of_part(progress, worker.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
-        whole = Rank(worker, path, report, timelines if worker.shared else None)
+        whole = Rank(worker, path, report, timelines if worker.shares else None)
         # a folder does not tell that its files hold several devices
-        parts = [whole] if worker.shared else whole.of_devices()
+        parts = [whole] if worker.shares else whole.of_devices()
         if whole not in parts and whole.timeline is not None:
             problems += whole.timeline.problems
         for rank in parts:
             rank.read()
             ranks += [] if rank.is_empty else [rank]
-            problems += (each for each in rank.problems if each not in problems)
+            problems += (each for each in rank.files.problems if each not in problems)
     for raw in found.raw:
         problems.append(Problem(Severity.WARNING, f"{raw.folder.name} {raw.what}", raw.advice))
     archived = f"Unpack: {unpack_command(found.archives[0])}" if found.archives else ""
@@ -129,7 +129,8 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             problems.append(Problem(severity, f"{files[0].name}{more}: {what}.", done, files[0].name, count=len(files)))
-    cluster_files = Files(WorkerFiles(path, path.name, {role: (file,) for role, file in found.cluster.items()}), None)
+    exports = {role: Export((file,)) for role, file in found.cluster.items()}
+    cluster_files = Files(WorkerFiles(path, path.name, exports), None)
     cluster = cluster_records(cluster_files)
     cluster_files.report()
     problems += cluster_files.problems

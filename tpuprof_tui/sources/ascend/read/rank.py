@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
@@ -45,11 +45,7 @@ _NO_AVERAGE: Final = "They are in the table, and in no sum and no average."
 class Rank:
     """The recording of one worker; its properties read files on first use.
 
-    Args:
-        paths: Its files.
-        opened: The opened path, which names of files are relative to.
-        progress: Called with the bytes read and the size of a file.
-        timelines: Cache of the timelines of files that several workers share.
+    ``timelines``: cache of the timelines of files that several workers share.
 
     Attributes:
         files: Its files, with the defects of all that were read so far.
@@ -70,11 +66,6 @@ class Rank:
         return [Rank(self.paths.of_device(device), self._opened, self._progress, self._timelines)
                 for device in self.devices] or [self]  # fmt: skip
 
-    @property
-    def problems(self) -> list[Problem]:
-        """Defects of all files read so far."""
-        return self.files.problems
-
     @cached_property
     def extent(self) -> tuple[int, int] | None:
         """First start and last end of its slices, else of its kernels, ns since 1970; None if it has neither."""
@@ -88,23 +79,23 @@ class Rank:
     @property
     def is_empty(self) -> bool:
         """Whether it has nothing to show."""
-        has_csv = any(self.files.table(role) is not None for role in self.paths.by_role if role.endswith(".csv"))
-        return not (self.timeline is not None or self.kernels is not None or has_csv or self.records or self.rules)
+        found = self.timeline is not None or self.kernels is not None or bool(self.records or self.rules)
+        return not (found or any(self.files.tables()))
 
     # -- events
 
     @cached_property
     def timeline(self) -> Timeline | None:
         """The slices, from the JSON files, else from the database; None if there are neither."""
-        by_role, role = self.paths.by_role, self.paths.timeline_role
-        paths, parts = by_role.get(role, ()), tuple(path for part in _PARTS for path in by_role.get(part, ()))
+        role = self.paths.timeline_role
+        paths, parts = self.paths.paths(role), tuple(path for part in _PARTS for path in self.paths.paths(part))
         if files := (*paths, *parts):
             if files not in self._timelines:
                 self._timelines[files] = self._believable(self.files.tried(
                     files[0], lambda name: read_trace_view(paths, name, self._progress, parts)))  # fmt: skip
             found = self._timelines[files]
             if found is not None:
-                device = self.files.device_of(role or next(part for part in _PARTS if part in by_role))
+                device = self.files.device_of(role or next(part for part in _PARTS if part in self.paths.exports))
                 if device < 0:
                     return found
                 if all(track.device < 0 for track in found.tracks):
@@ -116,7 +107,7 @@ class Rank:
 
     def _believable(self, timeline: Timeline | None) -> Timeline | None:
         found = believable(timeline) if timeline is not None else None
-        self.problems.extend(found.problems if found is not None else ())
+        self.files.problems.extend(found.problems if found is not None else ())
         return found
 
     @property
@@ -154,7 +145,7 @@ class Rank:
                 offset = int(table.begin[rows[0]]) if table is not None and len(table.paths) == 1 else -1
                 self.files.warn(what, done, found.file, offset=offset, count=len(rows))
         found, problems = believable_kernels(found, self.timeline)
-        self.problems.extend(problems)
+        self.files.problems.extend(problems)
         return found
 
     # -- what is not events
@@ -168,7 +159,7 @@ class Rank:
     def rules(self) -> tuple[tuple[str, Any], ...]:
         """``prof_rule_*.json``: the vendor's advice, unchanged, with the name of each file."""
         found = [self.files.tried(path, lambda name, path=path: (name, read_json(path, name, whatever=True)))  # type: ignore[misc]
-                 for path in self.paths.by_role.get("prof_rule.json", ())]  # fmt: skip
+                 for path in self.paths.paths("prof_rule.json")]  # fmt: skip
         return tuple(rule for rule in found if rule is not None)
 
     @cached_property
@@ -202,7 +193,7 @@ class Rank:
     @property
     def steps_are_computed(self) -> bool:
         """Whether the times of its steps follow from the use of the device, rather than from a table."""
-        return bool(self.work_file) and (self.slices is not None or "recorded_steps" not in self.records)
+        return bool(self.work_file) and (self.slices is not None or not len(self.records.get("recorded_steps", ())))
 
     @property
     def steps_file(self) -> str:
@@ -230,19 +221,18 @@ class Rank:
         self.files.report()
 
     def _check_files(self) -> None:
-        for role, slices in self.paths.lacking.items():
+        exports = self.paths.exports
+        for role, slices in ((role, export.lacking) for role, export in exports.items() if export.lacking):
             numbers = ", ".join(map(str, slices[:8])) + (", ..." if len(slices) > 8 else "")
-            what = f"Of the slices of {role} number {numbers} is missing." if len(slices) == 1 else (
-                f"Of the slices of {role} numbers {numbers} are missing.")  # fmt: skip
-            self.files.warn(what, "The others are shown.", role, Severity.ERROR, count=len(slices))
-        for role in sorted(self.paths.renamed):
-            if role.endswith(".db"):
-                name = self.files.name(self.paths.by_role[role][0])
-                self.files.warn(f"{name} is not named as the exporters name a database.", f"It is read as {role}.",
-                                name, Severity.NOTE)  # fmt: skip
-        for role in sorted(self.paths.shared):
-            table = self.files.table(role) if role.endswith(".csv") else None
-            if table is not None and not table.first(*DEVICES):
+            which = f"number {numbers} is" if len(slices) == 1 else f"numbers {numbers} are"
+            self.files.warn(f"Of the slices of {role} {which} missing.", "The others are shown.", role, Severity.ERROR,
+                            count=len(slices))  # fmt: skip
+        for role in sorted(role for role in exports if exports[role].by_content and role.endswith(".db")):
+            name = self.files.name(exports[role].paths[0])
+            self.files.warn(f"{name} is not named as the exporters name a database.", f"It is read as {role}.",
+                            name, Severity.NOTE)  # fmt: skip
+        for role, table in sorted(self.files.tables()):
+            if exports[role].shared and not table.first(*DEVICES):
                 self.files.warn(f"{role} does not distinguish its devices.", "Each device shows all of it.", table.name)
 
     def _check_analysis(self) -> None:
@@ -297,14 +287,13 @@ class Rank:
     # -- about the run
 
     @cached_property
-    def info(self) -> dict[str, Any]:
-        """The profiler's settings (``profiler_info*.json``); empty if there are none."""
+    def _info(self) -> dict[str, Any]:
         path = next((path for path in self.paths.info if path.name.startswith("profiler_info")), None)
         return (None if path is None else self.files.tried(path, lambda name: read_json(path, name))) or {}
 
     def setting(self, *keys: str) -> Any:
-        """A profiler setting by its path of keys; None if absent."""
-        found: Any = self.info
+        """A profiler setting (``profiler_info*.json``) by its path of keys; None if absent."""
+        found: Any = self._info
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
         return found
@@ -329,7 +318,7 @@ class Rank:
     def stated_rank(self) -> int | None:
         """Its rank, from the profiler's files, else the database; None if they do not state it."""
         # the rank of a folder with several devices is not that of each
-        info = () if self.paths.several else (self.info.get("rank_id"),)
+        info = () if self.paths.several else (self.setting("rank_id"),)
         return next(filter(_is_number, (self.paths.rank_of_file, *info, *self._mapped("rankId"))), None)
 
     @cached_property
@@ -379,8 +368,8 @@ class Rank:
     @property
     def clock(self) -> float | None:
         """Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown."""
-        values = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
-        monotonic, cycles, megahertz = values
+        monotonic, cycles, megahertz = (number(self.setting("start_info", key))
+                                        for key in ("start_monotonic", "start_cnt", "freq"))  # fmt: skip
         if monotonic is None or cycles is None or not megahertz:
             return None
         return float(monotonic - cycles * 1000 / megahertz)

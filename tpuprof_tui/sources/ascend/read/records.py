@@ -171,7 +171,7 @@ def records_of(files: Files, timeline: Timeline | None) -> dict[str, Records]:
 def cluster_records(files: Files) -> dict[str, Records]:
     """The tables of msprof-analyze's files about all ranks, which are without ``step`` and ``kind`` of their own."""
     found: dict[str, Records] = {}
-    steps = of_csv(files, "cluster_steps") if CLUSTER_STEPS in files.paths.by_role else None
+    steps = of_csv(files, "cluster_steps") if CLUSTER_STEPS in files.paths.exports else None
     communication = _communication_of_json(
         files, "cluster_communication.json", "cluster_communication_matrix.json", of_cluster=True
     )

@@ -60,11 +60,8 @@ def tables_of(rank: Rank, group: int, clock: Clock, first: int, events: I64) -> 
     if timeline is not None and len(timeline):
         yield Table("launches", group, timeline.file, lambda: _launches(timeline, clock, first))
     specs, held = {spec.role: spec for spec in CSV.values()}, {records.file for records in rank.records.values()}
-    for role in rank.files.paths.by_role:
-        file = rank.files.table(role) if role.endswith(".csv") else None
-        if file is not None and role not in KERNEL_TABLES and not (
-            file.name in held and holds_all(specs[role], file.columns)
-        ):  # fmt: skip
+    for role, file in rank.files.tables():
+        if role not in KERNEL_TABLES and not (file.name in held and holds_all(specs[role], file.columns)):
             yield _file(role, file, group)
 
 

@@ -70,15 +70,8 @@ class RecordedRank(Struct, frozen=True, eq=False):
 
     Attributes:
         key: Unique name among the ranks.
-        name: Name of its folder.
         rank: Its number; None if unknown.
-        rank_guessed: Whether that is only what names suggest.
-        span: Number of this recording among the rank's, from 1.
-        files: Names of its files, relative to the opened path.
-        device: Number of its device; -1 if unknown.
-        chip: Name of its device; empty if unknown.
         zero: Reading of its own clock at the zero of the profile's time line, ns.
-        window: First start and last end of its slices, else of its kernels, ns; None if it has neither.
         group, unit: Ids of its group and of its NPU's group.
         timeline: Name of the file of its slices; empty if there are none.
         work_file: Name of the file that tells the use of the device; empty if none does.
@@ -90,15 +83,8 @@ class RecordedRank(Struct, frozen=True, eq=False):
     """
 
     key: str
-    name: str
     rank: int | None
-    rank_guessed: bool
-    span: int
-    files: tuple[str, ...]
-    device: int
-    chip: str
     zero: int
-    window: tuple[int, int] | None
     group: int
     unit: int
     timeline: str

@@ -59,15 +59,11 @@ from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers
-from .tables import Clock, codes_in, codes_of, table_of, tables_of
-from .timeline import Layer, SliceClass, Timeline
+from .tables import codes_in, codes_of, table_of, tables_of
+from .timeline import Layer, SliceClass, Timeline, Track
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-_KINDS: Final = {
-    Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
-    Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
-}  # fmt: skip
 #: Columns that lanes of a kind alone have.
 _OWN_COLUMNS: Final = {
     "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),
@@ -165,6 +161,7 @@ class _ProfileBuilder:
         #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
         self._aside: list[Lane] = []
         self._counters: list[Counter] = []
+        #: Label, group, start, end and number of each step.
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._tables: list[Table] = []
         #: Each with the number of its first event.
@@ -177,16 +174,12 @@ class _ProfileBuilder:
         if None not in (numbers := [rank.rank for rank in self._ranks]):
             order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
             self._ranks = [self._ranks[index] for index in order]
-        spans = self._spans()
-        keys = self._keys()
-        extents = _extents(self._ranks)
+        spans, keys = self._spans(), self._keys()
         moved = align(self._ranks, spans)
         recordings = [
-            Recorded(
-                self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, bool(shift)
-            )
-            for rank, key, (low, high), shift in zip(self._ranks, keys, extents, moved, strict=True)
-        ]
+            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, shift != 0)
+            for rank, key, (low, high), shift in zip(self._ranks, keys, _extents(self._ranks), moved, strict=True)
+        ]  # fmt: skip
         places = places_of(recordings)
         for rank, shift in zip(self._ranks, moved, strict=True):
             if shift:
@@ -195,29 +188,20 @@ class _ProfileBuilder:
                     "its communication operators tell.", f"Its times were moved by ~{shift / 1e9:,.6f} s.",
                     rank.paths.name))  # fmt: skip
         self._problems += problems_of(recordings, places)
-        ranks = [self._recorded(rank, key, span, place, shift) for rank, key, span, place, shift in zip(
-            self._ranks, keys, spans, places, moved, strict=True)]  # fmt: skip
-        first = min((rank.zero for rank in ranks), default=0)
-        operations = {table.group: table for table in self._tables if table.name == "operations"}
-        communicating = [rank for rank in ranks if rank.group in operations]
-        waited = ("step", "kind", "op", "start", "wait", "synchronization")
-        last = late_rank([(rank.rank, rank.clock, waits_of(records(operations[rank.group], *waited), rank.zero))
-                          for rank in communicating])  # fmt: skip
-        for group in (communicating[last].group, communicating[last].unit) if last >= 0 else ():
-            self._groups[group] = replace(self._groups[group], remark="late")
+        workers = list(map(self._worker, self._ranks, keys, spans, places, moved))
+        self._remark_late([worker.recorded for worker in workers])
+        several = len({place.session for place in places}) > 1
+        # events that are set aside have no times
+        if not several and not self._aside:
+            workers = [replace(worker, window=None) for worker in workers]
+        first = min((rank.recorded.zero for rank in workers), default=0)
         labels = StringsBuilder()
-        step_labels, groups, starts, ends, counts = zip(*self._steps, strict=True) if self._steps else [()] * 5
+        step_labels, *step_columns = zip(*self._steps, strict=True) if self._steps else [()] * 5
+        groups, starts, ends, counts = (np.array(column, np.int64) for column in step_columns)
         device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
         metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.details.metrics]
-        # events that are set aside have no times
-        windows = len({place.session for place in places}) > 1 or bool(self._aside)
-        workers = tuple(
-            Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),), recorded=rank,
-                   window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
-            for rank in ranks
-        )  # fmt: skip
         return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
@@ -225,17 +209,25 @@ class _ProfileBuilder:
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
-            source_data={}, workers=workers, groups=Groups(self._groups),
+            source_data={}, workers=tuple(workers), groups=Groups(self._groups),
             lanes=(*self._lanes, *self._aside), scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
-            wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
+            wall_ns=None if several else time_of_day(first),
             steps=Steps(label=np.array([*map(labels.code, step_labels)], np.int32), labels=labels.build(),
-                        group=np.array(groups, np.int32), start=np.array(starts, np.int64),
-                        end=np.array(ends, np.int64), number=np.array(counts, np.int64)),
+                        group=groups.astype(np.int32), start=starts, end=ends, number=counts),
             links=lambda: _links(self._timelines),
             tables=(*self._tables, *(table_of(name, -1, records) for name, records in self._cluster.items())),
         )  # fmt: skip
+
+    def _remark_late(self, ranks: Sequence[RecordedRank]) -> None:
+        operations = {table.group: table for table in self._tables if table.name == "operations"}
+        ranks = [rank for rank in ranks if rank.group in operations]
+        keys = ("step", "kind", "op", "start", "wait", "synchronization")
+        last = late_rank([(rank.rank, rank.clock, waits_of(records(operations[rank.group], *keys), rank.zero))
+                          for rank in ranks])  # fmt: skip
+        for group in (ranks[last].group, ranks[last].unit) if last >= 0 else ():
+            self._groups[group] = replace(self._groups[group], remark="late")
 
     def _guess_ranks(self) -> None:
         unknown = [rank for rank in self._ranks if rank.stated_rank is None and not rank.paths.several]
@@ -275,16 +267,16 @@ class _ProfileBuilder:
             keys.append(key)
         return keys
 
-    def _recorded(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> RecordedRank:
-        self._zero = -(place.shift + shift)
+    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> Worker:
+        """Adds a rank: its groups, lanes, steps, tables and counters."""
+        self._zero = zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
         label += " ~" if rank.rank_guessed else ""
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
-        top = len(self._groups)
+        top, timeline = len(self._groups), rank.timeline
         self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank, run=place.run,
                                   session=place.session))  # fmt: skip
-        timeline = rank.timeline
         ids: dict[str, int] = {}
         for track in timeline.tracks if timeline is not None else ():
             process = track.process or "Other"
@@ -297,45 +289,59 @@ class _ProfileBuilder:
         number = own if span > 1 and own >= 0 else free_number(self._groups, own)
         title = f"NPU {number if own < 0 else own}" + (f" ({span})" if span > 1 else "")
         self._groups.append(Group(title, "npu", top, number, is_unit=True))
+        self._add_steps(rank, top)
         first, events = sum(map(len, self._lanes)), np.zeros(0, np.int64)
-        if timeline is not None and len(timeline):
-            events = self._add_timeline(rank, timeline, ids, unit, top)
-            self._timelines.append((timeline, first))
-            if timeline.aside is not None:
-                self._add_aside(timeline.aside, top)
+        if rank.slices is not None:
+            events = self._add_timeline(rank, rank.slices, ids, unit, top)
+            self._timelines.append((rank.slices, first))
         elif rank.kernels is not None:
             events = self._add_kernels(rank, rank.kernels, unit, top)
-        clock = Clock(self._zero, lambda: rank.steps)
-        self._tables += tables_of(rank, top, clock, first, np.where(events >= 0, events + first, -1))
+        self._tables += tables_of(rank, top, zero, first, np.where(events >= 0, events + first, -1))
         for each in timeline.counters if timeline is not None else ():
-            self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
-                                          each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
-        window = None if rank.extent is None else (rank.extent[0] - self._zero, rank.extent[1] - self._zero)
+            name = (
+                each.name if not each.process or each.name.startswith(each.process) else f"{each.process} {each.name}"
+            )
+            self._counters.append(Counter(unit, name, each.unit, each.times - zero, each.values.copy(), each.process))
+        window = None if rank.extent is None else (rank.extent[0] - zero, rank.extent[1] - zero)
+        file = "" if rank.slices is None else rank.slices.file
         metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
-        file = timeline.file if timeline is not None and len(timeline) else ""
-        names = tuple(relative(rank.paths.every_file(), self._path))
-        return RecordedRank(
-            key, rank.paths.name, rank.rank, rank.rank_guessed, span, names, rank.device, rank.chip, self._zero,
-            window, top, unit, file, rank.work_file, rank.level, metrics, rank.clock, rank.rules,
-        )  # fmt: skip
+        recorded = RecordedRank(key, rank.rank, zero, top, unit, file, rank.work_file, rank.level, metrics, rank.clock,
+                                rank.rules)  # fmt: skip
+        device = rank.device if rank.device >= 0 else None
+        devices = ({"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device},)
+        files = tuple(relative(rank.paths.every_file(), self._path))
+        return Worker(key, top, rank.rank, rank.paths.name, span, files, devices, recorded=recorded, window=window,
+                      epoch_ns=zero, rank_guessed=rank.rank_guessed)  # fmt: skip
+
+    def _add_steps(self, rank: Rank, top: int) -> None:
+        """Adds the steps that were marked, else the iterations of a graph."""
+        timeline, iterations = rank.slices, rank.iterations
+        if timeline is not None and len(marks := timeline.steps):
+            labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
+            numbers, start, end = (
+                [label.removeprefix(STEP) for label in labels],
+                timeline.start[marks],
+                timeline.end[marks],
+            )
+        elif iterations is not None and (timeline is not None or rank.kernels is not None):
+            labels = [f"Iteration {label}" for label in iterations.labels]
+            numbers, start, end = iterations.labels, iterations.start, iterations.end
+        else:
+            return
+        self._steps += zip(labels, [top] * len(labels), (start - self._zero).tolist(), (end - self._zero).tolist(),
+                           step_numbers(numbers).tolist(), strict=True)  # fmt: skip
 
     # -- lanes
 
     def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> I64:
         """Adds a lane for each track; the slice of each kernel, -1 if it is none."""
-        marks = timeline.steps
-        if len(marks):
-            labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
-            starts, ends = timeline.start[marks], timeline.end[marks]
-            self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
-        else:
-            self._add_iterations(rank, top)
         columns = _Columns(self._texts, self._read_texts, rank, timeline, self._zero)
         for number, track in enumerate(timeline.tracks):
-            low, high = int(timeline.first[number]), int(timeline.first[number + 1])
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
-            self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
-                                            on_host=track.layer in _ON_HOST))  # fmt: skip
+            rows = slice(int(timeline.first[number]), int(timeline.first[number + 1]))
+            self._lanes.append(columns.lane(rows, track, group))
+        if timeline.aside is not None:
+            self._add_aside(timeline.aside, top)
         return columns.slice_of_kernel()
 
     def _add_aside(self, aside: Timeline, top: int) -> None:
@@ -361,28 +367,19 @@ class _ProfileBuilder:
                                 activity=Activity.HOST, counted=False))  # fmt: skip
         return label
 
-    def _add_iterations(self, rank: Rank, top: int) -> None:
-        if (found := rank.iterations) is not None:
-            self._add_steps([f"Iteration {label}" for label in found.labels], found.labels, found.start, found.end, top)
-
-    def _add_steps(self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int) -> None:
-        self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
-                           step_numbers(numbers).tolist(), strict=True)  # fmt: skip
-
     def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> I64:
         """Adds lanes for kernels without a timeline: one for each stream, one for communication.
 
         Returns:
             Number of the event of each kernel among those of the rank; -1 if it is none.
         """
-        self._add_iterations(rank, top)
         events, added = np.full(len(kernels), -1, np.int64), 0
         timed = np.flatnonzero(kernels.timed)
         stream = kernels.details.whole("stream")
         collective = kernels.communicates
         keys = np.where(collective[timed], -2, stream.codes[timed])
         name = coded(self._texts["name"], kernels.name)
-        details = _KernelColumns(kernels, self._texts["bound"], self._read_texts)
+        details = _kernel_columns(kernels, self._texts["bound"], self._read_texts)
         kind, core = (coded(self._texts[key], column)
                       for key, column in (("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
         for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
@@ -406,7 +403,7 @@ class _ProfileBuilder:
                     **({"step": partial(_steps_of_rows, device_steps, rank, start + self._zero)}
                        if rank.iterations is not None else {}),
                     **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
-                                        **details.of(rows)}),
+                                        **details(rows)}),
                 },
             ))  # fmt: skip
         if len(rows := kernels.aside):
@@ -421,43 +418,39 @@ def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
     return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
 
 
-class _KernelColumns:
-    """Columns of events from what was recorded of their kernels, most of which is read on demand."""
+def _kernel_columns(
+    kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]
+) -> Callable[[I64], dict[str, LazyColumn]]:  # fmt: skip
+    """Columns of events by the index of the kernel of each (-1: none), most of which are read on demand."""
+    details = kernels.details
+    #: Missing value of each column, and a function from kernels to values.
+    columns: dict[str, tuple[Any, Callable[[I64], npt.NDArray[Any]]]] = {}
+    for key in ("shapes", *TEXTS):
+        name = "input_shapes" if key == "shapes" else key
+        if name in details.texts:
+            read = partial(codes_of, texts[key], details, name, _on_one_line)
+            texts[key].read_all.append(partial(read, np.arange(len(kernels))))
+            columns[key] = np.int32(-1), read
+    for key in ("blocks", *NUMBERS):
+        if key in details.texts:
+            columns[key] = INT_MISSING, partial(_numbers_of, details, key)
+    names: dict[str, str] = {metric_key(name): name for name in METRICS if name in details.metrics}
+    names |= {column.key: column.title for column in columns_of_metrics(details.metrics)}
+    columns |= {key: (np.nan, partial(details.take, name)) for key, name in names.items()}
+    if details.pipes:
+        # the codes of all pipes are known before anything is read
+        pipes = np.array([*map(bound.code, details.pipes), -1], np.int32)
+        columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
+        columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
 
-    def __init__(self, kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]) -> None:
-        details = kernels.details
-        #: Missing value of each column, and a function from kernels to values.
-        self._columns: dict[str, tuple[Any, Callable[[I64], npt.NDArray[Any]]]] = {}
-        for key in ("shapes", *TEXTS):
-            name = "input_shapes" if key == "shapes" else key
-            if name in details.texts:
-                read = partial(codes_of, texts[key], details, name, _on_one_line)
-                texts[key].read_all.append(partial(read, np.arange(len(kernels))))
-                self._columns[key] = np.int32(-1), read
-        for key in ("blocks", *NUMBERS):
-            if key in details.texts:
-                self._columns[key] = INT_MISSING, partial(_numbers_of, details, key)
-        names: dict[str, str] = {metric_key(name): name for name in METRICS if name in details.metrics}
-        names |= {column.key: column.title for column in columns_of_metrics(details.metrics)}
-        for key, name in names.items():
-            self._columns[key] = np.nan, partial(details.take, name)
-        if details.pipes:
-            # the codes of all pipes are known before anything is read
-            pipes = np.array([*map(bound.code, details.pipes), -1], np.int32)
-            self._columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
-            self._columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
+    def take(own: I64, nothing: Any, read: Callable[[I64], npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
+        chosen = own[rows]
+        present = chosen >= 0
+        found = np.full(len(chosen), nothing)
+        found[present] = read(chosen[present])
+        return found
 
-    def of(self, kernels: I64) -> dict[str, LazyColumn]:
-        """Columns of events, by the index of the kernel of each; -1 if it is none."""
-
-        def take(nothing: Any, read: Callable[[I64], npt.NDArray[Any]], some: Rows) -> npt.NDArray[Any]:
-            chosen = kernels[some]
-            present = chosen >= 0
-            found = np.full(len(chosen), nothing)
-            found[present] = read(chosen[present])
-            return found
-
-        return {key: partial(take, nothing, read) for key, (nothing, read) in self._columns.items()}
+    return lambda own: {key: partial(take, own, *column) for key, column in columns.items()}
 
 
 def _on_one_line(text: str) -> str:
@@ -491,7 +484,7 @@ class _Columns:
         self._waited = np.full(count, INT_MISSING)
         kernels = rank.kernels
         self._operators = OperatorTimes(timeline, kernels)
-        self._details = None if kernels is None else _KernelColumns(kernels, texts["bound"], read_texts)
+        self._details = None if kernels is None else _kernel_columns(kernels, texts["bound"], read_texts)
         rows = timeline.work
         if kernels is not None and len(rows):
             found = rows_of_work(kernels, timeline, rows)
@@ -522,8 +515,8 @@ class _Columns:
         found[self._kernel[rows]] = rows
         return found
 
-    def lane(self, rows: slice, kind: str, group: int, label: str, number: int, *, on_host: bool) -> Lane:
-        timeline = self._timeline
+    def lane(self, rows: slice, track: Track, group: int) -> Lane:
+        timeline, kind, on_host = self._timeline, track.layer.name.lower(), track.layer in _ON_HOST
         start, end = self._start[rows], self._end[rows]
         count = len(start)
         if on_host:
@@ -536,7 +529,7 @@ class _Columns:
             "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
             "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
-        numbered = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        numbered = constant(count, track.number if track.number >= 0 else INT_MISSING, np.int64)
         own: dict[str, Any] = {
             "measured": lambda some: timeline.lengths(row_numbers(rows)[some]), "connection": timeline.connection[rows],
             "thread": numbered, "stream": numbered, "shapes": lambda some: self._shapes()[rows][some],
@@ -545,7 +538,7 @@ class _Columns:
         }  # fmt: skip
         columns |= {key: own[key] for key in _OWN_COLUMNS[kind]}
         columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
-        columns |= self._details.of(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
+        columns |= self._details(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
@@ -558,7 +551,7 @@ class _Columns:
             # a stream with only tasks of collectives repeats the planes: it does not count as busy
             work = self._role[rows] == Role.WORK
             counted = not (parts & work).any() or bool((work & (classes == SliceClass.KERNEL)).any())
-        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
+        return Lane(kind=kind, group=group, label=track.label, number=track.number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
 
@@ -578,10 +571,6 @@ def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
     return found
 
 
-def _counter_name(process: str, name: str) -> str:
-    return name if not process or name.startswith(process) else f"{process} {name}"
-
-
 def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     """Links from operators and calls to launched tasks, from enqueue to dequeue, from forward to backward operators.
 
@@ -599,8 +588,3 @@ def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     kind, from_row, to_row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     launching = frozenset(map(kinds.index, ("operator", "launch")))
     return Links(kinds, kind, from_row, to_row, launching=launching)
-
-
-def _device(rank: RecordedRank) -> dict[str, Any]:
-    device = rank.device if rank.device >= 0 else None
-    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

@@ -303,22 +303,13 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
     Words are padded with zeros where a slice is shorter.
     """
     tail = text.words(begin + np.maximum(length - 8, 0)) & MASKS[np.minimum(length, 8)]
-    mixed = (length.astype(np.uint64) ^ tail) * _MIX
+    mixed, words = (length.astype(np.uint64) ^ tail) * _MIX, [tail]
     mixed ^= mixed >> _SHIFT
-    words = [tail]
     for offset in range(0, int(length.max(initial=0)) - 8, 8):
-        rows = np.flatnonzero(length > offset + 8)
-        if len(rows) == len(begin):
-            word = text.words(begin + offset)
-            mixed = (mixed ^ word) * _MIX
-            mixed ^= mixed >> _SHIFT
-        else:
-            some = text.words(begin[rows] + offset)
-            word = np.zeros(len(begin), np.uint64)
-            word[rows] = some
-            some = (mixed[rows] ^ some) * _MIX
-            mixed[rows] = some ^ (some >> _SHIFT)
-        words.append(word)
+        longer = length > offset + 8
+        words.append(np.where(longer, text.words(begin + offset), np.uint64(0)))
+        further = (mixed ^ words[-1]) * _MIX
+        mixed = np.where(longer, further ^ (further >> _SHIFT), mixed)
     return mixed, words
 
 

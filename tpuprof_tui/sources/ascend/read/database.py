@@ -20,6 +20,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.columns import lookup
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .csv_table import NOTHING, Texts, texts_of
@@ -48,7 +49,6 @@ _NO_CONTEXT: Final = (1 << 32) - 1
 _MEGA: Final = 1 << 20
 #: Metrics that have another name in csv files.
 _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
-_NO: Final = np.zeros(0, np.int64)
 
 
 class Database:
@@ -298,31 +298,20 @@ def _flows(database: Database, timeline: Timeline) -> Flows:
             timeline.operators))  # fmt: skip
     work = work[np.argsort(timeline.file_order[work], kind="stable")]
     calls = calls[np.lexsort((timeline.file_order[calls], start[calls], connection[calls]))]
-    launch = _first_of(connection[calls], calls, connection[work])
+    launch = lookup(connection[calls], connection[work], calls)
     lists: dict[Any, list[Any]] = {}
     for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
         lists.setdefault(id_, []).append(real_id)
-    ids: list[Any] = []
-    owners: list[int] = []
-    for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):
-        real_ids = lists.get(id_, ())
-        ids += real_ids
-        owners += [row] * len(real_ids)
-    id_array, owner = wholes(ids), np.array(owners, np.int64)
-    order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
-    called = _first_of(id_array[order], owner[order], connection[work])
-    parts = [(0, called), (1, launch)]
-    from_row = np.concatenate([rows[rows >= 0] for _, rows in parts])
-    to_row = np.concatenate([work[rows >= 0] for _, rows in parts])
-    category = np.concatenate([np.full(int((rows >= 0).sum()), code, np.int8) for code, rows in parts])
+    linked = [(real_id, row) for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True)
+              for real_id in lists.get(id_, ())]  # fmt: skip
+    ids, owner = wholes([real_id for real_id, _ in linked]), np.array([row for _, row in linked], np.int64)
+    # of several operators with an id the innermost
+    order = np.lexsort((end[owner], -start[owner], ids))
+    called = lookup(ids[order], connection[work], owner[order])
+    from_row = np.concatenate([called[called >= 0], launch[launch >= 0]])
+    to_row = np.concatenate([work[called >= 0], work[launch >= 0]])
+    category = (np.arange(len(from_row)) >= (called >= 0).sum()).astype(np.int8)
     return Flows((ASYNC_NPU, HOST_TO_DEVICE), category, start[from_row], start[to_row], from_row, to_row)
-
-
-def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[index] == wanted, rows[index], -1)
 
 
 def _counter_series(database: Database) -> Any:

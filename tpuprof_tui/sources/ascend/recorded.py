@@ -70,13 +70,10 @@ class RecordedRank(Struct, frozen=True, eq=False):
 
     Attributes:
         key: Unique name among the ranks.
-        rank: Its number; None if unknown.
         zero: Reading of its own clock at the zero of the profile's time line, ns.
         group, unit: Ids of its group and of its NPU's group.
-        timeline: Name of the file of its slices; empty if there are none.
-        work_file: Name of the file that tells the use of the device; empty if none does.
-        level: Profiler level; empty if unknown.
-        metrics: Setting of the metrics of AI Cores; empty if unknown.
+        timeline, work_file: Names of the files of its slices, and that tells the use of the device; empty: none.
+        level, metrics: Profiler level, and setting of the metrics of AI Cores; empty if unknown.
         clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
             the host, so ranks on one host have the same offset.
         advice: The vendor's own advice (``prof_rule_*.json``), with the name of each file.

@@ -95,7 +95,7 @@ class WorkerFiles(Struct, frozen=True):
     """The files of one worker.
 
     Attributes:
-        root: The folder that the worker is named after.
+        root: The folder that it is named after.
         info: The files that state how it was recorded; a number in their name is the rank.
         device: Device number that its folder or files are named with; -1 if none is.
         several: Whether it is one of several devices of a folder, so that the folder's rank is not its own.
@@ -127,6 +127,11 @@ class WorkerFiles(Struct, frozen=True):
         return bool(self.info) or _RANK.fullmatch(self.root.name) is not None
 
     @property
+    def by_content(self) -> bool:
+        """Whether only content tells that its files are Ascend's."""
+        return bool(self.exports) and all(export.by_content for export in self.exports.values())
+
+    @property
     def shares(self) -> bool:
         """Whether any of its files contain other devices too."""
         return any(export.shared for export in self.exports.values())
@@ -146,23 +151,11 @@ class WorkerFiles(Struct, frozen=True):
 
 
 class Unexported(Struct, frozen=True):
-    """A recording that is not exported: its folder, the command that exports it, and whether raw output is in it."""
+    """A recording that is not exported: its folder, a sentence that begins behind its name, and how to export it."""
 
     folder: Path
-    command: str
-    is_there: bool = True
-
-    @property
-    def what(self) -> str:
-        """A sentence that begins behind the folder's name."""
-        if self.is_there:
-            return "holds raw output that is not exported yet."
-        return "holds no output: its analysis was not finished, or not all of it was copied."
-
-    @property
-    def advice(self) -> str:
-        """How to export it."""
-        return f"{'Export it' if self.is_there else 'Export it where its FRAMEWORK and PROF_* are'}: {self.command}"
+    what: str
+    advice: str
 
 
 class Found(Struct, frozen=True):
@@ -184,13 +177,6 @@ class Found(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.workers or self.cluster or self.raw or self.archives)
-
-    @property
-    def by_content(self) -> bool:
-        """Whether only content tells that these are Ascend's."""
-        return all(
-            worker.exports and all(export.by_content for export in worker.exports.values()) for worker in self.workers
-        )
 
 
 def found_at(path: Path) -> Found:
@@ -259,16 +245,16 @@ class NamedFile(Struct, frozen=True):
     time: str = ""
     copy: str = ""
 
-    @property
-    def seconds(self) -> float:
-        """The time in seconds; 0 without one, or if it is no date."""
-        from datetime import datetime
 
-        parts = [int(self.time[at : at + (2 if at else 4)]) for at in (0, 4, 6, 8, 10, 12)] if self.time else []
-        try:
-            return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds() if parts else 0  # type: ignore[arg-type]
-        except ValueError:
-            return 0
+def seconds_of(digits: str) -> int:
+    """A time ``20260511093035`` in seconds since 1970, as if it were UTC; 0 if it is none."""
+    from datetime import datetime, timezone  # few folders need it
+
+    parts = [int(digits[at : at + (2 if at else 4)] or 0) for at in (0, 4, 6, 8, 10, 12)]
+    try:
+        return int(datetime(*parts, tzinfo=timezone.utc).timestamp())  # type: ignore[arg-type,misc]
+    except ValueError:
+        return 0
 
 
 def named_file(name: str) -> NamedFile | None:
@@ -297,14 +283,14 @@ def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
     export: list[NamedFile] = []
     places: dict[tuple[tuple[str, ...], int], int] = {}
     for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
-        if export and each.seconds - export[-1].seconds > _PAUSE:
+        if export and seconds_of(each.time) - seconds_of(export[-1].time) > _PAUSE:
             export, places = [], {}
         export.append(each)
         keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
         before = max((places.get(key, -1) for key in keys), default=-1)
         if before >= 0:
-            begin = max(range(before + 1, len(export)),
-                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
+            times = [seconds_of(file.time) for file in export]
+            begin = max(range(before + 1, len(export)), key=lambda place: (times[place] - times[place - 1], place))
             export = export[begin:]
             places = {}
         for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
@@ -645,17 +631,17 @@ def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]
 
 
 def _unexported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Unexported | None:
-    if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
-        _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
-    ):  # fmt: skip
-        return Unexported(path, export_command(path))
+    what, is_rank = "holds raw output that is not exported yet.", _RANK.fullmatch(path.name) is not None
+    if "FRAMEWORK" in folders or (is_rank and any(map(_PROF.fullmatch, folders))):
+        return Unexported(path, what, f"Export it: {export_command(path)}")
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
-        command = f"msprof --export=on --output={shlex.quote(str(path))}"
-        return Unexported(path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)")
+        return Unexported(path, what, f"Export it: msprof --export=on --output={shlex.quote(str(path))} (msprof of "
+                          "CANN 6: <toolkit>/tools/profiler/bin/msprof)")  # fmt: skip
     # what is left of a rank whose analysis wrote nothing
-    if _RANK.fullmatch(path.name) and (OUTPUT in folders or any(_INFO.fullmatch(name) for name in names)):
-        return Unexported(path, export_command(path), is_there=False)
+    if is_rank and (OUTPUT in folders or any(map(_INFO.fullmatch, names))):
+        return Unexported(path, "holds no output: its analysis was not finished, or not all of it was copied.",
+                          f"Export it where its FRAMEWORK and PROF_* are: {export_command(path)}")  # fmt: skip
     return None
 
 

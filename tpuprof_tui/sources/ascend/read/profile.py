@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
@@ -67,7 +69,7 @@ I64 = npt.NDArray[np.int64]
 #: Columns that lanes of a kind alone have.
 _OWN_COLUMNS: Final = {
     "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),
-    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",), "overlap": (), "other": (),
+    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",),
     "communication": ("connection", "accelerator", "waited"),
 }  # fmt: skip
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
@@ -132,13 +134,10 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
     problems += cluster_files.problems
     if not ranks and not cluster and (problems or not found.cluster):
         message = problems[0].what if problems else f"{path} holds nothing that can be read."
-        raise UnreadableError(message, _repeating(found.workers))
+        folder = next((worker.root for worker in found.workers if worker.root.is_dir() and worker.is_rank_folder), None)
+        again = f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
+        raise UnreadableError(message, again)
     return _ProfileBuilder(path, ranks, cluster, problems).profile()
-
-
-def _repeating(workers: Sequence[WorkerFiles]) -> str:
-    folder = next((worker.root for worker in workers if worker.root.is_dir() and worker.is_rank_folder), None)
-    return f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
 
 
 def _size(path: Path) -> int:
@@ -176,9 +175,13 @@ class _ProfileBuilder:
             self._ranks = [self._ranks[index] for index in order]
         spans, keys = self._spans(), self._keys()
         moved = align(self._ranks, spans)
+        # what ranks have in common: the opened folder, or one with several devices; empty: unknown
+        jobs = ["ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
+                for rank in self._ranks]  # fmt: skip
         recordings = [
-            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, shift != 0)
-            for rank, key, (low, high), shift in zip(self._ranks, keys, _extents(self._ranks), moved, strict=True)
+            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
+            for rank, key, job, (low, high), shift in zip(
+                self._ranks, keys, jobs, _extents(self._ranks), moved, strict=True)
         ]  # fmt: skip
         places = places_of(recordings)
         for rank, shift in zip(self._ranks, moved, strict=True):
@@ -250,11 +253,6 @@ class _ProfileBuilder:
             return f"rank {rank.rank}"
         process = _PROCESS.fullmatch(rank.paths.name)
         return process[1] if process and not rank.paths.several else key
-
-    @staticmethod
-    def _job(rank: Rank) -> str:
-        """What the ranks of a job have in common: the opened folder, or one with several devices; empty: unknown."""
-        return "ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
 
     def _keys(self) -> list[str]:
         keys: list[str] = []
@@ -336,26 +334,20 @@ class _ProfileBuilder:
     def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> I64:
         """Adds a lane for each track; the slice of each kernel, -1 if it is none."""
         columns = _Columns(self._texts, self._read_texts, rank, timeline, self._zero)
-        for number, track in enumerate(timeline.tracks):
+        for rows, track in _by_track(timeline):
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
-            rows = slice(int(timeline.first[number]), int(timeline.first[number + 1]))
             self._lanes.append(columns.lane(rows, track, group))
-        if timeline.aside is not None:
-            self._add_aside(timeline.aside, top)
+        if (aside := timeline.aside) is not None:
+            names, kinds = (_codes(self._texts[key], texts)[codes] for key, texts, codes in (
+                ("name", aside.names, aside.name), ("type", aside.kinds, aside.kind)))  # fmt: skip
+            for rows, track in _by_track(aside):
+                title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
+                own = {"order": aside.file_order[rows], "name": names[rows], "type": kinds[rows]}
+                start, end = aside.start[rows], aside.end[rows]
+                label = self._add_aside_lane(top, title, own, start, end)
+                self._problems.append(aside_problem(title, start, end, aside.away[rows], file=aside.file, group=top,
+                                                    lane=label))  # fmt: skip
         return columns.slice_of_kernel()
-
-    def _add_aside(self, aside: Timeline, top: int) -> None:
-        """Adds a lane for the set aside slices of each track."""
-        names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
-                        for key, texts in (("name", aside.names), ("type", aside.kinds)))  # fmt: skip
-        for number, track in enumerate(aside.tracks):
-            rows = slice(int(aside.first[number]), int(aside.first[number + 1]))
-            title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
-            columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
-                                       "type": kinds[aside.kind[rows]]}  # fmt: skip
-            label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
-            times = aside.start[rows], aside.end[rows], aside.away[rows]
-            self._problems.append(aside_problem(title, *times, file=aside.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
         label = f"{title}: set aside"
@@ -374,48 +366,57 @@ class _ProfileBuilder:
             Number of the event of each kernel among those of the rank; -1 if it is none.
         """
         events, added = np.full(len(kernels), -1, np.int64), 0
-        timed = np.flatnonzero(kernels.timed)
-        stream = kernels.details.whole("stream")
-        collective = kernels.communicates
-        keys = np.where(collective[timed], -2, stream.codes[timed])
-        name = coded(self._texts["name"], kernels.name)
+        timed, stream = np.flatnonzero(kernels.timed), kernels.details.whole("stream")
+        keys = np.where(kernels.communicates[timed], len(stream.texts), stream.codes[timed])
+        name, kind, core = (
+            _codes(self._texts[key], column.texts)[column.codes]
+            for key, column in (("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core))
+        )
         details = _kernel_columns(kernels, self._texts["bound"], self._read_texts)
-        kind, core = (coded(self._texts[key], column)
-                      for key, column in (("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
-        for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
+        for code in uniques(keys).tolist():
             rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
-            start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
-            sublane, _ = split_overlaps(start, end)
-            count = len(rows)
+            start, count = kernels.start[rows], len(rows)
             events[rows], added = np.arange(added, added + count), added + count
-            comm = code == -2
-            text = stream.texts[code] if code >= 0 else ""
-            number = int(text) if text.isdecimal() and len(text) < 9 else -1
-            self._lanes.append(Lane(
-                kind="communication" if comm else "stream", group=unit, number=number,
-                label="Communication" if comm else f"Stream {text}" if text else "Kernels",
-                activity=Activity.COMMUNICATION if comm else Activity.COMPUTE,
-                columns={
-                    "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
-                    "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
-                    "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
-                    **({"step": partial(_steps_of_rows, device_steps, rank, start + self._zero)}
-                       if rank.iterations is not None else {}),
-                    **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
-                                        **details(rows)}),
-                },
-            ))  # fmt: skip
+            columns: dict[str, Any] = {
+                **_places(start - self._zero, kernels.end[rows] - self._zero), "order": rows,
+                "role": constant(count, Role.WORK, np.int8), "name": name[rows], "type": kind[rows],
+                "accelerator": core[rows], "waited": kernels.wait[rows],
+            }  # fmt: skip
+            if rank.iterations is not None:
+                columns["step"] = partial(_steps_of_rows, device_steps, rank, start)
+            if code == len(stream.texts):
+                lane = Lane(kind="communication", group=unit, label="Communication", columns=columns,
+                            activity=Activity.COMMUNICATION)  # fmt: skip
+            else:
+                text = stream.texts[code] if code >= 0 else ""
+                number = int(text) if text.isdecimal() and len(text) < 9 else -1
+                columns |= {
+                    "stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
+                    **details(rows),
+                }
+                lane = Lane(kind="stream", group=unit, label=f"Stream {text}" if text else "Kernels", number=number,
+                            columns=columns, activity=Activity.COMPUTE)  # fmt: skip
+            self._lanes.append(lane)
         if len(rows := kernels.aside):
-            columns: dict[str, Any] = {"order": rows, "name": name[rows], "type": kind[rows]}
-            start = kernels.start[rows]
-            self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
+            own, start = {"order": rows, "name": name[rows], "type": kind[rows]}, kernels.start[rows]
+            self._add_aside_lane(top, "Kernels", own, start, start + kernels.duration[rows])
         return events
 
 
-def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
-    """A text column as codes of a strings builder."""
-    return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
+def _by_track(timeline: Timeline) -> Iterator[tuple[slice, Track]]:
+    for track, (first, last) in zip(timeline.tracks, pairwise(timeline.first.tolist()), strict=True):
+        yield slice(first, last), track
+
+
+def _codes(builder: StringsBuilder, texts: Iterable[str]) -> npt.NDArray[np.int32]:
+    """Codes of a strings builder by code of texts; that of a missing one at the end."""
+    return np.array([*map(builder.code, texts), -1], np.int32)
+
+
+def _places(start: I64, end: I64, *, nested: bool = False) -> dict[str, Any]:
+    sublane = stacked_sublanes(start, end) if nested else split_overlaps(start, end)[0]
+    return {"start": start, "end": end, "sublane": np.zeros(len(start), np.int16) if sublane is None else sublane}
 
 
 def _kernel_columns(
@@ -439,7 +440,7 @@ def _kernel_columns(
     columns |= {key: (np.nan, partial(details.take, name)) for key, name in names.items()}
     if details.pipes:
         # the codes of all pipes are known before anything is read
-        pipes = np.array([*map(bound.code, details.pipes), -1], np.int32)
+        pipes = _codes(bound, details.pipes)
         columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
         columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
 
@@ -471,30 +472,24 @@ class _Columns:
     ) -> None:  # fmt: skip
         self._rank, self._timeline = rank, timeline
         self._start, self._end = timeline.start - zero, timeline.end - zero
-        self._name = np.array([*map(texts["name"].code, timeline.names), -1], np.int32)[timeline.name]
+        self._name = _codes(texts["name"], timeline.names)[timeline.name]
         self._type = np.array([*(texts["type"].code(kind) if kind else -1 for kind in timeline.kinds), -1],
                               np.int32)[timeline.kind]  # fmt: skip
-        count = len(timeline)
         self._stacks = timeline.stacks
         if (timeline.stacks >= 0).any():
-            self._stacks = np.array([*(texts["stack"].code(_on_one_line(text)) for text in timeline.texts), -1],
-                                    np.int32)[timeline.stacks]  # fmt: skip
-        self._kernel = np.full(count, -1, np.int64)
-        self._accelerator = np.full(count, -1, np.int32)
+            self._stacks = _codes(texts["stack"], map(_on_one_line, timeline.texts))[timeline.stacks]
+        count, kernels = len(timeline), rank.kernels
+        self._kernel, self._accelerator = np.full(count, -1, np.int64), np.full(count, -1, np.int32)
         self._waited = np.full(count, INT_MISSING)
-        kernels = rank.kernels
         self._operators = OperatorTimes(timeline, kernels)
         self._details = None if kernels is None else _kernel_columns(kernels, texts["bound"], read_texts)
-        rows = timeline.work
-        if kernels is not None and len(rows):
-            found = rows_of_work(kernels, timeline, rows)
-            hit = found >= 0
-            rows, found = rows[hit], found[hit]
-            typed = coded(texts["type"], kernels.type)[found]
+        if kernels is not None and len(timeline.work):
+            found = rows_of_work(kernels, timeline, timeline.work)
+            rows, found = timeline.work[found >= 0], found[found >= 0]
+            typed = _codes(texts["type"], kernels.type.texts)[kernels.type.codes[found]]
             self._type[rows] = np.where(typed >= 0, typed, self._type[rows])
-            self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
-            self._waited[rows] = kernels.wait[found]
-            self._kernel[rows] = found
+            self._accelerator[rows] = _codes(texts["accelerator"], kernels.core.texts)[kernels.core.codes[found]]
+            self._waited[rows], self._kernel[rows] = kernels.wait[found], found
         shapes = Texts(timeline.shapes, timeline.texts)
         self._shapes = cache(lambda: codes_in(read_texts["shapes"], shapes, _on_one_line))
         read_texts["shapes"].read_all.append(self._shapes)
@@ -517,15 +512,9 @@ class _Columns:
 
     def lane(self, rows: slice, track: Track, group: int) -> Lane:
         timeline, kind, on_host = self._timeline, track.layer.name.lower(), track.layer in _ON_HOST
-        start, end = self._start[rows], self._end[rows]
-        count = len(start)
-        if on_host:
-            sublane = stacked_sublanes(start, end)
-        else:
-            found, _ = split_overlaps(start, end)
-            sublane = np.zeros(count, np.int16) if found is None else found
+        count = rows.stop - rows.start
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": timeline.file_order[rows], "sublane": sublane,
+            **_places(self._start[rows], self._end[rows], nested=on_host), "order": timeline.file_order[rows],
             "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
             "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
@@ -536,7 +525,7 @@ class _Columns:
             "stack": self._stacks[rows], "accelerator": self._accelerator[rows], "waited": self._waited[rows],
             "bytes": timeline.size[rows],
         }  # fmt: skip
-        columns |= {key: own[key] for key in _OWN_COLUMNS[kind]}
+        columns |= {key: own[key] for key in _OWN_COLUMNS.get(kind, ())}
         columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
         columns |= self._details(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(

@@ -74,11 +74,10 @@ class Files:
             if role.endswith(".csv") and (table := self.table(role)) is not None:
                 yield role, table
 
-    def database(self, *roles: str) -> Database | None:
-        """The database with the first of some roles that a file has; None if there is none."""
+    def database(self, *roles: str) -> Database:
+        """The database with the first of some roles that a file has; one without tables if there is none."""
         role = next((role for role in roles if role in self.paths.exports), "")
-        database: Database | None = self._once(role, lambda paths, *more: Database(paths[0], *more))
-        return database
+        return self._once(role, lambda paths, *more: Database(paths[0], *more)) or Database()
 
     def json(self, role: str) -> tuple[str, Any] | None:
         """Name and content of the JSON file with a role, an object; None if there is none."""

@@ -233,8 +233,9 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start, duration = timeline.start[rows], timeline.lengths(rows)
-    return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
-                   start, duration, waits(start, duration), Details(len(rows), {}))  # fmt: skip
+    name = Texts(timeline.name[rows], timeline.names)
+    return Kernels(timeline.file if len(rows) else "", name, no_texts(len(rows)), Texts(core, cores), start, duration,
+                   waits(start, duration), Details(len(rows), {}))  # fmt: skip
 
 
 def waits(start: I64, duration: I64) -> I64:
@@ -277,7 +278,7 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
 class OperatorTimes:
     """Times of the operators of a timeline, computed on first use."""
 
-    def __init__(self, timeline: Timeline, kernels: Kernels | None) -> None:
+    def __init__(self, timeline: Timeline, kernels: Kernels) -> None:
         self._timeline, self._kernels = timeline, kernels
 
     def columns(self, rows: slice) -> dict[str, LazyColumn]:
@@ -312,7 +313,7 @@ class OperatorTimes:
         known = owner >= 0
         values = {"host_self": own, "host_total": total}
         values["device_self"], values["device_total"] = _sums(owner[known], task[known], timeline, above)
-        if kernels is not None and (kernels.file != timeline.file or kernels.type.texts):
+        if kernels.file and (kernels.file != timeline.file or kernels.type.texts):
             cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
             on_cores = np.append(kernels.core.where(cores.match), False)[rows_of_work(kernels, timeline, task)] & known
             values["device_self_aicore"], values["device_total_aicore"] = _sums(

@@ -103,15 +103,14 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
     sizes = [sum(map(_size, worker.every_file())) for worker in found.workers]
     ranks: list[Rank] = []
     problems: list[Problem] = []
-    timelines: dict[tuple[Path, ...], Timeline | None] = {}
+    timelines: dict[tuple[Path, ...], Timeline] = {}
     for number, worker in enumerate(found.workers):
         report = progress_of_part(progress, worker.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
         whole = Rank(worker, path, report, timelines if worker.shares else None)
         # a folder does not tell that its files hold several devices
         parts = [whole] if worker.shares else whole.of_devices()
-        if whole not in parts and whole.timeline is not None:
-            problems += whole.timeline.problems
+        problems += whole.timeline.problems if whole not in parts else ()
         for rank in parts:
             rank.read()
             ranks += [] if rank.is_empty else [rank]
@@ -201,10 +200,10 @@ class _ProfileBuilder:
         labels = StringsBuilder()
         step_labels, *step_columns = zip(*self._steps, strict=True) if self._steps else [()] * 5
         groups, starts, ends, counts = (np.array(column, np.int64) for column in step_columns)
-        device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
+        device = any(len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
-        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.details.metrics]
+        metrics = [name for rank in self._ranks for name in rank.kernels.details.metrics]
         return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
@@ -276,7 +275,7 @@ class _ProfileBuilder:
         self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank, run=place.run,
                                   session=place.session))  # fmt: skip
         ids: dict[str, int] = {}
-        for track in timeline.tracks if timeline is not None else ():
+        for track in timeline.tracks:
             process = track.process or "Other"
             if track.layer in _ON_HOST and process not in ids:
                 ids[process] = len(self._groups)
@@ -289,19 +288,19 @@ class _ProfileBuilder:
         self._groups.append(Group(title, "npu", top, number, is_unit=True))
         self._add_steps(rank, top)
         first, events = sum(map(len, self._lanes)), np.zeros(0, np.int64)
-        if rank.slices is not None:
-            events = self._add_timeline(rank, rank.slices, ids, unit, top)
-            self._timelines.append((rank.slices, first))
-        elif rank.kernels is not None:
+        if len(timeline):
+            events = self._add_timeline(rank, timeline, ids, unit, top)
+            self._timelines.append((timeline, first))
+        elif rank.kernels.file:
             events = self._add_kernels(rank, rank.kernels, unit, top)
         self._tables += tables_of(rank, top, zero, first, np.where(events >= 0, events + first, -1))
-        for each in timeline.counters if timeline is not None else ():
+        for each in timeline.counters:
             name = (
                 each.name if not each.process or each.name.startswith(each.process) else f"{each.process} {each.name}"
             )
             self._counters.append(Counter(unit, name, each.unit, each.times - zero, each.values.copy(), each.process))
         window = None if rank.extent is None else (rank.extent[0] - zero, rank.extent[1] - zero)
-        file = "" if rank.slices is None else rank.slices.file
+        file = timeline.file if len(timeline) else ""
         metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
         recorded = RecordedRank(key, rank.rank, zero, top, unit, file, rank.work_file, rank.level, metrics, rank.clock,
                                 rank.rules)  # fmt: skip
@@ -313,15 +312,15 @@ class _ProfileBuilder:
 
     def _add_steps(self, rank: Rank, top: int) -> None:
         """Adds the steps that were marked, else the iterations of a graph."""
-        timeline, iterations = rank.slices, rank.iterations
-        if timeline is not None and len(marks := timeline.steps):
+        timeline, iterations = rank.timeline, rank.iterations
+        if len(marks := timeline.steps):
             labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
             numbers, start, end = (
                 [label.removeprefix(STEP) for label in labels],
                 timeline.start[marks],
                 timeline.end[marks],
             )
-        elif iterations is not None and (timeline is not None or rank.kernels is not None):
+        elif iterations is not None and (len(timeline) or rank.kernels.file):
             labels = [f"Iteration {label}" for label in iterations.labels]
             numbers, start, end = iterations.labels, iterations.start, iterations.end
         else:
@@ -482,8 +481,8 @@ class _Columns:
         self._kernel, self._accelerator = np.full(count, -1, np.int64), np.full(count, -1, np.int32)
         self._waited = np.full(count, INT_MISSING)
         self._operators = OperatorTimes(timeline, kernels)
-        self._details = None if kernels is None else _kernel_columns(kernels, texts["bound"], read_texts)
-        if kernels is not None and len(timeline.work):
+        self._details = _kernel_columns(kernels, texts["bound"], read_texts)
+        if len(timeline.work):
             found = rows_of_work(kernels, timeline, timeline.work)
             rows, found = timeline.work[found >= 0], found[found >= 0]
             typed = _codes(texts["type"], kernels.type.texts)[kernels.type.codes[found]]
@@ -505,7 +504,7 @@ class _Columns:
 
     def slice_of_kernel(self) -> I64:
         """Row of the slice of each kernel; -1 if it is none."""
-        found = np.full(len(self._rank.kernels or ()), -1, np.int64)
+        found = np.full(len(self._rank.kernels), -1, np.int64)
         rows = np.flatnonzero(self._kernel >= 0)
         found[self._kernel[rows]] = rows
         return found
@@ -527,7 +526,7 @@ class _Columns:
         }  # fmt: skip
         columns |= {key: own[key] for key in _OWN_COLUMNS.get(kind, ())}
         columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
-        columns |= self._details(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
+        columns |= self._details(self._kernel[rows]) if kind == "stream" else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")

@@ -137,31 +137,30 @@ def of_rows(types: Mapping[str, type], rows: Sequence[Sequence[Any]]) -> dict[st
     return {key: convert[kind](values) for (key, kind), values in zip(types.items(), columns, strict=True)}
 
 
-def records_of(files: Files, timeline: Timeline | None) -> dict[str, Records]:
+def records_of(files: Files, timeline: Timeline) -> dict[str, Records]:
     """All tables of a rank, by name (`recorded`)."""
     found = {name: of_csv(files, name) for name in ("statistic", "operators", "apis", "memory", "allocations",
                                                     "modules", "recorded_steps")}  # fmt: skip
     database, analysis = files.database(*DATABASES), files.database(ANALYSIS)
     if found["memory"] is None:
-        in_database = database is not None and "MEMORY_RECORD" in database.tables
-        found["memory"] = _memory(database) if database is not None and in_database else _memory_counters(timeline)
-    if database is not None and found["allocations"] is None and "OP_MEMORY" in database.tables:
+        found["memory"] = _memory(database) if "MEMORY_RECORD" in database.tables else _memory_counters(timeline)
+    if found["allocations"] is None and "OP_MEMORY" in database.tables:
         name, size, *times = database.columns("OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")
         begin, end, duration = map(wholes, times)
         columns = {"name": database.texts(name), "size": reals(size) / 1024}
         found["allocations"] = Records(
             database.name, {**columns, "allocated": begin, "released": end, "duration": duration}
         )
-    if database is not None and found["modules"] is None and "NPU_MODULE_MEM" in database.tables:
+    if found["modules"] is None and "NPU_MODULE_MEM" in database.tables:
         component, reserved, time = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved", "timestampNs")
         names = dict(database.rows("ENUM_MODULE", "id", "name"))
         found["modules"] = Records(database.name, {
             "component": texts_of([str(names.get(each, each)) for each in component]),
             "reserved": reals(reserved) / _MEGA, "time": wholes(time)})  # fmt: skip
-    if analysis is not None and found["recorded_steps"] is None and "StepTraceTime" in analysis.tables:
+    if found["recorded_steps"] is None and "StepTraceTime" in analysis.tables:
         found["recorded_steps"] = _steps_of_database(analysis, "StepTraceTime", label="step")
     found |= _communication_of_json(files, "communication.json", "communication_matrix.json", of_cluster=False) or (
-        _communication_of_database(analysis) if analysis is not None else {})  # fmt: skip
+        _communication_of_database(analysis))  # fmt: skip
     found["apis"] = _old_apis(files) if found["apis"] is None else found["apis"]
     _check_allocations(files, found["allocations"])
     return {name: records for name, records in found.items() if records is not None}
@@ -173,12 +172,12 @@ def cluster_records(files: Files) -> dict[str, Records]:
     found = _communication_of_json(
         files, "cluster_communication.json", "cluster_communication_matrix.json", of_cluster=True
     )
-    database = files.database("cluster_analysis.db") if steps is None or not found else None
-    if database is not None:
+    if steps is None or not found:
+        database = files.database("cluster_analysis.db")
         if steps is None:
             steps = _steps_of_database(database, "ClusterStepTraceTime", kind="type", index="index", step="step")
         found = found or _communication_of_database(database)
-    if steps is None or not len(steps):
+    if not len(steps):
         return found
     for key, text in (("kind", "rank"), ("index", "")):
         column: Texts = steps.columns[key]
@@ -284,10 +283,9 @@ def _memory(database: Database) -> Records:
     })  # fmt: skip
 
 
-def _memory_counters(timeline: Timeline | None) -> Records | None:
-    counters = [counter for counter in (timeline.counters if timeline is not None else ())
-                if counter.process == "NPU MEM"]  # fmt: skip
-    if not counters or timeline is None:
+def _memory_counters(timeline: Timeline) -> Records | None:
+    counters = [counter for counter in timeline.counters if counter.process == "NPU MEM"]
+    if not counters:
         return None
     codes = np.repeat(np.arange(len(counters), dtype=np.int32), [len(counter.times) for counter in counters])
     values = np.concatenate([counter.values / (1024 if counter.unit == "KB" else 1) for counter in counters])

@@ -21,7 +21,6 @@ from .kernels import Details, Kernels
 from .rank import KERNEL_TABLES, Rank
 from .records import CSV, Records, holds_all, of_rows
 from .steps import device_steps, host_steps
-from .timeline import Timeline
 
 I64 = npt.NDArray[np.int64]
 #: Columns of records that are times of day, the first of which tells the host's step.
@@ -44,13 +43,13 @@ def tables_of(rank: Rank, group: int, zero: int, first: int, events: I64) -> Ite
         first: Number of the first of its events in the profile.
         events: Number of the event of each kernel in the profile; -1: none.
     """
-    if rank.kernels is not None:
+    if rank.kernels.file:
         yield _kernels(rank, rank.kernels, group, zero, events)
     for name, records in rank.records.items():
         yield table_of(name, group, records, rank, zero)
     yield Table("steps", group, rank.steps_file, lambda: _steps(rank, zero))
-    if rank.slices is not None:
-        yield Table("launches", group, rank.slices.file, partial(_launches, rank, rank.slices, zero, first))
+    if len(rank.timeline):
+        yield Table("launches", group, rank.timeline.file, lambda: _launches(rank, zero, first))
     specs, held = {spec.role: spec for spec in CSV.values()}, {records.file for records in rank.records.values()}
     for role, file in rank.files.tables():
         if role not in KERNEL_TABLES and not (file.name in held and holds_all(specs[role], file.columns)):
@@ -84,8 +83,8 @@ def _steps(rank: Rank, zero: int) -> TableColumns:
     return {**columns, **times, "label": label.codes, "computed": computed}, {"label": label.texts}
 
 
-def _launches(rank: Rank, timeline: Timeline, zero: int, first: int) -> TableColumns:
-    flows = timeline.flows
+def _launches(rank: Rank, zero: int, first: int) -> TableColumns:
+    flows = rank.timeline.flows
     links = np.sort(np.concatenate([flows.of(ASYNC_NPU), flows.of(HOST_TO_DEVICE)]))
     starts, callers, tasks = flows.to_time[links], flows.from_row[links], flows.to_row[links]
     return {

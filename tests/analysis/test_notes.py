@@ -79,7 +79,7 @@ def test_a_command_line_leads_to_the_same_place():
     assert (shown.start, shown.end) == (250, 450)
     assert place_of(session, shown, shown.range) == place
     assert place_words("x", place_of(session, VIEW, None)) == "tpuprof x"
-    assert place_words("x", Place(core=3), against="a b") == "tpuprof x --against 'a b' --core 3"
+    assert place_words("x", Place(core=3), against="a b") == "tpuprof x --core 3 --against 'a b'"
 
 
 @pytest.mark.parametrize("place", [

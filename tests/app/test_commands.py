@@ -185,7 +185,7 @@ async def test_columns_groups_and_rows(profile):
         assert screen.table.rows.position == 119
         await typed(pilot, "group kernel")
         assert pilot.app.screen.has_class("groups")
-        assert pilot.app.screen.pane.key == "kernel"
+        assert pilot.app.screen.pane.keys == ("kernel",)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ async def test_what_it_can_become_is_shown_while_typed(profile):
         assert "filter, sort, group" in frame(pilot.app).splitlines()[-1]
         await pilot.press(*"co")
         await settled(pilot)
-        assert "columns, core, colours, copy, command" in frame(pilot.app).splitlines()[-1]
+        assert "columns, core, colours, copy, copy command, command" in frame(pilot.app).splitlines()[-1]
         await pilot.press(*"re")
         await settled(pilot)
         assert "core NUMBER|least|most: Select a core" in frame(pilot.app).splitlines()[-1]

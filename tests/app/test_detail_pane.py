@@ -14,7 +14,7 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.peers import peers_of
-from tpuprof_tui.analysis.links.dependencies import dependencies_of
+from tpuprof_tui.analysis.links.dependencies import dependencies_of, likely_release
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.state import Selection
@@ -270,7 +270,10 @@ async def test_an_operator_leads_to_what_its_calls_started_and_that_back_to_the_
         links, lane = dependencies_of(screen.session), profile.lanes[operator.lane]
         # what holds several operators started as many kernels
         parent = int(lane["parent"][operator.row])
-        for row, wanted in ((operator.row, r"void \(anonymous .* of GPU 0 stream 7$"), (parent, r"the first of \d+$")):
+        for row, wanted in (
+            (operator.row, r"softmax_warp_.* of GPU 0 stream 7$"),
+            (parent, r"the first of \d+$"),
+        ):
             (text,) = [text for _, text in told(screen.session, operator.lane, row, links) if text[:7] == "Started"]
             assert re.search(wanted, text)
 
@@ -329,3 +332,32 @@ def test_a_lane_that_describes_others_is_not_what_worked_meanwhile():
     session = session_of(open_profile(SAMPLES / "ascend_synthetic"))
     lane = next(number for number, lane in enumerate(session.profile.lanes) if lane.kind == "stream")
     assert "Meanwhile Computing" not in str(told(session, lane, 0))
+
+
+def test_what_likely_released_work_is_what_ended_last_in_the_gap_before():
+    lanes = [
+        make_lane("TIU", 0, starts=[0, 50, 95], ends=[20, 80, 99], role=[0, 0, 1]),
+        make_lane("GDMA", 0, starts=[5, 10], ends=[48, 60]),
+        make_lane("SDMA", 0, starts=[30, 60], ends=[49, 79]),
+        make_lane("GDMA", 1, starts=[0], ends=[50]),
+    ]
+    session = session_of(make_profile(lanes))
+    found = likely_release(session, 0, 1)
+    assert (found.releaser, found.slack_ns, found.guessed) == ((2, 0), 1, True)
+    # nothing ended before the first work, and of a wait nothing is guessed
+    assert likely_release(session, 0, 0) is None
+    assert likely_release(session, 0, 2) is None
+    # its own lane worked without a gap
+    assert likely_release(session, 1, 1) is None
+
+
+async def test_what_likely_released_work_is_followed_and_called_likely():
+    lanes = [make_lane("TIU", 0, starts=[0, 50], ends=[20, 80]), make_lane("GDMA", 0, starts=[5], ends=[48])]
+    async with opened(make_profile(lanes), (160, 40)) as pilot:
+        screen = explorer(pilot)
+        await press(pilot, "j enter full_stop full_stop")
+        assert (screen.state.selection.lane, screen.state.selection.row) == (0, 1)
+        assert "~" in screen.panes.detail.text_of_all()
+        await press(pilot, "left_square_bracket")
+        assert (screen.state.selection.lane, screen.state.selection.row) == (1, 0)
+        assert "ended last before" in frame(pilot.app)

@@ -45,6 +45,7 @@ SETUP = {
     "timeline.pan-right": "w w", "timeline.window-left": "w w", "timeline.window-right": "w w",
     "timeline.lane-up": "j j", "timeline.lane-page-up": "j j", "timeline.fit": "w", "timeline.open-lane": "j",
     "timeline.previous": "j j full_stop",
+    "timeline.next-pause": "j j", "timeline.previous-pause": "j j end",
     "timeline.next": "j j", "timeline.select": "j j", "explorer.go-to-mark": "m q h h h", "timeline.range": "l",
     "timeline.next-same": "j j enter", "timeline.previous-same": "j j enter", "timeline.pin": "j j j j j j",
     "timeline.lane-first": "l", "timeline.lane-last": "l", "timeline.copy": "j j enter",

@@ -67,8 +67,24 @@ async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, ke
         text = frame(pilot.app)
         assert "Wrote ./aks_decode_mode1_profile_out/" in text
         assert "KiB" in text or "MiB" in text or " B" in text
+        # the menu stays open, with what became of it
+        assert "written, " in text
+        assert "Written:" in text
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ExplorerScreen)
+
+
+async def test_outputs_are_written_one_after_another_while_the_menu_stays_open(tmp_path, monkeypatch):
+    async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
-        assert "Written:" in frame(pilot.app)
+        await pilot.press("s", "p", "r")
+        await pilot.pause()
+        assert pilot.app.screen.has_class("export")
+        assert frame(pilot.app).count(" waits") == 2
+        await settled(pilot)
+        assert frame(pilot.app).count("written, ") == 3
+        for key in "spr":
+            assert (tmp_path / "aks_decode_mode1_profile_out" / WRITTEN[key]).stat().st_size
 
 
 async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
@@ -242,7 +258,7 @@ async def test_a_capture_that_is_gone_is_not_exported_and_called_so(tmp_path, mo
         shutil.rmtree(capture)
         await press(pilot, "s")
         assert "The capture is gone" in frame(pilot.app)
-        await press(pilot, "x")
+        await press(pilot, "escape x")
         assert isinstance(pilot.app.screen, ExplorerScreen)
         assert "The capture is gone" in frame(pilot.app)
 
@@ -291,11 +307,12 @@ async def at_work(tmp_path, monkeypatch):
             if running is not None and running.done > 0:
                 break
             await pilot.pause(0.01)
+        await pilot.press("escape")
         await pilot.pause()
         try:
             yield pilot
         finally:
-            pilot.app.exports.exporter.stop()
+            pilot.app.exports.end()
             await settled(pilot)
 
 
@@ -308,12 +325,13 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         assert explorer(pilot).state.span < start
         await pilot.press("x")
         await pilot.pause()
-        assert "Running: web view 34%" in frame(pilot.app)
+        assert "34% written, X stops" in frame(pilot.app)
         await pilot.press("s")
         await pilot.pause()
-        assert "One export at a time" in frame(pilot.app)
+        assert " waits" in frame(pilot.app)
         await pilot.press("X")
         await settled(pilot)
+        assert frame(pilot.app).count(" stopped") == 2
         assert pilot.app.exports.exporter.running is None
 
 
@@ -359,7 +377,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         await press(pilot, "n")
         assert pilot.app.exports.exporter.running is None
         assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
-        await press(pilot, "x w")
+        await press(pilot, "w")
         await pilot.press("y")
         await settled(pilot)
         assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()

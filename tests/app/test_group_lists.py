@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from command_line import SAMPLES
 from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
@@ -12,9 +15,10 @@ from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, numbers_sh
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.analysis.totals.grouping import group_table, has_named_work
+from tpuprof_tui.analysis.totals.grouping import group_table, groupings, has_named_work
 from tpuprof_tui.export.table import SHARE
-from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.model import INT_MISSING, Role, Strings
+from tpuprof_tui.sources.catalog import open_profile
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +52,44 @@ def test_work_with_a_name_is_known_to_have_one(session):
 @pytest.mark.parametrize("column", [column.key for column in session_of(small_profile(2)).columns])
 def test_each_group_is_what_its_filter_leaves(session, column):
     state = view_of(session, filter="!core=7")
-    table = group_table(session, state, column, work_only=False)
+    table = group_table(session, state, (column,), work_only=False)
     assert int(table.count.sum()) == len(numbers_shown(session, state)) == int(table.count.sum())
     for place, condition in enumerate(table.conditions):
         count = apply_filter(session, with_condition(state.filter, condition)).count
         assert count == int(table.count[place]), (table.labels[place], condition)
 
 
+@pytest.mark.parametrize("keys", list(combinations(("name", "core", "engine", "duration", "bytes"), 2)))
+def test_each_group_of_two_columns_is_what_its_filter_leaves(session, keys):
+    state = view_of(session)
+    table = group_table(session, state, keys, work_only=False)
+    assert int(table.count.sum()) == session.profile.instructions
+    for place, condition in enumerate(table.conditions):
+        assert apply_filter(session, condition).count == int(table.count[place]), (table.labels[place], condition)
+
+
+def test_bytes_bandwidth_and_share_of_the_peak_are_those_of_the_moves():
+    session = session_of(open_profile(SAMPLES / "aks_decode_mode2"))
+    table = group_table(session, view_of(session), ("engine", "core"), work_only=True)
+    profile = session.profile
+    for place, parts in enumerate(table.parts):
+        (lane,) = [each for each in profile.lanes if (each.kind, str(profile.number_of(each))) == parts]
+        work = lane["role"] == Role.WORK
+        took = (lane["end"] - lane["start"])[work]
+        moved = lane["bytes"][work] if "bytes" in lane else np.full(len(took), INT_MISSING)
+        known = moved > 0
+        if not known.any():
+            assert (table.bytes[place], *np.isnan((table.rate[place], table.peak[place]))) == (INT_MISSING, True, True)
+            continue
+        assert int(table.bytes[place]) == int(moved[known].sum())
+        assert table.rate[place] == pytest.approx(moved[known].sum() / took[known].sum())
+        assert 0 < table.peak[place] < 1
+
+
 def test_work_alone_leaves_waits_out(session):
     view = view_of(session)
     work = sum(int((lane["role"] == Role.WORK).sum()) for lane in session.profile.lanes)
-    assert group_table(session, view, "name", work_only=True).count.sum() == work < session.profile.instructions
+    assert group_table(session, view, ("name",), work_only=True).count.sum() == work < session.profile.instructions
 
 
 @pytest.mark.parametrize("work_only", [False, True])
@@ -67,7 +98,7 @@ def test_groups_are_of_what_the_table_holds(session, changes, work_only):
     state = view_of(session, **changes)
     if state.in_window:
         state = state.windowed(state.full_end // 3, state.span // 5)
-    table = group_table(session, state, "kernel", work_only=work_only)
+    table = group_table(session, state, ("kernel",), work_only=work_only)
     places = [session.locate(number) for number in numbers_shown(session, state).tolist()]
     lanes = session.profile.lanes
     spans = [
@@ -93,7 +124,7 @@ def test_any_name_can_be_asked_for_alone(texts):
     count = len(texts)
     lane = make_lane("TIU", 0, starts=np.arange(count) * 10, ends=np.arange(count) * 10 + 5, name=range(count))
     session = session_of(make_profile([lane], strings={"name": Strings(texts)}))
-    table = group_table(session, view_of(session), "name", work_only=False)
+    table = group_table(session, view_of(session), ("name",), work_only=False)
     for place, condition in enumerate(table.conditions):
         found = apply_filter(session, condition)
         assert bool(found.mask[place])
@@ -147,7 +178,7 @@ async def test_narrow_groups_show_total_and_share_and_tell_labels_apart(width):
             assert f"{size} " in row
             assert f" {total} ns " in row
             assert share in row
-        for column in ("mean", "longest", "value", "count"):
+        for column in ("mean", "longest", "share", "value", "count"):
             await press(pilot, "greater_than_sign")
             if column != "value":
                 assert f"{column} ▼" in frame(pilot.app)
@@ -158,14 +189,19 @@ async def test_groupings_take_turns_and_sort_by_any_column(profile):
     async with opened(profile) as pilot:
         await press(pilot, "b")
         groups = pilot.app.screen.pane
-        seen = [groups.key]
-        for _ in range(6):
+        seen = [groups.keys]
+        cycle = groupings(groups.session)
+        assert [*cycle[:3], *cycle[-3:]] == ["name", "kernel", "type", "core", "engine", "step"]
+        for _ in cycle:
             await press(pilot, "b")
-            seen.append(groups.key)
-        assert seen == ["name", "kernel", "type", "core", "engine", "step", "name"]
-        for place, name in ((3, "mean"), (4, "longest"), (0, "value"), (1, "count"), (2, "total")):
+            seen.append(groups.keys)
+        assert [key for (key,) in seen] == [*cycle, "name"]
+        more = ["bytes", "rate", "peak"]
+        for name in ("mean", "longest", *more, "share", "value", "count", "total"):
+            if name in more and getattr(groups.table, name) is None:
+                continue
             await press(pilot, "greater_than_sign")
-            assert groups.sort == place
+            assert groups.sort == name
             if name != "value":
                 values = getattr(groups.table, name)[groups.order].tolist()
                 assert values == sorted(values, reverse=True)
@@ -187,7 +223,7 @@ async def test_frequencies_are_of_the_chosen_column(profile):
         screen = explorer(pilot)
         await press(pilot, "2 greater_than_sign F")
         groups = pilot.app.screen.pane
-        assert groups.key == "duration"
+        assert groups.keys == ("duration",)
         assert int(groups.table.count.sum()) == profile.instructions
         counts = groups.table.count[groups.order].tolist()
         assert counts == sorted(counts, reverse=True)

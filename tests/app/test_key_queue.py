@@ -12,7 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.settings.actions import ACTIONS, EXIT_KEYS, keys_of, reserve_exit_keys
+from tpuprof_tui.app.settings.actions import ACTIONS, EXIT_KEYS, NO_KEY, keymap_of, keys_of
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.app.shell import key_queue
 from tpuprof_tui.app.shell.application import TpuprofApp
@@ -147,5 +147,14 @@ async def test_no_key_map_takes_the_last_way_to_leave(keys):
 
 
 def test_only_the_keys_that_leave_are_taken_from_a_map():
-    assert reserve_exit_keys({"app.theme": "f2, ctrl+c", "app.help": "ctrl+q"}) == {"app.theme": "f2"}
-    assert reserve_exit_keys({"app.leave": "f12,ctrl+c"}) == {"app.leave": "f12,ctrl+c,ctrl+q"}
+    assert keymap_of({"app.theme": "f2, ctrl+c", "app.help": "ctrl+q"}) == {"app.theme": "f2"}
+    assert keymap_of({"app.leave": "f12,ctrl+c"}) == {"app.leave": "f12,ctrl+c,ctrl+q"}
+
+
+def test_a_key_the_user_gave_to_an_action_is_no_longer_that_of_another():
+    # in the pane; of keys of all panes in each
+    given = keymap_of({"timeline.zoom-in": "B", "app.help": "K"})
+    assert given == {"timeline.zoom-in": "B", "app.help": "K", "timeline.strips": NO_KEY,
+                     "timeline.previous-pause": NO_KEY, "summary.previous-section": NO_KEY,
+                     "columns.earlier": NO_KEY}  # fmt: skip
+    assert keymap_of({"table.sort": "z", "table.columns": "j"}) == {"table.sort": "z", "table.columns": "j"}

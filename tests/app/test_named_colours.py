@@ -21,7 +21,7 @@ from tpuprof_tui.app.panes.timeline import lane_data
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model.vocabulary import GENERIC
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY as SOPHGO
-from tpuprof_tui.sources.torch.views.colours import by_operator
+from tpuprof_tui.sources.torch.views.by_name import by_operator
 from tpuprof_tui.sources.torch.vocabulary import MODULES
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from profiles import make_lane, make_profile
 from screen import explorer, frame, press, settled
 
@@ -9,6 +11,7 @@ from tpuprof_tui.analysis.selecting.notes import Notes, read_notes
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
+from tpuprof_tui.cli.main import parsed
 
 PROFILE = make_profile([make_lane("TIU", 0, starts=[0, 400], ends=[300, 1000])])
 
@@ -40,6 +43,19 @@ async def test_notes_are_kept_and_there_again(tmp_path):
     # the last mark taken away leaves none in the file
     await opened_with(["apostrophe a", "m a"], notes=str(path))
     assert read_notes(path) == Notes()
+
+
+async def test_the_copied_command_opens_scope_filter_range_event_and_view():
+    place = Place("100ns..900ns", group="Core 0/TIU", filter="name~'it''s; $(a)' or dur>1ns", select="Core 0 TIU:1",
+                  view="lanes")  # fmt: skip
+    screen, _, opened = await opened_with(["1 at"], place=place)
+    given = parsed("open", shlex.split(opened)[1:])
+    assert Place(given.range, given.core, given.group, given.filter, given.select, given.view) == place
+    assert (screen.state.scope.lane, screen.state.selection.row, screen.summary.answers.chosen) == (0, 1, "lanes")
+    _, _, printed = await opened_with(["3 at"], place=place)
+    assert shlex.split(printed)[:4] == ["tpuprof", "report", "/nowhere/synthetic", "lanes"]
+    _, told, _ = await opened_with([], place=Place(view="nothing"))
+    assert "views are" in told
 
 
 async def test_what_cannot_be_kept_is_told(tmp_path):

@@ -119,5 +119,5 @@ def test_means_are_rounded_and_the_same_in_every_list():
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows
     assert row[3] == "2"
-    groups = group_table(session, whole(session), "name", work_only=True)
+    groups = group_table(session, whole(session), ("name",), work_only=True)
     assert time_text(round(float(groups.mean[0]))) == "2 ns"

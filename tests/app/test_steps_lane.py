@@ -189,7 +189,7 @@ async def test_groups_by_step_lead_to_one():
         screen = explorer(pilot)
         await command(pilot, "group step")
         groups = pilot.app.screen.pane
-        assert groups.key == "step"
+        assert groups.keys == ("step",)
         assert list(groups.table.labels) == ["0", "1", "2"]
         wanted = groups.table.labels[int(groups.order[groups.cursor])]
         await press(pilot, "enter")

@@ -259,12 +259,12 @@ async def test_what_takes_long_of_many_ranks_waits_until_its_view_or_a_rank_is_c
 def test_a_few_operators_were_given_the_same_as_among_all(folder):
     trace = read_trace(folder / "h100.pt.trace.json.gz")
     rows = trace.operator_rows[7:400:3][::-1]
-    alone = trace.operator_args_at(rows)
-    given = [told.texts[code] for told in (alone,) for code in told.dims.tolist()]
+    alone, texts = trace.operator_arguments(rows)
+    given = [texts[code] for code in alone["shapes"].tolist()]
     assert len(set(given)) > 3
-    assert trace.operator_args
-    among = trace.operator_args_at(rows)
-    assert given == [among.texts[code] for code in among.dims.tolist()]
+    assert trace.details
+    among, texts = trace.operator_arguments(rows)
+    assert given == [texts[code] for code in among["shapes"].tolist()]
 
 
 def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):

@@ -29,11 +29,11 @@ from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.categories import Kind
 from tpuprof_tui.sources.torch.read import reading
-from tpuprof_tui.sources.torch.read.deferred import flow_ends_of
+from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.recorded import device_name
-from tpuprof_tui.sources.torch.views.operators import operators
+from tpuprof_tui.sources.torch.views.by_name import operators
 from tpuprof_tui.views.cells import Cells
 
 
@@ -204,7 +204,7 @@ def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkey
     assert same(trace, alone)
     assert len(trace.names) > 100
     assert trace.work["grid"].max() > 0
-    assert len(trace.memory)
+    assert len(trace.memory["time"])
     rows = range(0, len(trace), 37)
     assert [trace.arguments.of(row) for row in rows] == [alone.arguments.of(row) for row in rows]
     assert max(seen) <= (path.stat().st_size,) * 2
@@ -549,9 +549,9 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
         assert isinstance(trace, Trace)
         assert told(trace) == slow(trace.path)
         assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]
-        arguments, ids = trace.operator_args, trace.frame_ids
-        assert [arguments.texts[code] for code in arguments.dims.tolist()] == [f"[[{worker.rank}, 2]]"]
-        assert (ids.id.tolist(), ids.module.tolist(), ids.parent.tolist()) == ([5], [worker.rank], [INT_MISSING])
+        arguments, ids, texts = trace.details
+        assert [texts[code] for code in arguments["shapes"].tolist()] == [f"[[{worker.rank}, 2]]"]
+        assert [ids[key].tolist() for key in ("id", "module", "parent")] == [[5], [worker.rank], [INT_MISSING]]
     (counter, *_) = profile.counters
     assert (counter.name, counter.times.tolist(), counter.values.tolist()) == ("GPU use SM", [1000, 2000], [1, 0.5])
     assert seen[-1].done <= seen[-1].total
@@ -661,4 +661,4 @@ def test_odd_entries_leave_the_others(tmp_path, entry, events):
             trace = read_trace(path)
             assert len(trace) == events
             assert trace.arguments.of(0) == {"x": 1}
-            assert len(trace.operator_args.dims) == int((trace.kind == Kind.OPERATOR).sum())
+            assert len(trace.details[0]["shapes"]) == int((trace.kind == Kind.OPERATOR).sum())

@@ -274,7 +274,7 @@ def test_files_of_results(capsys, written, tmp_path):
     assert main([*words, "--output", str(tmp_path / "gate.txt")]) == 2
     assert capsys.readouterr().out.startswith("FAIL\n")
     # the command opens the longest launch of what grew the most
-    place = re.search(r"- `tpuprof (\S+) --against \S+run1 (--range \S+ --core \S+)`", paths[1].read_text())
+    place = re.search(r"- `tpuprof (\S+) (--range \S+ --core \S+) --against \S+run1`", paths[1].read_text())
     assert main(["instructions", place[1], *place[2].split(), "--columns", "kernel", "--format", "csv"]) == 0
     assert set(capsys.readouterr().out.split()) == {"kernel", "llama_mlp_multi_core"}
 

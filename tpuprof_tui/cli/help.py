@@ -63,10 +63,10 @@ def help_text(topic: str | None, of: str | None = None) -> str:
 def keys_text(words: Vocabulary | None = None) -> str:
     """All keys of the explorer by pane, including the user's key settings; ``words``: those of a source."""
     with requires_package("The list of keys"):
-        from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keys_of, remap
+        from tpuprof_tui.app.settings.actions import GROUPS, actions_of, key_text, keymap_of, keys_of, remap
         from tpuprof_tui.app.settings.config import read_config
 
-    remap(read_config().keys)
+    remap(keymap_of(read_config().keys))
     return "\n".join(
         "".join([f"{title}\n", *_entries(
             (" ".join(key_text(key) for key in keys_of(action)), f"{action.help} [{action.id}]")

@@ -265,7 +265,8 @@ def open_command(options: argparse.Namespace) -> int:
         must_exist(against, "tpuprof OTHER --against BASE compares them.")
     if options.notes and len(options.captures) != 1:
         raise UsageError("--notes is about one capture.", "Name one: tpuprof CAPTURE --notes FILE.")
-    place = Place(options.range or "", options.core, options.group or "", options.filter or "", options.select or "")
+    place = Place(options.range or "", options.core, options.group or "", options.filter or "", options.select or "",
+                  options.view or "")  # fmt: skip
     if not _is_terminal():
         if place != Place():
             raise UsageError(

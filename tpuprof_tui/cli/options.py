@@ -126,7 +126,12 @@ OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
     _switch("--json", "describe diff gate info report", "one JSON object"),
     _switch("--list", "report", "list the views, one per line", dest="list_views"),
-    _valued("--group", "open report", "GROUP", said("only this group: the number of {a_unit}, or its name")),
+    _valued(
+        "--group",
+        "open report",
+        "GROUP",
+        said("only this group: the number of {a_unit}, or the name of it or of a {lane}"),
+    ),
     _number("--rank", "report", "only the worker of this rank"),
     _number(
         "--limit",
@@ -196,7 +201,8 @@ OPTIONS: Final = (
         "EXPR",
         said("only {events} that pass, such as 'kernel=rmsnorm* dur>1us'"),
     ),
-    _valued("--select", "open", "LANE:ROW", said("select {a_event}, as the command place prints it")),
+    _valued("--select", "open", "LANE:ROW", said("select {a_event}, as the key @ copies it")),
+    _valued("--view", "open", "VIEW", "fill the summary with one view"),
     _valued(
         "--notes",
         "open export report",

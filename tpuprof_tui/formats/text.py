@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from ..lazy_names import lazy_pattern
 from .escape import clean
 
 ELLIPSIS: Final = "…"
@@ -57,6 +58,32 @@ def middle_cut(text: str, width: int) -> str:
     while tail and cell_len(head) + 1 + cell_len(tail) > width:
         tail = tail[1:]
     return head + ELLIPSIS + tail
+
+
+#: Longest label that is looked for its number.
+_LONGEST_LABEL: Final = 200
+#: A label that ends with a number, with words in brackets or without digits after it.
+_NUMBERED: Final = lazy_pattern(r"(.*?)(\S*\d\S*)( \(.*\)|[^\d]*)")
+
+
+def label_cut(text: str, width: int) -> str:
+    """The label of a unit or lane in at most ``width`` cells: blanks before it go first, its last number stays.
+
+    Words in brackets after the number are cut at their end, everything else in the middle.
+    """
+    bare = text.lstrip()
+    room = width - cell_len(bare)
+    if room >= 0:
+        return " " * min(len(text) - len(bare), room) + bare
+    found = _NUMBERED.fullmatch(bare) if len(bare) <= _LONGEST_LABEL else None
+    head, number, rest = found.groups() if found else ("", bare, "")
+    in_brackets = rest.startswith(" (")
+    if in_brackets and cell_len(head + number) < width:
+        return fit(bare, width)
+    tail = number if in_brackets else number + rest
+    if cell_len(tail) > width - 2:
+        return middle_cut(bare, width)
+    return set_cell_size(head, width - 1 - cell_len(tail)).rstrip() + ELLIPSIS + tail
 
 
 def shared_beginnings(texts: Iterable[str], width: int) -> set[str]:

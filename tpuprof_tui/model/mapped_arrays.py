@@ -89,7 +89,7 @@ class MappedArrays:
         return found
 
     def spill(self, *objects: Any) -> None:
-        """Moves arrays in attributes of objects (also within structs and tuples of them) to files, if it `spills`."""
+        """Moves arrays in attributes of objects (also in structs, dicts, tuples of them) to files, if it `spills`."""
         if not self.spills:
             return
         for obj in objects:
@@ -97,6 +97,9 @@ class MappedArrays:
                 if isinstance(value, np.ndarray):
                     vars(obj)[name] = self.stored(value)
                 for columns in value if isinstance(value, tuple) else (value,):
+                    if isinstance(columns, dict):
+                        columns |= {key: self.stored(each) for key, each in columns.items()
+                                    if isinstance(each, np.ndarray)}  # fmt: skip
                     for key in columns.__struct_fields__ if isinstance(columns, Struct) else ():
                         if isinstance(column := getattr(columns, key), np.ndarray):
                             force_setattr(columns, key, self.stored(column))

@@ -112,8 +112,8 @@ def test_each_event_counts_once_with_the_place_of_the_first(monkeypatch):
             events, told, reader = read(text)
             assert len(events) == 6
             assert told == {"backslashes": 2, "quotes": 1}
-            assert reader.backslashes.first == text.index(bad)
-            assert reader.quotes.first == text.index(quoted)
+            assert reader.tallies["backslashes"].first == text.index(bad)
+            assert reader.tallies["quotes"].first == text.index(quoted)
 
 
 def test_one_event_that_cannot_be_decoded_is_one_although_objects_are_within_it():
@@ -248,7 +248,7 @@ def test_a_value_of_another_type_before_an_error_costs_its_event_alone():
         waiting = [listed(*texts).encode()]
         reader = EventChunks(lambda _, waiting=waiting: waiting.pop() if waiting else b"", Named, lambda _: None)
         assert sum(map(len, reader)) == len(texts) - 1
-        assert (reader.malformed.count, reader.truncated) == (1, False)
+        assert (reader.tallies["malformed"].count, reader.truncated) == (1, False)
 
 
 class Named(msgspec.Struct):

@@ -11,13 +11,17 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.model import Lane, Links, Profile
+from tpuprof_tui.model import Lane, Links, Profile, Role
+from tpuprof_tui.model.lane import row_numbers
 
+from ..index.lane_index import rows_between
 from ..selecting.session import Session
 
 I64 = npt.NDArray[np.int64]
 #: Maximum number of dependencies, each way, that the timeline marks for the selected instruction.
 MARKED: Final = 64
+#: Kind of a dependency that only the times suggest.
+BY_TIME: Final = "time"
 
 
 class Dependency(Struct, frozen=True):
@@ -156,6 +160,31 @@ def dependencies_of(session: Session) -> Dependencies:
 def may_have_dependencies(session: Session) -> bool:
     """Whether the source of the profile can have dependencies."""
     return session.profile.links is not None
+
+
+def likely_release(session: Session, number: int, row: int) -> Dependency | None:
+    """What likely released work without a recorded cause: that of another lane that ended last in the gap before.
+
+    Only lanes of its unit count, and ends between the work before it on its own lane and its start. O(lanes log n).
+    """
+    lane, unit = session.profile.lanes[number], session.unit_of(number)
+    if unit < 0 or lane.on_host or not session.profile.timed or int(lane.take("role", slice(row, row + 1))[0]):
+        return None
+    start, index = session.span_of(number, row)[0], session.indexes[number]
+    latest, found = int(index.max_end[row - 1]) if row else session.profile.start_ns, None
+    for other, each in enumerate(session.profile.lanes):
+        if other == number or session.unit_of(other) != unit or not each.in_sums:
+            continue
+        ends = session.indexes[other].sorted_ends
+        place = int(np.searchsorted(ends, start, side="right")) - 1
+        if place < 0 or int(ends[place]) <= latest:
+            continue
+        end = int(ends[place])
+        rows = row_numbers(rows_between(session.indexes[other], end - 1, end))
+        rows = rows[(each.take("end", rows) == end) & (each.take("role", rows) == Role.WORK)]
+        if len(rows):
+            latest, found = end, (other, int(rows[-1]))
+    return None if found is None else Dependency(BY_TIME, (number, row), found, start - latest, False, True, False)
 
 
 class LinkedInstruction(Struct, frozen=True):

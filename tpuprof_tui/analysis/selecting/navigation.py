@@ -1,4 +1,4 @@
-"""Navigation in time: typed times, marks, ranges, and the next instruction of the same name."""
+"""Navigation in time: typed times, marks, ranges, the next instruction of the same name, the next pause."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.formats.parsing import TypedError, range_typed, time_typed
 from tpuprof_tui.model import INT_MISSING, Device
+from tpuprof_tui.model.intervals import Intervals
 
 from ..index.lane_index import event_at
 from .filter_masks import apply_filter, is_filter_cached
@@ -86,13 +87,13 @@ def default_span(state: DisplayState, session: Session) -> tuple[int, int]:
     """The default span to store: the range, else the selected instruction, else the window."""
     if state.range is not None:
         return state.range
-    return _selected_span(state, session) or (state.start, state.end)
+    return selected_span(state, session) or (state.start, state.end)
 
 
-def _selected_span(state: DisplayState, session: Session) -> tuple[int, int] | None:
-    """Start and end of the selected instruction, at least 1 ns apart; None: no selection, or no times."""
+def selected_span(state: DisplayState, session: Session) -> tuple[int, int] | None:
+    """Start and end of the selected instruction or pause, at least 1 ns apart; None: no selection, or no times."""
     if state.selection.row < 0:
-        return None
+        return state.selection.pause
     start, end = session.span_of(state.selection.lane, state.selection.row)
     return None if start == INT_MISSING else (start, max(end, start + 1))
 
@@ -161,8 +162,8 @@ def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, s
         return replace(
             state, range=(start, end), anchor=None
         ), f"Range of {measure.length(end - start)}; Esc clears it."
-    if selection.row >= 0:
-        span = _selected_span(state, session)
+    if selection.row >= 0 or selection.pause:
+        span = selected_span(state, session)
         if span is None:
             return state, "The selection has no times."
         if state.range == span:
@@ -218,3 +219,59 @@ def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> 
             return state
         row = int(rows[0])
     return select_event(session, state, lane, min(max(row, 0), len(session.profile.lanes[lane]) - 1))
+
+
+# pauses
+
+
+def pause_at(session: Session, selection: Selection, state: DisplayState, time: int) -> tuple[int, int] | None:
+    """The pause of the selected lane, else unit, at a time; None: it works then."""
+    work, extent = _work(session, selection), (state.full_start, state.full_end)
+    number = int(np.searchsorted(work.ends, time, side="right"))
+    start, end = _pauses(work, extent, number, number + 1)
+    return (int(start[0]), int(end[0])) if start[0] <= time < end[0] else None
+
+
+def next_pause(session: Session, state: DisplayState, steps: int, least: int) -> tuple[int, int] | None:
+    """The next (``steps`` 1) or previous (-1) pause of the selected lane, else unit, of at least ``least`` ns.
+
+    From the selected pause on, else from the cursor. Scans in chunks: O(pauses between the two).
+    """
+    work, extent = _work(session, state.selection), (state.full_start, state.full_end)
+    selected = state.selection.pause
+    time = state.cursor if selected is None else selected[0]
+    first = int(np.searchsorted(work.ends, time, side="right"))
+    if selected is None:
+        # later pauses begin with the one at the cursor, earlier ones before it or before the work there
+        first += first < len(work) and bool(work.starts[first] <= time)
+    elif steps > 0:
+        first += 1
+    while first <= len(work) if steps > 0 else first > 0:
+        low, high = (first, min(first + _ROWS, len(work) + 1)) if steps > 0 else (max(first - _ROWS, 0), first)
+        starts, ends = _pauses(work, extent, low, high)
+        found = np.flatnonzero(ends - starts >= max(least, 1))
+        if len(found):
+            place = found[0 if steps > 0 else -1]
+            return int(starts[place]), int(ends[place])
+        first = high if steps > 0 else low
+    return None
+
+
+def _work(session: Session, selection: Selection) -> Intervals:
+    if selection.lane >= 0:
+        return session.indexes[selection.lane].work
+    unit = session.indexes.by_unit.get(selection.group)
+    return Intervals.empty() if unit is None else unit.busy
+
+
+def _pauses(work: Intervals, extent: tuple[int, int], low: int, high: int) -> tuple[Ints, Ints]:
+    """Starts and ends of the pauses ``low`` to ``high`` - 1; pause i is before work i, the last one after all work."""
+    starts = work.ends[max(low - 1, 0) : high - 1]
+    ends = work.starts[low:high]
+    return (np.append(extent[0], starts) if low == 0 else starts,
+            np.append(ends, extent[1]) if high > len(work) else ends)  # fmt: skip
+
+
+def select_pause(state: DisplayState, selection: Selection, pause: tuple[int, int]) -> DisplayState:
+    """The state with a pause selected and visible, and the cursor at its start."""
+    return replace(state.showing(*pause).at(pause[0]), selection=replace(selection, row=-1, pause=pause))

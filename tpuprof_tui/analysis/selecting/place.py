@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.parsing import range_text, range_typed
-from tpuprof_tui.model import Groups, Profile
+from tpuprof_tui.model import Groups, Lane, Profile
 
 from .filters import compile_filter
 from .navigation import select_event
@@ -39,13 +39,15 @@ def at_place(session: Session, state: DisplayState, place: Place) -> DisplayStat
     return state
 
 
-def place_of(session: Session, state: DisplayState, times: tuple[int, int] | None) -> Place:
+def place_of(session: Session, state: DisplayState, times: tuple[int, int] | None, view: str = "") -> Place:
     """The place that a state shows; ``times``: the range that its figures are of, None: the whole."""
     profile, scope = session.profile, state.scope
     group = scope.group
     core = profile.groups[group].number if group >= 0 and group in profile.units else -1
     core = core if [profile.groups[unit].number for unit in profile.units].count(core) == 1 else -1
     named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
+    if scope.lane >= 0:
+        named = _lane_path(profile, profile.lanes[scope.lane])
     shown = "" if times is None else range_text(*times)
     select = ""
     if state.selection.row >= 0:
@@ -53,22 +55,35 @@ def place_of(session: Session, state: DisplayState, times: tuple[int, int] | Non
         title = profile.title_of(lane)
         alone = [profile.title_of(each) for each in profile.lanes].count(title) == 1
         select = f"{title if alone else state.selection.lane}:{state.selection.row}"
-    return Place(shown, core if core >= 0 else None, named, state.filter, select)
+    return Place(shown, core if core >= 0 else None, named, state.filter, select, view)
 
 
 def place_words(path: str, place: Place, notes: str = "", against: str = "") -> str:
     """The shell command line that opens a place; ``against``: path of the baseline, if any."""
-    words = ["tpuprof", path]
+    return _command(["tpuprof", path], place, ("--select", place.select), ("--view", place.view), ("--notes", notes),
+                    ("--against", against))  # fmt: skip
+
+
+def report_words(path: str, place: Place) -> str:
+    """The shell command line that prints the figures of a place."""
+    return _command(["tpuprof", "report", path, *([place.view] if place.view else [])], place)
+
+
+def _command(words: list[str], place: Place, *more: tuple[str, str]) -> str:
     for flag, value in (
-        ("--against", against), ("--range", place.range), ("--core", "" if place.core is None else str(place.core)),
-        ("--group", place.group), ("--filter", place.filter), ("--select", place.select), ("--notes", notes),
+        ("--range", place.range), ("--core", "" if place.core is None else str(place.core)), ("--group", place.group),
+        ("--filter", place.filter), *more,
     ):  # fmt: skip
         words += [flag, value] if value and not value.startswith("-") else [f"{flag}={value}"] if value else []
     return shlex.join(words)
 
 
 def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
-    """The scope of a unit's number or a group's name, else of all; UsageError if unknown or ambiguous."""
+    """The scope of a unit's number, or of a group's or lane's name, else of all.
+
+    Raises:
+        UsageError: There is none, or there are several.
+    """
     groups = profile.groups
     if core is not None:
         word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == core]
@@ -85,6 +100,10 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
     # a rank that is guessed is marked, but has its name without the mark too
     named = [each for each in range(len(groups)) if name in (
         label := groups[each].label.casefold(), label.removesuffix(" ~"), _path(groups, each))]  # fmt: skip
+    lanes = [number for number, lane in enumerate(profile.lanes)
+             if name in (profile.title_of(lane).casefold(), _lane_path(profile, lane).casefold())]  # fmt: skip
+    if not named and len(lanes) == 1:
+        return Scope(lane=lanes[0])
     if not named and name.isdecimal():
         named = [groups.numbered(int(name))]
     if not named or named[0] < 0:
@@ -95,6 +114,10 @@ def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
         raise UsageError(f"Several groups are called {group!r}.",
                          f"Write one of: {', '.join(_path(groups, each) for each in named)}.")  # fmt: skip
     return Scope(named[0])
+
+
+def _lane_path(profile: Profile, lane: Lane) -> str:
+    return "/".join((*profile.groups.path(lane.group), lane.label))
 
 
 def _path(groups: Groups, index: int) -> str:

@@ -43,6 +43,7 @@ class Selection(Struct, frozen=True):
         row: Row of that lane; -1: none.
         counters: Index of a counter line in the timeline; -1: none.
         level: Row of an open lane in the timeline, from the outermost events; -1: the whole lane.
+        pause: Start and end of a time without work, ns, of the lane, else of the group; None: none. Then no row.
     """
 
     group: int = -1
@@ -50,6 +51,12 @@ class Selection(Struct, frozen=True):
     row: int = -1
     counters: int = -1
     level: int = -1
+    pause: tuple[int, int] | None = None
+
+    @property
+    def has_detail(self) -> bool:
+        """Whether there is something to tell of: an event or a pause."""
+        return self.row >= 0 or self.pause is not None
 
 
 class Sort(Struct, frozen=True):
@@ -65,9 +72,10 @@ class Place(Struct, frozen=True):
     Attributes:
         range: ``A..B``.
         core: Number of a unit.
-        group: Name of a group.
+        group: Name of a group or a lane.
         filter: A filter expression.
         select: An event as ``LANE:ROW``, the lane by title or index.
+        view: Id of the view that fills the summary.
     """
 
     range: str = ""
@@ -75,6 +83,7 @@ class Place(Struct, frozen=True):
     group: str = ""
     filter: str = ""
     select: str = ""
+    view: str = ""
 
 
 class DisplayState(Struct, frozen=True):

@@ -182,8 +182,8 @@ def _find_frames(session: Session) -> _Frames:
         rows = np.flatnonzero(_is_frame(profile, lane))
         frame_of_row = np.full(len(lane) + 1, -1, np.int64)
         frame_of_row[rows] = count + np.arange(len(rows))
-        jump = nearest(_parents(lane), frame_of_row[:-1] >= 0)
-        above = frame_of_row[jump[_parents(lane)[rows]]]
+        jump = nearest(parents_of(lane), frame_of_row[:-1] >= 0)
+        above = frame_of_row[jump[parents_of(lane)[rows]]]
         took = lane.take("end", rows) - lane.take("start", rows)
         at[offsets[number] : offsets[number + 1]] = frame_of_row[:-1]
         inside[offsets[number] : offsets[number + 1]] = frame_of_row[jump[:-1]]
@@ -226,7 +226,7 @@ def _is_frame(profile: Profile, lane: Lane) -> Mask:
     return found
 
 
-def _parents(lane: Lane) -> Ints:
+def parents_of(lane: Lane) -> Ints:
     """Row of each event's enclosing event, ``len(lane)`` at top level; as recorded, else from nested times."""
     if "parent" in lane:
         parent = lane["parent"].astype(np.int64)

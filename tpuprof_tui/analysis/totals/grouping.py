@@ -1,14 +1,16 @@
-"""Groups the instructions of the table by a column, with a label and a filter for each group."""
+"""Groups the instructions of the table by one or two columns, with a label, a filter and figures for each group."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
@@ -16,14 +18,16 @@ from tpuprof_tui.model.lane import Rows, row_numbers
 
 from ..compare.operation_names import renamed_operations
 from ..index.ordering import column_values, lane_rows
-from ..pivot import Frame, Groups, most, rows, total
-from ..selecting.cell_texts import value_text
+from ..pivot import Frame, Groups, most, rows, total, total_known, weighted_mean
+from ..selecting.cell_texts import header_text, value_text
 from ..selecting.filter_masks import numbers_shown
 from ..selecting.filters import text_condition
 from ..selecting.session import Ints, Session
 from ..selecting.state import DisplayState
+from .work_sums import shares_of
 
 Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
 
 #: Instructions per chunk when searching for any name.
 _CHUNK: Final = 65_536
@@ -35,42 +39,59 @@ _EVEN: Final = ("start", "end", "order", "command_id", "scope", "batch", "step")
 _STEPS: Final = (1, 2, 5)
 #: Lower bound of range edges: no column has smaller values.
 _SMALLEST: Final = 1e-12
-#: Columns to group by, in the order in which the key cycles through them.
-GROUPINGS: Final = ("name", "kernel", "type", "core", "engine", "step")
+#: Columns to group by, in the order in which the key cycles through them; between them the source's other names.
+_FIRST: Final = ("name", "kernel", "type")
+_LAST: Final = ("core", "engine", "step")
 
 
 class GroupTable(Struct, frozen=True, eq=False):
-    """Groups of instructions by a column, by ascending value, missing values last; arrays of one length.
+    """Groups of instructions by columns, by ascending values, missing values last; arrays of one length.
 
     Attributes:
-        column: The column.
-        labels: Cleaned label of each group.
+        columns: The columns.
+        parts: Cleaned label of each group in each column.
         conditions: Filter that selects exactly one group, for each.
         count: Number of rows, int64.
         total, longest: Sum and maximum of durations, int64 ns.
         work_only: Whether waits and other system commands are excluded.
+        bytes: Sum of bytes, int64; None: no row has any.
+        rate: Bytes by the time of the rows that have any, GB/s, NaN: none has.
+        peak: Mean share of the memory's peak bandwidth, weighted by duration, 0 to 1, NaN: unknown; None: all unknown.
         base: Total of each group in the baseline, int64 ns; None: no baseline.
     """
 
-    column: Column
-    labels: list[str]
+    columns: tuple[Column, ...]
+    parts: list[tuple[str, ...]]
     conditions: list[str]
     count: Ints
     total: Ints
     longest: Ints
     work_only: bool
+    bytes: Ints | None = None
+    rate: Floats | None = None
+    peak: Floats | None = None
     base: Ints | None = None
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.parts)
 
     @property
-    def mean(self) -> npt.NDArray[np.float64]:
+    def labels(self) -> list[str]:
+        """Label of each group."""
+        return ["  ".join(parts) for parts in self.parts]
+
+    @property
+    def title(self) -> str:
+        """What the groups are by."""
+        return " and ".join(header_text(column.title, column.unit) for column in self.columns)
+
+    @property
+    def mean(self) -> Floats:
         """Mean duration of each group, ns."""
         return self.total / np.maximum(self.count, 1)
 
     @property
-    def share(self) -> npt.NDArray[np.float64]:
+    def share(self) -> Floats:
         """Share of the total duration of all groups, 0 to 1."""
         return self.total / max(int(self.total.sum()), 1)
 
@@ -90,63 +111,97 @@ def has_named_work(session: Session) -> bool:
     )
 
 
+def groupings(session: Session) -> list[str]:
+    """Columns that the key cycles through: those of texts that the profile has, units, lanes and steps."""
+    # call stacks are a tree, which the flame graph draws
+    texts = [column.key for column in session.columns if column.kind == "text" and column.key not in ("stack", *_LAST)]
+    present = {column.key for column in session.columns}
+    keys = dict.fromkeys((*_FIRST, *texts, *_LAST))
+    return [key for key in keys if key in present]
+
+
 def group_table(
-    session: Session, state: DisplayState, key: str, *, work_only: bool, base: DisplayState | None = None
+    session: Session, state: DisplayState, keys: Sequence[str], *, work_only: bool, base: DisplayState | None = None
 ) -> GroupTable:
-    """Groups the instructions of the table by a column, numbers with many distinct values by range. O(instructions).
+    """Groups the instructions of the table by columns, numbers with many distinct values by range. O(instructions).
 
     ``base``: the state of the baseline; groups are then matched by label and have a total of each side.
     """
-    column, edges = session.profile.vocabulary.schema[key], list[float]()
-    frame = _grouped_rows(session, state, key, work_only=work_only)
-    groups = Groups(frame, (key,))
-    if column.kind != "text" and groups.count > MANY:
-        known = frame[key][~is_missing(frame[key])]
-        edges = _edges(column, float(known.min()), float(known.max()))
-        groups = Groups(_in_ranges(frame, key, edges), (key,))
-    table = _table(session, column, groups, edges, work_only=work_only)
+    columns = tuple(session.profile.vocabulary.schema[key] for key in keys)
+    frame = _grouped_rows(session, state, keys, work_only=work_only)
+    edges = {column.key: found for column in columns if (found := _edges_of(frame, column))}
+    table = _table(session, columns, frame, edges, work_only=work_only)
     if base is None or session.baseline is None:
         return table
-    frame = _grouped_rows(session.baseline, base, key, work_only=work_only)
-    groups = Groups(_in_ranges(frame, key, edges) if edges else frame, (key,))
-    there = _table(session.baseline, column, groups, edges, work_only=work_only)
-    renamed = renamed_operations(session.profile, session.baseline.profile) if key == "name" else {}
+    frame = _grouped_rows(session.baseline, base, keys, work_only=work_only)
+    there = _table(session.baseline, columns, frame, edges, work_only=work_only)
+    renamed = renamed_operations(session.profile, session.baseline.profile) if "name" in keys else {}
     here = {clean(name): clean(own) for name, own in renamed.items()}
-    names = [here.get(name, name) for name in there.labels]
-    totals: dict[str, int] = {}
-    for name, took in zip(names, there.total.tolist(), strict=True):
-        totals[name] = totals.get(name, 0) + took
-    own = set(table.labels)
-    base_only = [index for index, name in enumerate(names) if name not in own]
-    labels = table.labels + [names[index] for index in base_only]
-    conditions = table.conditions + [there.conditions[index] for index in base_only]
+    parts = [tuple(here.get(part, part) if column.key == "name" else part
+                   for column, part in zip(columns, each, strict=True)) for each in there.parts]  # fmt: skip
+    totals: dict[tuple[str, ...], int] = {}
+    for each, took in zip(parts, there.total.tolist(), strict=True):
+        totals[each] = totals.get(each, 0) + took
+    own = set(table.parts)
+    base_only = [index for index, each in enumerate(parts) if each not in own]
+    every = table.parts + [parts[index] for index in base_only]
     none = np.zeros(len(base_only), np.int64)
     count, sums, longest = (np.append(values, none) for values in (table.count, table.total, table.longest))
-    # the total of a label that two groups share is given to the first of them
-    of_base = np.array([totals.pop(name, 0) for name in labels], np.int64)
-    return GroupTable(column, labels, conditions, count, sums, longest, work_only, of_base)
+    return replace(
+        table, parts=every, conditions=table.conditions + [there.conditions[index] for index in base_only],
+        count=count, total=sums, longest=longest, bytes=None, rate=None, peak=None,
+        # the total of a label that two groups share is given to the first of them
+        base=np.array([totals.pop(each, 0) for each in every], np.int64),
+    )  # fmt: skip
 
 
-def _grouped_rows(session: Session, state: DisplayState, key: str, *, work_only: bool) -> Frame:
+def _grouped_rows(session: Session, state: DisplayState, keys: Sequence[str], *, work_only: bool) -> Frame:
+    """Rows of the table: key columns, duration (ns), bytes and share of the peak, and duration of rows with these."""
     profile = session.profile
     chosen = list(lane_rows(profile, session.offsets, numbers_shown(session, state)))
     if work_only:
         chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
     durations = [lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen]
-    took = np.concatenate([np.zeros(0, np.int64), *durations])
-    return Frame({key: column_values(profile, key, chosen), "took": took}, {})
+    columns = {key: column_values(profile, key, chosen) for key in keys}
+    columns["took"] = np.concatenate([np.zeros(0, np.int64), *durations])
+    if any("bytes" in lane for lane, _ in chosen):
+        moved = columns["moved"] = column_values(profile, "bytes", chosen)
+        columns["moving"] = np.where(moved > 0, columns["took"], 0)
+    if profile.vocabulary.share("bandwidth") is not None:
+        shares = [shares_of(profile, lane, "bandwidth", rows) for lane, rows in chosen]
+        peak = columns["peak"] = np.concatenate([np.zeros(0), *shares])
+        columns["peaked"] = np.where(np.isnan(peak), 0, columns["took"])
+    return Frame(columns, {})
 
 
-def _in_ranges(frame: Frame, key: str, edges: list[float]) -> Frame:
-    return frame.with_columns(None, **{key: in_ranges(frame[key], edges)})
+def _edges_of(frame: Frame, column: Column) -> list[float]:
+    """Edges of the ranges of a column; empty: its values are few."""
+    if column.kind == "text" or Groups(frame, (column.key,)).count <= MANY:
+        return []
+    known = frame[column.key][~is_missing(frame[column.key])]
+    return _edges(column, float(known.min()), float(known.max()))
 
 
-def _table(session: Session, column: Column, groups: Groups, edges: list[float], *, work_only: bool) -> GroupTable:
-    values = groups.values(column.key)
-    order = np.argsort(is_missing(values), kind="stable")
-    labels, conditions = _labels_and_conditions(session, column, values[order], edges)
+def _table(
+    session: Session, columns: tuple[Column, ...], frame: Frame, edges: Mapping[str, list[float]], *, work_only: bool
+) -> GroupTable:
+    ranges = {key: in_ranges(frame[key], found) for key, found in edges.items()}
+    frame, keys = frame.with_columns(None, **ranges), [column.key for column in columns]
+    groups = Groups(frame, keys)
+    order = np.lexsort([is_missing(groups.values(key)) for key in reversed(keys)])
+    texts = [_labels_and_conditions(session, column, groups.values(column.key)[order], edges.get(column.key, []))
+             for column in columns]  # fmt: skip
+    parts = list(zip(*(labels for labels, _ in texts), strict=True))
+    conditions = [" ".join(each) for each in zip(*(found for _, found in texts), strict=True)]
     count, sums, longest = (np.asarray(figure(groups))[order] for figure in (rows, total("took"), most("took")))
-    return GroupTable(column, labels, conditions, count, sums, longest, work_only)
+    table = GroupTable(columns, parts, conditions, count, sums, longest, work_only)
+    if "moved" in frame.columns and bool((frame["moved"] > 0).any()):
+        moved, moving = (np.asarray(figure(groups))[order] for figure in (total_known("moved"), total("moving")))
+        rate = np.divide(moved, moving, out=np.full(len(moved), np.nan), where=moving > 0)
+        table = replace(table, bytes=moved, rate=rate)
+    if "peak" in frame.columns and not bool(np.isnan(frame["peak"]).all()):
+        table = replace(table, peak=np.array(weighted_mean("peak", "peaked")(groups), np.float64)[order])
+    return table
 
 
 def _labels_and_conditions(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model import Lane, Role, Strings
+from tpuprof_tui.model import Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import Rows, row_count
 
 from ..index.lane_index import LaneIndex, rows_starting
@@ -91,6 +91,26 @@ def _scanned(lane: Lane, rows: Rows, labels: Mapping[Grouping, int]) -> dict[Gro
             sums.sums[number] = np.bincount(label, weights=values, minlength=labels[key] + 1)
         np.maximum.at(sums.longest, label, durations)
     return found
+
+
+def shares_of(profile: Profile, lane: Lane, key: str, rows: Rows) -> Floats:
+    """Share of a limit of the hardware that some events reach: bandwidth over the peak of the memory, or uArch rate.
+
+    Returns:
+        float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
+    """
+    shares = np.full(len(lane.take("role", rows)), np.nan)
+    share = profile.vocabulary.share(key)
+    # the first column with a value has priority, so it is applied last
+    for column, name in reversed(share.columns) if share is not None else ():
+        if column not in lane:
+            continue
+        values = np.asarray(lane.take(column, rows), np.float64)
+        if not name:
+            shares = values / 100.0
+        elif profile.device.peak(name) > 0:
+            shares = np.where(values > 0, values / profile.device.peak(name), shares)
+    return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
 
 
 class _Blocks(Struct, frozen=True, eq=False):

@@ -17,8 +17,9 @@ from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring
+from tpuprof_tui.analysis.totals.work_sums import shares_of
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.model import Lane, Profile, Role, Vocabulary
+from tpuprof_tui.model import Profile, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.vocabulary import Category, Shades, import_entry
 
@@ -144,26 +145,6 @@ def known_names(session: Session, colouring: Colouring) -> Sequence[str] | None:
         return session.profile.strings.get("kernel", ()) if colouring == "kernel" else ()
     found: tuple[Sequence[str], object] | None = session.cache.peek("names of colours", colouring)
     return None if found is None else found[0]
-
-
-def shares_of(profile: Profile, lane: Lane, colouring: Colouring, rows: Rows) -> Floats:
-    """Share that colours some events: bandwidth over the peak of the memory involved, or uArch rate.
-
-    Returns:
-        float64, 0 to 1 (a capture may claim more); NaN where unknown or not work.
-    """
-    shares = np.full(len(lane.take("role", rows)), np.nan)
-    share = profile.vocabulary.share(colouring)
-    # the first column with a value has priority, so it is applied last
-    for key, name in reversed(share.columns) if share is not None else ():
-        if key not in lane:
-            continue
-        values = np.asarray(lane.take(key, rows), np.float64)
-        if not name:
-            shares = values / 100.0
-        elif profile.device.peak(name) > 0:
-            shares = np.where(values > 0, values / profile.device.peak(name), shares)
-    return np.where((lane.take("role", rows) == Role.WORK) & np.isfinite(shares), shares, np.nan)
 
 
 #: Most events that are summed synchronously; more in a worker thread.

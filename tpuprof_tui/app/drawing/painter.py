@@ -5,7 +5,7 @@ A frame costs O(cells x log events) per lane: events between two cell edges are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,13 @@ from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_
 from tpuprof_tui.analysis.index.unit_index import UnitIndex
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
+from tpuprof_tui.analysis.totals.work_sums import shares_of
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Vocabulary
 from tpuprof_tui.model.lane import row_count, row_numbers
+from tpuprof_tui.model.vocabulary import Shades
 
 from .colouring import (
     OTHER,
@@ -31,7 +34,6 @@ from .colouring import (
     lane_shades,
     legend,
     share_flows,
-    shares_of,
     title_of,
 )
 from .glyphs import Glyphs
@@ -366,11 +368,40 @@ def legend_lines(
 def unit_legend(vocabulary: Vocabulary, width: int, palette: Palette, glyphs: Glyphs) -> list[Segment]:
     """Legend of the cells of a whole unit, in a line of at most ``width`` cells."""
     computes, moves = ("1-8", "t T") if glyphs.letters else (glyphs.levels[8], "░▒▓")
-    parts = [
-        (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute), (" computes  ", palette.text),
-        (moves, palette.exposed), (" only moves data (exposed transfer)", palette.text),
-        ("; fuller: more of the time", palette.quiet),
-    ]  # fmt: skip
+    return _in_line(width, (vocabulary.say(" {units}: "), palette.title), (computes, palette.compute),
+                    (" computes  ", palette.text), (moves, palette.exposed),
+                    (" only moves data (exposed transfer)", palette.text),
+                    ("; fuller: more of the time", palette.quiet))  # fmt: skip
+
+
+def other_legend(
+    profile: Profile, colouring: Colouring | None, lane_kinds: Iterable[str], row_kinds: Collection[str], width: int,
+    palette: Palette, glyphs: Glyphs,
+) -> list[Segment]:  # fmt: skip
+    """Legend of cells in the colour of no category, in a line of at most ``width`` cells; empty without any.
+
+    These are many events of a kind of lane in a cell, or what a colouring does not know (None: no lanes are shown), and
+    rows that are no lanes, by their kinds.
+    """
+    titles = {each.key: each.title for each in profile.vocabulary.lane_kinds}
+    known, title, others = set[Shades](), " others: ", {"not known": OTHER.shades}
+    if colouring == "operation":
+        known, title = {each.shades for each in legend(profile, colouring)}, " many events: "
+        others = {clean(titles.get(kind, kind)): lane_shades(profile.vocabulary, kind) for kind in lane_kinds}
+    coloured = {name: palette.shaded(each) for name, each in others.items() if each not in known}
+    styles = {"steps": palette.bar, "counters": palette.transfer, "bandwidth": palette.transfer,
+              "utilisation": palette.compute}  # fmt: skip
+    rows = {name: style for name, style in styles.items() if name in row_kinds}
+    block = "#" if glyphs.letters else glyphs.levels[8]
+    parts = []
+    for heading, entries in ((title, coloured if colouring and palette.colour else {}), (" rows: ", rows)):
+        parts += [(heading, palette.title)] if entries else []
+        parts += [part for name, style in entries.items() for part in ((block, style), (f" {name}  ", palette.text))]
+    return _in_line(width, *parts)
+
+
+def _in_line(width: int, *parts: tuple[str, Style]) -> list[Segment]:
+    """Segments of the parts that fit a width."""
     room, line = width, []
     for text, style in parts:
         if cell_len(text) > room:

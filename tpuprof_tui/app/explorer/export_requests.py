@@ -40,8 +40,8 @@ class ExportRequests:
 
         menu = self._menu()
         if menu is not None:
-            pane = ExportPane(menu, self.palette(), self.glyphs)
-            self.open_overlay(Overlay(pane, self.palette(), menu.vocabulary, pane.field), self._chosen)
+            pane = ExportPane(menu, self.palette(), self.glyphs, self._write)
+            self.open_overlay(Overlay(pane, self.palette(), menu.vocabulary, pane.field))
 
     def export(self, name: str) -> None:
         """Writes one kind of file to the menu's folder, with the menu's default choices."""
@@ -49,8 +49,8 @@ class ExportRequests:
         job = menu.job(name) if menu is not None else None
         if isinstance(job, str):
             self.say(job)
-        else:
-            self._chosen(job)
+        elif job is not None:
+            self._write(job)
 
     def _export(self, text: str) -> CommandResult:
         vocabulary = self.store.session.profile.vocabulary
@@ -67,14 +67,13 @@ class ExportRequests:
         if not source.path:
             self.say(source.fault)
             return None
-        return ExportMenu(self.store.session, self.store.state, source, self.exports.exporter)
+        return ExportMenu(self.store.session, self.store.state, source, self.exports)
 
-    def _chosen(self, job: Job | None) -> None:
-        if job is None:
-            return
+    def _write(self, job: Job) -> None:
+        """Writes an output, after those asked for before; asks first if it is large."""
         profile = self.store.session.profile
         cost = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
-        if not cost or self.exports.exporter.running is not None:
+        if not cost:
             self.exports.start(job)
             return
 

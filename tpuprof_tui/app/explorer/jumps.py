@@ -10,7 +10,14 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, cached_dependencies, dependencies_of
+from tpuprof_tui.analysis.links.dependencies import (
+    BY_TIME,
+    Dependencies,
+    Dependency,
+    cached_dependencies,
+    dependencies_of,
+    likely_release,
+)
 from tpuprof_tui.analysis.links.waits import barrier_of
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
@@ -78,7 +85,10 @@ class Jumps:
             if not found and find is Dependencies.releases:
                 # an event nested in this one may have started something
                 found = dependencies.started_in(session.profile.lanes, lane, row)[0]
-            if not len(dependencies):
+            if not found and find is Dependencies.waits_for:
+                likely = likely_release(session, lane, row)
+                found = () if likely is None else (likely,)
+            if not len(dependencies) and not found:
                 profile = session.profile
                 capability = profile.vocabulary.capability(DETAIL)
                 needs = f" (that needs {capability.needs})" if capability and not profile.has(DETAIL) else ""
@@ -102,6 +112,8 @@ class Jumps:
         barrier = barrier_of(self.store.session, dependency.releaser) if dependency.ends else None
         late = f"; it came {guess}{time_text(int(barrier.late_ns[0]))} after the others" if barrier else ""
         between = gap_text(dependency.slack_ns, "between")
+        if dependency.kind == BY_TIME:
+            return f"{guess}{releaser} ended last before {waiter}, {between}; what it waited for is not recorded"
         if dependency.launched:
             return f"{guess}{waiter} was launched by {releaser}, {between}{more}"
         return f"{guess}{waiter} waited for {releaser} by {dependency.kind}, {between}{late}{more}"

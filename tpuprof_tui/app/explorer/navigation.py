@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.navigation import go_to, parse_time, parse_window
+from tpuprof_tui.analysis.selecting.navigation import go_to, parse_time, parse_window, selected_span
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.formats.parsing import TypedError
 
@@ -48,22 +48,23 @@ class Navigation:
         Without a selection, zooms to the range.
         """
         state, timeline = self.store.state, self.manager.panes.timeline
-        selection, cells = state.selection, timeline.lanes.cells
-        if state.range is not None and selection.row < 0:
+        cells = timeline.lanes.cells
+        span = selected_span(state, self.store.session)
+        if state.range is not None and span is None:
             start, end = state.range
             self.store.change(state.windowed(start, max(end - start, cells)))
             return
-        if selection.row < 0:
+        if span is None:
             self.say(NOTHING_SELECTED)
             return
         if not timeline.display:
             self.manager.maximise("")
-        start, end = self.store.session.span_of(selection.lane, selection.row)
+        start, end = span
         state = self.store.state
-        new_state = state.showing(start, max(end, start + 1)).at(start)
+        new_state = state.showing(start, end).at(start)
         if new_state == state:
-            span = max((end - start) * 2, cells)
-            new_state = state.windowed((start + end) // 2 - span // 2, span).at((start + end) // 2)
+            room = max((end - start) * 2, cells)
+            new_state = state.windowed((start + end) // 2 - room // 2, room).at((start + end) // 2)
         self.store.change(new_state)
 
     def _isolate(self) -> None:
@@ -150,6 +151,12 @@ class Navigation:
         scope = Scope() if state.scope.everything else Scope(unit)
         self.store.change(replace(state, selection=Selection(unit), scope=scope))
         return None
+
+    def show_view(self, name: str) -> None:
+        """Fills the summary with a view, or says why not."""
+        found = self._view(name)
+        if isinstance(found, Hint):
+            self.say(found.text)
 
     def _view(self, text: str) -> CommandResult:
         hint = self.view_hint(text)

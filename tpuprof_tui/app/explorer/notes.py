@@ -7,10 +7,11 @@ from threading import Lock
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
-from tpuprof_tui.analysis.selecting.place import place_of, place_words
+from tpuprof_tui.analysis.selecting.place import place_of, place_words, report_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 
+from ..settings.actions import ActionTable
 from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
@@ -24,7 +25,10 @@ class NoteSaver:
         self.path = path
         self._written = Notes.of(self.store.state)
         self._writing = Lock()
+        self.manager = services.manager
+        self.prompting = services.prompting
         self.commands: CommandTable = {"note": self._note, "place": self._place}
+        self.actions: ActionTable = {"copy-command": self._copy_command}
 
     def changed(self, old: DisplayState) -> None:
         """Saves the notes if the state change affected them; a filter is saved only along with marks or spans."""
@@ -58,10 +62,14 @@ class NoteSaver:
         return lambda: self.say(f"Note of {letter}: {words.strip()}" if words.strip() else f"No note of {letter}.")
 
     def _place(self, text: str) -> CommandResult:
-        session, state = self.store.session, self.store.state
+        return self._copy_command
+
+    def _copy_command(self) -> None:
+        """Copies the command line of what is shown: of its figures if the summary has the focus."""
+        session, state, summary = self.store.session, self.store.state, self.manager.panes.summary
         times = Query.of_state(session, state.figures_state, state.scope).range
-        notes = session.profile.notes
+        path, place = session.profile.path, place_of(session, state, times, summary.answers.chosen)
+        if self.prompting.pane is summary:
+            return self.copy(report_words(path, place), "command")
         against = session.baseline.profile.path if session.baseline is not None else ""
-        return lambda: self.copy(
-            place_words(session.profile.path, place_of(session, state, times), notes, against), "place"
-        )
+        return self.copy(place_words(path, place, session.profile.notes, against), "command")

@@ -92,7 +92,7 @@ class PaneManager:
 
     @property
     def _selected(self) -> bool:
-        return self.store.state.selection.row >= 0
+        return self.store.state.selection.has_detail
 
     def all_attached(self) -> bool:
         """Whether all panes are attached; false if the screen was replaced or the app quit while they were mounted."""

@@ -80,7 +80,7 @@ class ExplorerScreen(LineScreen[None]):
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, exports: ExportRunner,
         state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
-        notes: Path | None = None,
+        notes: Path | None = None, view: str = "",
     ) -> None:  # fmt: skip
         super().__init__(classes="" if palette.colour else "plain")
         profile = session.profile
@@ -93,6 +93,7 @@ class ExplorerScreen(LineScreen[None]):
 
         self.headline = HeadlineBar(palette)
         self._selected: tuple[object, ...] = ()
+        self._first_view = view
         self.timeline = Timeline(session, state, palette, glyphs)
         self.summary = SummaryPane(session, state, palette, glyphs)
         self.table = InstructionTable(session, state, palette, glyphs)
@@ -132,7 +133,7 @@ class ExplorerScreen(LineScreen[None]):
         self.actions: ActionTable = {
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
-            **command_line.actions,
+            **command_line.actions, **self.notes.actions,
             "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list"),
             "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
             "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
@@ -165,6 +166,8 @@ class ExplorerScreen(LineScreen[None]):
             if not self.session.profile.lanes and self.summary.display:
                 # without lanes the timeline is empty
                 self.manager.focus("summary")
+            if self._first_view:
+                self.navigation.show_view(self._first_view)
         if self.session.profile.arrays.spills:
             self.set_interval(_GIVE_BACK_EVERY, self.session.profile.arrays.release_pages)
 
@@ -195,7 +198,7 @@ class ExplorerScreen(LineScreen[None]):
     def _changed(self, old: DisplayState) -> None:
         state = self.state
         self.notes.changed(old)
-        selected = (old.selection.row < 0) != (state.selection.row < 0)
+        selected = old.selection.has_detail != state.selection.has_detail
         if old.lines_shown != state.lines_shown or selected:
             self.timeline.show(state)
             self.manager.arrange()

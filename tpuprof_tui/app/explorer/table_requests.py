@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -15,11 +17,15 @@ from ..overlays.columns import ColumnList
 from ..overlays.flame import FlameGraph
 from ..overlays.groups import GroupList
 from ..overlays.overlay import Overlay
+from ..panes.prompt import Hint
 from ..settings.actions import ActionTable
 from ..settings.commands import column_named, columns_named, listed
 from .command_line import CommandResult, CommandTable, fault
 from .filtering import Filtering
 from .services import Services
+
+#: Most columns to group by.
+_MOST_KEYS: Final = 2
 
 
 class TableRequests:
@@ -37,15 +43,15 @@ class TableRequests:
 
     def _group_by_name(self) -> None:
         """Opens the time by name, or by engine if the profile has no names."""
-        self._open_groups("name" if has_named_work(self.store.session) else "engine", work_only=True)
+        self._open_groups(("name" if has_named_work(self.store.session) else "engine",), work_only=True)
 
     def group_by(self, key: str) -> None:
         """Opens the count of each value of a column."""
-        self._open_groups("duration" if key == "share" else key, work_only=False)
+        self._open_groups(("duration" if key == "share" else key,), work_only=False)
 
-    def _open_groups(self, key: str, *, work_only: bool) -> None:
+    def _open_groups(self, keys: tuple[str, ...], *, work_only: bool) -> None:
         table, store = self.table, self.store
-        groups = GroupList(store.session, store.state, table.palette, table.glyphs, key, work_only=work_only)
+        groups = GroupList(store.session, store.state, table.palette, table.glyphs, keys, work_only=work_only)
         self.open_overlay(Overlay(groups, table.palette), self._drill)
 
     def _drill(self, text: str | None) -> None:
@@ -95,13 +101,24 @@ class TableRequests:
         return partial(self.table.choose, key)
 
     def _group(self, text: str) -> CommandResult:
-        found = columns_named(self.store.session.columns, text)
-        if not found:
+        alike = columns_named(self.store.session.columns, text)
+        found = (alike[0].key,) if alike else self._columns_in(re.sub(r"\s+(x|and)\s+", ",", text))
+        if isinstance(found, Hint) or not 0 < len(found) <= _MOST_KEYS:
             hint = self.store.session.profile.vocabulary.phrase("group_hint", "group name, group type")
-            return fault(f"no such column: {hint}")
-        return partial(self._open_groups, found[0].key, work_only=found[0].kind == "text")
+            return fault(f"no such column, or more than two: {hint}")
+        columns = self.store.session.profile.vocabulary.schema
+        return partial(self._open_groups, found, work_only=any(columns[key].kind == "text" for key in found))
 
     def _columns(self, text: str) -> CommandResult:
+        found = self._columns_in(text)
+        if isinstance(found, Hint):
+            return found
+        self.take_columns(found)
+        self.go("table")
+        return None
+
+    def _columns_in(self, text: str) -> tuple[str, ...] | Hint:
+        """Keys of the columns that a text names, separated by commas or blanks; a fault if it names another one."""
         known, keys = self.store.session.columns, []
         # titles may hold blanks, which separate names too
         for part in text.split(","):
@@ -112,9 +129,7 @@ class TableRequests:
                 if column is None:
                     return fault(f"no such column: {name}")
                 keys.append(column.key)
-        self.take_columns(tuple(dict.fromkeys(keys)))
-        self.go("table")
-        return None
+        return tuple(dict.fromkeys(keys))
 
     def _row(self, text: str) -> CommandResult:
         if not text.replace(",", "").isdecimal():

@@ -18,6 +18,7 @@ from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
+from tpuprof_tui.model.vocabulary import Output
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -25,8 +26,7 @@ from ..panes.lines import Line, LinesView
 from ..panes.table_columns import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell import export_jobs as exports
-from ..shell.exports import Exporter
-from .overlay import Close
+from ..shell.exports import ExportRunner
 
 #: Choices that are typed, and the title of the input field.
 _TYPED: Final = {
@@ -43,14 +43,24 @@ class ExportMenu:
         subset: Part of the profile to write.
     """
 
-    def __init__(self, session: Session, state: DisplayState, source: exports.ExportSource, exporter: Exporter) -> None:
+    def __init__(
+        self, session: Session, state: DisplayState, source: exports.ExportSource, runner: ExportRunner
+    ) -> None:  # fmt: skip
         self.session = session
         self.vocabulary = session.profile.vocabulary
         self.state = state
         self.source = source
-        self.exporter = exporter
+        self.runner = runner
+        self.exporter = runner.exporter
         self.core = exports.scope_core(session.profile.groups, state.scope, state.selection.group)
         self.subset = exports.Subset(core=state.scope.group >= 0, filtered=bool(state.filter))
+
+    def state_of(self, kind: Output) -> str:
+        """What became of an output: that it waits, its progress, or its result; empty: it was not asked for."""
+        running = self.exporter.running
+        if running is not None and running.kind.id == kind.id:
+            return f"{running.done:.0%} written, X stops" if running.done >= 0 else "is written ..., X stops"
+        return clean(self.runner.states.get(kind.id, ""))
 
     def table_text(self) -> str:
         """Describes the rows of the table: scope, window, filter, order and number of columns."""
@@ -90,13 +100,21 @@ class ExportMenu:
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The lines of the export menu; closes with the job to run. Folder and cores are typed in ``field`` below it."""
+    """The lines of the export menu, which stays open. Folder and cores are typed in ``field`` below it.
+
+    Args:
+        menu: What can be written.
+        write: Writes an output, after those asked for before.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 
-    def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs) -> None:
+    def __init__(
+        self, menu: ExportMenu, palette: Palette, glyphs: Glyphs, write: Callable[[exports.Job], None]
+    ) -> None:
         super().__init__(palette, "export")
         self.menu = menu
+        self.write = write
         self.glyphs = glyphs
         self.fault = ""
         self._actions: list[str] = []
@@ -137,7 +155,7 @@ class ExportPane(LinesView, inherit_bindings=False):
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
-                entry(kind.id, kind.title, kind.file_text)
+                entry(kind.id, kind.title, menu.state_of(kind) or kind.file_text)
         for action, name, text, possible in self._choices():
             chosen = possible and bool(getattr(menu.subset, action))
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
@@ -145,7 +163,8 @@ class ExportPane(LinesView, inherit_bindings=False):
         for kind in kinds:
             if kind.is_table:
                 missing = bool(exports.output_fault(kind))
-                entry(kind.id, kind.title, "needs the package pyarrow" if missing else kind.file_text, missing)
+                told = "needs the package pyarrow" if missing else menu.state_of(kind) or kind.file_text
+                entry(kind.id, kind.title, told, missing)
         heading("To", "")
         entry("folder", "folder", clean(menu.exporter.folder))
         notes = self._notes()
@@ -175,8 +194,6 @@ class ExportPane(LinesView, inherit_bindings=False):
         exporter = self.menu.exporter
         if self.fault:
             return self.fault
-        if exporter.running is not None:
-            return f"Running: {exporter.running.text}. X stops it."
         if exporter.outcome is not None:
             files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
             rest = len(exporter.outcome.files) - 4
@@ -201,14 +218,12 @@ class ExportPane(LinesView, inherit_bindings=False):
             self.action_only(chosen)
 
     def action_output(self, name: str) -> None:
-        """Closes with the job for one kind of file, or shows why it cannot be written."""
-        exporter = self.menu.exporter
-        fault = f"Running: {exporter.running.text}. One export at a time: X stops it." if exporter.running else ""
-        job = fault or self.menu.job(name)
-        if isinstance(job, str):
-            self.show_fault(job)
-        else:
-            self.post_message(Close(job))
+        """Writes one kind of file, or shows why it cannot be written."""
+        job = self.menu.job(name)
+        self.show_fault(job if isinstance(job, str) else "")
+        if not isinstance(job, str):
+            self.write(job)
+            self.rebuild()
 
     def action_type(self, choice: str) -> None:
         """Opens the input field for the folder or the cores."""
@@ -228,8 +243,8 @@ class ExportPane(LinesView, inherit_bindings=False):
         self.show_fault("")
 
     def action_stop(self) -> None:
-        """Stops the running export."""
-        self.menu.exporter.stop()
+        """Stops the running export, and those that wait."""
+        self.menu.runner.stop()
 
 
 class MenuInput(Input):

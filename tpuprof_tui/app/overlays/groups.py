@@ -1,7 +1,8 @@
-"""Overlay that groups the table's rows by the values of a column, with count and times of each group."""
+"""Overlay that groups the table's rows by one or two columns, with count, times, bytes and bandwidth of each group."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -17,10 +18,20 @@ from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.filter_masks import with_condition
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.totals.grouping import GROUPINGS, GroupTable, group_table
+from tpuprof_tui.analysis.totals.grouping import GroupTable, group_table, groupings
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
-from tpuprof_tui.formats.units import column_unit, percent_text, plural, time_decimals, time_number, time_text
+from tpuprof_tui.formats.units import (
+    MISSING,
+    bytes_text,
+    column_unit,
+    percent_text,
+    plural,
+    time_decimals,
+    time_number,
+    time_text,
+)
+from tpuprof_tui.model import INT_MISSING, is_missing
 
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
@@ -33,13 +44,18 @@ from .overlay import Close
 
 #: Most groups listed: more than anyone reads.
 MAX_LISTED: Final = 1_000
-#: Widths in cells of the columns after the first, the last of which is the share; of all margins; least of the first.
-_WIDTHS: Final = (0, 10, 13, 11, 11, 8)
+#: Columns after the first, with their widths in cells, in the order in which they are left out, the last one first.
+_WIDTHS: Final = {
+    "share": 8, "total": 13, "delta": 11, "base": 11, "count": 10, "bytes": 11, "rate": 9, "peak": 9, "mean": 11,
+    "longest": 11,
+}  # fmt: skip
+#: Columns in their order on the screen, with their titles. All but the first sort in descending order at first.
+_TITLES: Final = {
+    "value": "", "count": "count", "total": "total", "mean": "mean", "longest": "longest", "base": "base",
+    "delta": "delta", "bytes": "bytes", "rate": "GB/s", "peak": "of peak", "share": "share",
+}  # fmt: skip
+#: Widths of all margins, and the least of the first column.
 _MARGINS, _NARROWEST = 4, 10
-_SHARE: Final = 5
-#: Columns of the list. In a comparison the last two differ. All but the first sort in descending order at first.
-COLUMNS: Final = ("value", "count", "total", "mean", "longest")
-COMPARISON_COLUMNS: Final = (*COLUMNS[:3], "base", "delta")
 
 
 class GroupList(LinesView):
@@ -48,17 +64,17 @@ class GroupList(LinesView):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("list", "wide", "groups")]
 
     def __init__(
-        self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, key: str, *, work_only: bool
-    ) -> None:
+        self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs, keys: Sequence[str], *,
+        work_only: bool,
+    ) -> None:  # fmt: skip
         super().__init__(palette, "groups")
         self.session = session
         self.state = state
         self.glyphs = glyphs
-        self.key = key
+        self.keys = tuple(keys)
         self.work_only = work_only
         self.base = _state_of_base(session, state)
-        self.columns = COLUMNS if self.base is None else COMPARISON_COLUMNS
-        self.sort = 4 if self.base is not None else 2 if work_only else 1
+        self.sort = "delta" if self.base is not None else "total" if work_only else "count"
         self.down = True
         self._background = background_of(self, "groups", small=session.profile.instructions <= AT_ONCE)
         self.table: GroupTable | None = None
@@ -69,37 +85,47 @@ class GroupList(LinesView):
         if not self._background.small:
             self.table = None
             self._show()
-        group = partial(group_table, self.session, self.state, self.key, work_only=self.work_only,
+        group = partial(group_table, self.session, self.state, self.keys, work_only=self.work_only,
                         base=self.base)  # fmt: skip
         self._background.compute("groups", group, self._take)
 
     def _take(self, table: GroupTable) -> None:
         self.table = table
         self.cursor = 0
+        self.sort = self.sort if self.sort in self.columns else "total"
         self._order()
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that the table has, in their order on the screen; the list can be sorted by them."""
+        if self.table is None:
+            return []
+        absent = ("base", "delta") if self.table.base is None else ("mean", "longest")
+        return [name for name in _TITLES if name == "value" or (
+            name not in absent and getattr(self.table, name) is not None)]  # fmt: skip
 
     def _order(self) -> None:
         """Sorts the groups by the chosen column; ties by descending total."""
         table = self.table
         if table is None:
             return
-        name = self.columns[self.sort]
-        if name == "value":
-            text = table.column.kind == "text"
-            labels = np.array([label.casefold() for label in table.labels], dtype=object)
-            keys = np.argsort(np.argsort(labels, kind="stable")) if text else np.arange(len(table))
-        elif name == "base" and table.base is not None:
-            keys = table.base
+        if self.sort == "value":
+            texts = [tuple(part.casefold() if column.kind == "text" else "" for column, part in
+                           zip(table.columns, parts, strict=True)) for parts in table.parts]  # fmt: skip
+            places = sorted(range(len(table)), key=lambda index: texts[index])
+            keys = np.argsort(places)
         else:
             # largest change first, whether slower or faster
-            keys = np.abs(table.delta) if name == "delta" else getattr(table, name)
+            keys = getattr(table, self.sort)
+            keys = np.where(is_missing(keys), -1, keys)
+            keys = np.abs(keys) if self.sort == "delta" else keys
         self.order = np.lexsort((-table.total, -keys if self.down else keys))
         self._show()
 
     def _show(self) -> None:
         self.rebuild(keep_scroll=False)
         self.border_title = Content(self._title())
-        sort = self.columns[self.sort]
+        sort = (_TITLES[self.sort] or "value") if self.table is not None else "..."
         more = "" if len(self.order) <= MAX_LISTED else f"first {MAX_LISTED:,} of {len(self.order):,}, "
         self.border_subtitle = Content(
             self.session.say("{more}by {sort}; Enter shows a group's {events}, Esc closes", more=more, sort=sort)
@@ -114,7 +140,7 @@ class GroupList(LinesView):
         where = f", in the {'window' if state.range is None else 'range'}" if state.in_window else ""
         events = self.session.profile.vocabulary.event.of(int(table.count.sum()))
         return (
-            f"{table.column.title}: {plural(len(table), 'group')} of {events} "
+            f"{' and '.join(column.title for column in table.columns)}: {plural(len(table), 'group')} of {events} "
             f"({kind}), {self.session.scope_title(state.scope)}{where}{filtered}"
         )
 
@@ -128,14 +154,14 @@ class GroupList(LinesView):
             text = f"Nothing to group: {waits}; Esc closes, & then changes the filter."
             return paragraph(text, width, self.palette.quiet), []
         rows = self.order[:MAX_LISTED].tolist()
-        longest = max(cell_len(table.labels[index]) for index in rows)
+        labels = [table.labels[index] for index in rows]
+        longest = max(map(cell_len, labels))
         columns = self._fitting(width - min(longest, _NARROWEST) - _MARGINS)
         room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
-        label = min(max(min(longest, 60), len(self._header_text(0)) + 2), room)
+        label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
         bar_width = min(room - label, 40)
         lines = [self._header(label, columns, bar_width)]
         full = float(table.share.max()) or 1.0
-        labels = [table.labels[index] for index in rows]
         shared = shared_beginnings(labels, label)
         lines += [
             self._line(table, index, fit_apart(text, label, shared), columns, bar_width, full)
@@ -143,66 +169,70 @@ class GroupList(LinesView):
         ]
         return lines, [-1, *range(len(rows))]
 
-    def _fitting(self, room: int) -> list[int]:
-        """Columns after the first that fit ``room`` cells: that of the order always, then share, total and others."""
-        others = (1, 3, 4) if self.base is None else (4, 3, 1)
-        columns: list[int] = []
-        for each in dict.fromkeys((self.sort or 2, _SHARE, 2, *others)):
-            if not columns or sum(_WIDTHS[every] for every in columns) + _WIDTHS[each] <= room:
+    def _fitting(self, room: int) -> list[str]:
+        """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones."""
+        known = self.columns
+        columns: list[str] = []
+        for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *_WIDTHS)):
+            if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= room):
                 columns.append(each)
-        return sorted(columns)
+        return sorted(columns, key=known.index)
 
-    def _header_text(self, index: int) -> str:
-        name = "share" if index == _SHARE else self.columns[index]
-        if index == 0 and self.table is not None:
-            name = header_text(self.table.column.title, self.table.column.unit)
-        arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if index == self.sort else ""
-        return name + arrow
+    def _header_text(self, name: str) -> str:
+        title = _TITLES[name] or (self.table.title if self.table is not None else "")
+        arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if name == self.sort else ""
+        return title + arrow
 
-    def _header(self, label: int, columns: list[int], bar_width: int) -> Line:
+    def _header(self, label: int, columns: list[str], bar_width: int) -> Line:
         line = [Segment(" ", self.palette.header)]
-        for index in (0, *columns):
-            style = self.palette.chosen if index == self.sort else self.palette.header
-            line.append(Segment(fit(self._header_text(index), _WIDTHS[index] or label, right=index > 0), style))
+        for name in ("value", *columns):
+            style = self.palette.chosen if name == self.sort else self.palette.header
+            line.append(Segment(fit(self._header_text(name), _WIDTHS.get(name, label), right=name != "value"), style))
         return [*line, Segment(" " * (bar_width + 1), self.palette.header)]
 
-    def _line(self, table: GroupTable, index: int, label: str, columns: list[int], bar_width: int, full: float) -> Line:
-        count, total, longest = (int(values[index]) for values in (table.count, table.total, table.longest))
+    def _line(self, table: GroupTable, index: int, label: str, columns: list[str], bar_width: int, full: float) -> Line:
         unit = column_unit(max(int(table.total.max()), 0 if table.base is None else int(table.base.max())))
         decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
-        total_text = f"{time_number(total, unit, decimals)} {unit.name}"
-        share = float(table.share[index])
         palette = self.palette
-        style = palette.quiet if table.labels[index] == "-" else palette.text
-        if table.base is None:
-            more = time_text(round(float(table.mean[index]))), time_text(longest)
-        else:
-            delta = int(table.delta[index])
-            more = (time_number(int(table.base[index]), unit, decimals),
-                    f"{'+' if delta > 0 else ''}{time_number(delta, unit, decimals)}")  # fmt: skip
-        texts = (label, f"{count:,}", total_text, *more, percent_text(share))
-        styles = (style, palette.text, palette.text, palette.quiet, palette.quiet, palette.strong)
+
+        def text(name: str) -> str:
+            value = getattr(table, name)[index]
+            if value != value or value == INT_MISSING:
+                return MISSING
+            if name in ("share", "peak"):
+                return percent_text(float(value))
+            if name in ("mean", "longest"):
+                return time_text(round(float(value)))
+            if name in ("total", "base", "delta"):
+                sign = "+" if name == "delta" and value > 0 else ""
+                return f"{sign}{time_number(int(value), unit, decimals)}{f' {unit.name}' if name == 'total' else ''}"
+            return f"{value:,.2f}" if name == "rate" else bytes_text(int(value)) if name == "bytes" else f"{value:,}"
+
+        quiet = ("mean", "longest", "base", "delta", "peak")
+        styles = {"share": palette.strong, **dict.fromkeys(quiet, palette.quiet)}
+        missing = all(part == MISSING for part in table.parts[index])
         return [
-            Segment(f" {label}", style),
-            *(Segment(f"{texts[each]:>{_WIDTHS[each]}}", styles[each]) for each in columns),
-            Segment(" " + bar(share / full, bar_width, self.glyphs), palette.compute),
+            Segment(f" {label}", palette.quiet if missing else palette.text),
+            *(Segment(f"{text(each):>{_WIDTHS[each]}}", styles.get(each, palette.text)) for each in columns),
+            Segment(" " + bar(float(table.share[index]) / full, bar_width, self.glyphs), palette.compute),
         ]
 
     def as_text(self) -> str:
-        """The list as tab-separated text, times in ns."""
+        """The list as tab-separated text, times in ns, shares in percent."""
         table = self.table
         if table is None:
             return ""
-        title = header_text(table.column.title, table.column.unit)
-        compared = ("base ns", "delta ns") if table.base is not None else ()
-        lines = ["\t".join((title, "count", "total ns", "mean ns", "longest ns", "share %", *compared))]
+        titles = {"total": "total ns", "mean": "mean ns", "longest": "longest ns", "base": "base ns",
+                  "delta": "delta ns", "share": "share %", "peak": "of peak %"}  # fmt: skip
+        names = self.columns[1:]
+        heads = [header_text(column.title, column.unit) for column in table.columns]
+        lines = ["\t".join((*heads, *(titles.get(name, _TITLES[name]) for name in names)))]
         for index in self.order.tolist():
-            numbers = (
-                f"{int(table.count[index])}", f"{int(table.total[index])}", f"{round(float(table.mean[index]))}",
-                f"{int(table.longest[index])}", f"{100 * float(table.share[index]):.2f}",
-            )  # fmt: skip
-            sides = () if table.base is None else (f"{int(table.base[index])}", f"{int(table.delta[index])}")
-            lines.append("\t".join((table.labels[index], *numbers, *sides)))
+            values = {name: getattr(table, name)[index] for name in names}
+            numbers = ["" if is_missing(np.array([value]))[0] else f"{value * 100:.2f}" if name in ("share", "peak")
+                       else f"{value:.2f}" if name == "rate" else f"{round(float(value))}"
+                       for name, value in values.items()]  # fmt: skip
+            lines.append("\t".join((*table.parts[index], *numbers)))
         return "\n".join(lines)
 
     def action_drill(self) -> None:
@@ -214,9 +244,9 @@ class GroupList(LinesView):
 
     def action_next_grouping(self) -> None:
         """Groups by the next column."""
-        keys = [key for key in GROUPINGS if any(column.key == key for column in self.session.columns)]
-        index = keys.index(self.key) if self.key in keys else -1
-        self.key = keys[(index + 1) % len(keys)]
+        keys = groupings(self.session)
+        index = keys.index(self.keys[0]) if self.keys[0] in keys else -1
+        self.keys = (keys[(index + 1) % len(keys)],)
         self.on_mount()
 
     def action_work_only(self) -> None:
@@ -226,9 +256,11 @@ class GroupList(LinesView):
 
     def action_scroll_columns(self, columns: int) -> None:
         """Sorts by the column ``columns`` places to the right, which shows it."""
-        self.sort = (self.sort + columns) % len(self.columns)
-        self.down = self.sort > 0
-        self._order()
+        known = self.columns
+        if known:
+            self.sort = known[(known.index(self.sort) + columns) % len(known)]
+            self.down = self.sort != "value"
+            self._order()
 
     def action_reverse(self) -> None:
         """Reverses the order."""

@@ -1,8 +1,8 @@
-"""Detail pane: all fields of the selected event with explanations, and links to related events."""
+"""Detail pane: all fields of the selected event with explanations, and links to related ones; what explains a pause."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar, TypeVar
 
@@ -10,10 +10,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import BindingType
 
+from tpuprof_tui.analysis.findings.pause_story import PauseStory, pause_story
 from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of, may_have_dependencies
 from tpuprof_tui.analysis.selecting.navigation import select_event, step_event
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.views.differences import cached_differences, differences_of
@@ -23,7 +24,7 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.background import background_of
 from ..shell.messages import ChangeState, ShowMessage
-from .detail_entries import Entry, entries_of
+from .detail_entries import Entry, entries_of, pause_entries
 from .lines import Line, LinesView, paragraph
 
 #: Least width at which every value has its explanation on the same line.
@@ -47,6 +48,8 @@ class DetailPane(LinesView):
         #: Entries that the cursor can be on.
         self.choices: list[Entry] = []
         self._entries: list[Entry] = []
+        #: The latest pause that was explained.
+        self._story: tuple[Selection, PauseStory | None] = Selection(), None
         self._background = background_of(self, "dependencies", small=False)
         #: Kinds of data that need no (further) computation: requested already, or not available in this profile.
         self._requested = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
@@ -100,15 +103,12 @@ class DetailPane(LinesView):
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Builds the lines of the event; each field and each link is an item."""
-        if self.selection.row < 0:
+        if not self.selection.has_detail:
             self._entries, self.choices = [], []
             text = self.session.say("No {event} selected: Enter in the timeline or a row of the table selects one.")
             return paragraph(text, width, self.palette.quiet), []
         if not self._entries:
-            session, place = self.session, (self.selection.lane, self.selection.row)
-            dependencies = self._available("dependencies", cached_dependencies(session), dependencies_of)
-            differences = self._available("differences", cached_differences(session), differences_of)
-            self._entries = list(entries_of(session, *place, dependencies, differences))
+            self._entries = list(self._of_event() if self.selection.pause is None else self._of_pause())
             self.choices = [entry for entry in self._entries if entry.can_be_chosen]
             self.cursor = min(self.cursor, max(len(self.choices) - 1, 0))
         lines: list[Line] = []
@@ -120,6 +120,26 @@ class DetailPane(LinesView):
             items += [number if entry.can_be_chosen else -1] * len(added)
             number += entry.can_be_chosen
         return lines, items
+
+    def _of_event(self) -> Iterator[Entry]:
+        session, place = self.session, (self.selection.lane, self.selection.row)
+        dependencies = self._available("dependencies", cached_dependencies(session), dependencies_of)
+        differences = self._available("differences", cached_differences(session), differences_of)
+        return entries_of(session, *place, dependencies, differences)
+
+    def _of_pause(self) -> Iterator[Entry]:
+        session, selection = self.session, self.selection
+        story = self._story[1] if self._story[0] == selection else None
+        if story is None:
+            scope, span = Scope(selection.group, selection.lane), selection.pause or (0, 0)
+            self._background.compute(
+                "pause", partial(pause_story, session, scope, *span), partial(self._told, selection)
+            )
+        return pause_entries(session, selection, story)
+
+    def _told(self, selection: Selection, story: PauseStory) -> None:
+        self._story = selection, story
+        self._rebuild_entries(story)
 
     def _lines_of(self, entry: Entry, width: int, chosen: bool) -> list[Line]:
         palette = self.palette

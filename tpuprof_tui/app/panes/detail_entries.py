@@ -11,16 +11,18 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.analysis.compare.differences import Differences
+from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory
 from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import constant_value
-from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency
+from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, likely_release
 from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
 from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.analysis.selecting.state import Selection
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, gap_text, time_text
+from tpuprof_tui.formats.units import GUESS, MISSING, clock_text, exact_time, gap_text, percent_text, time_text
 from tpuprof_tui.model import Column, Lane, Profile
 from tpuprof_tui.views.differences import difference_text
 
@@ -89,18 +91,48 @@ def entries_of(
     yield from _enclosing(session, dependencies, number, row)
     yield from _peer_entries(session, lane, number, row)
     yield from _neighbours(session, number, row)
-    yield from _meanwhile(session, number, row)
+    if not lane.on_host:
+        yield from _meanwhile(session, session.unit_of(number), number, *session.span_of(number, row))
     yield from _missing(session, lane)
     yield from _fields(session, lane, row)
     yield from _register_fields(session, lane, row)
     yield from _arguments(lane, row)
 
 
+def pause_entries(session: Session, selection: Selection, story: PauseStory | None) -> Iterator[Entry]:
+    """Yields the entries of a selected pause; ``story`` is None until it is known."""
+    start, end = selection.pause or (0, 0)
+    number, profile = selection.lane, session.profile
+    where = session.title_of(number) if number >= 0 else profile.groups.title(selection.group)
+    yield Entry("name", "pause")
+    yield Entry("text", f"{clean(where)}, no work for {time_text(end - start)} from {exact_time(start)}")
+    if story is None:
+        yield Entry("remark", "Looking for what explains it ...")
+        return
+    if story.cause:
+        yield Entry("text", f"Cause: {CAUSE_TEXTS[story.cause]}")
+    for label, event in (("Before", story.before), ("After", story.after)):
+        if event is not None:
+            first, last = session.span_of(*event)
+            text = f"{_link_name(session, *event)}, {time_text(last - first)}"
+            yield Entry("link", text, label, leads_to=event, back=label == "Before")
+    if story.waited_for is not None:
+        guess, releaser = GUESS if story.waited_for.guessed else "", story.waited_for.releaser
+        text = f"{guess}{_link_name(session, *releaser)} ({story.waited_for.kind})"
+        yield Entry("link", text, "Waited for", leads_to=releaser, back=True)
+    yield from _meanwhile(session, session.unit_of(number) if number >= 0 else selection.group, number, start, end)
+    for lane, found in groupby(story.host, key=lambda each: each.lane):
+        yield Entry("group", f"{clean(session.title_of(lane))} meanwhile")
+        for each in found:
+            text = f"{time_text(each.ns)}, {percent_text(each.share)}  {clean(each.name)}"
+            yield Entry("field", text, clean(each.type) or session.say("{event}"), "Time of it within the pause.")
+
+
 def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:
     start, end = session.span_of(number, row)
     role = ("", "wait, ", "sync, ")[int(lane.take("role", slice(row, row + 1))[0]) % 3]
     guess = "~" if role and lane.role_guessed else ""
-    yield Entry("name", _name(session, number, row))
+    yield Entry("name", text_of(session.profile, lane, "name", row) or session.say("{event}"))
     timed = session.profile.timed and not lane.is_aside
     ran = f"{time_text(end - start)} at {exact_time(start)}" if timed else "without times"
     yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
@@ -109,7 +141,7 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
 
 
 def _name(session: Session, number: int, row: int) -> str:
-    return text_of(session.profile, session.profile.lanes[number], "name", row) or session.say("{event}")
+    return text_of(session.profile, session.profile.lanes[number], "name", row, readable=True) or session.say("{event}")
 
 
 def _link_name(session: Session, number: int, row: int) -> str:
@@ -137,8 +169,11 @@ def _baseline_entries(session: Session, differences: Differences, number: int, r
 
 
 def _dependencies(session: Session, dependencies: Dependencies, number: int, row: int) -> Iterator[Entry]:
+    waits = dependencies.waits_for(number, row)
+    guessed = None if waits else likely_release(session, number, row)
+    waits = waits if guessed is None else (guessed,)
     for labels, back, when, key, found in (
-        (("Waited for", "Launched by"), True, "before", "[", dependencies.waits_for(number, row)),
+        (("Waited for", "Launched by"), True, "before", "[", waits),
         (("Released", "Launched"), False, "later", "]", dependencies.releases(number, row)),
     ):
         label = labels[all(each.launched for each in found)]
@@ -214,12 +249,10 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
             yield Entry("link", text, label, leads_to=(number, each.row), back=label == "Before")
 
 
-def _meanwhile(session: Session, number: int, row: int) -> Iterator[Entry]:
-    """The other lanes of its unit that worked while it ran, the busiest first."""
-    start, end = session.span_of(number, row)
-    if end <= start or session.profile.lanes[number].on_host:
+def _meanwhile(session: Session, unit: int, number: int, start: int, end: int) -> Iterator[Entry]:
+    """The other lanes of a unit that worked in an interval, the busiest first."""
+    if end <= start:
         return
-    unit = session.unit_of(number)
     busy_lanes = [each for each in lane_work_during(session, unit, start, end) if each.lane != number]
     if not busy_lanes and sum(session.unit_of(each) == unit for each in range(len(session.profile.lanes))) > 1:
         yield Entry("remark", session.say("Meanwhile no other {lane} of its {unit} worked"))

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit, middle_cut
+from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
 from tpuprof_tui.model import Severity
 from tpuprof_tui.views.differences import cached_side_by_side
@@ -153,7 +153,7 @@ class GroupTree(LinesView, inherit_bindings=False):
 
         def named(cells: int) -> Segment:
             # sibling names often differ only at the end: cut in the middle; a blank before the bar
-            visible_label = middle_cut(label, cells - 1 - len(indent)) if node.depth else label
+            visible_label = label_cut(label, cells - 1 - len(indent)) if node.depth else label
             return Segment(fit(indent + visible_label, cells - 1) + " ", style)
 
         if node.share < 0:

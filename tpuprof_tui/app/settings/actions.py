@@ -136,6 +136,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("previous-capture", "left_parenthesis", "Previous capture", "Open the previous capture in the folder.", ""),
         ("open-other", "O", "Open other", "Choose another capture in the folder or below it.", ""),
         ("jump", "ctrl+o", "Jump", "A letter on each pane: the next key goes there.", ""),
+        ("copy-command", "at", "Copy command",
+         "Copy the command line that opens what is shown; in the summary the one that prints its figures.", ""),
         ("pause", "p", "Pause", "Hold the live summary; again: follow the screen.", ""),
         ("command-line", "colon", "Command", "Type a command: filter, sort, go, {unit}, ... or the name of any action.",
          "Command"),
@@ -167,13 +169,16 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("lane-last", "end", "Window end", "Move the cursor to the end of the window.", ""),
         ("previous", "comma", "Previous", "Select the previous {event} of the lane.", "Step"),
         ("next", "full_stop", "Next", "Select the next {event} of the lane.", "Step"),
-        ("select", "enter", "Select", "Select the {event} at the cursor and show its details.", "Select"),
+        ("select", "enter", "Select",
+         "Select the {event} or pause at the cursor and show its details; a pause again: zoom to it.", "Select"),
         ("engines", "e", "{Lanes}/{units}", "Show one line for each {lane}, or one for each {unit}.",
          "{Lanes}/{units}"),
         ("go-to-time", "g", "Go to time", "Go to a time: 12.5ms, 1200us, 30%, +5us, ns, 12500c (cycles).", "Time"),
         ("range", "r", "Range", "Limit figures to the selection or to the range between two cursors.", "Range"),
         ("next-same", "greater_than_sign", "Next of the name", "Select the lane's next of this name.", ""),
         ("previous-same", "less_than_sign", "Previous of the name", "Select the lane's previous of this name.", ""),
+        ("next-pause", "J", "Next pause", "Select the {lane}'s or {unit}'s next pause of at least a cell.", ""),
+        ("previous-pause", "K", "Previous pause", "Select its previous pause.", ""),
         ("colours", "C", "Colours", "Colour by {colourings}.", "Colours"),
         ("legend", "L", "Legend", "Show what the colours and letters mean, or hide it.", "Legend"),
         ("strips", "B", "Strips", "Below each lane: its bandwidth, its busy share, or nothing.", ""),
@@ -253,7 +258,8 @@ _ACTIONS: Final[tuple[Action, ...]] = (
     *_table(
         "groups",
         ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
-        ("next-grouping", "b", "Group by", "Group by the next: name, {scope}, type, {unit}, {lane}.", "Group by"),
+        ("next-grouping", "b", "Group by", "Group by the next column; `:group COLUMN COLUMN` groups by any one or two.",
+         "Group by"),
         ("work-only", "w", "Work/all", "Count only work, or waits too.", "Work/all"),
         ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left; shows it.", "Sort"),
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right; shows it.", "Sort"),
@@ -454,10 +460,13 @@ GROUPS: Final[dict[str, str]] = {
     "app": "Everywhere", "export": "Export menu", "confirm": "Questions", "prompt": "While typing in the bottom line",
 }  # fmt: skip
 
+#: Key of an action whose keys the user gave to others.
+NO_KEY: Final = "unbound"
 _KEY_TEXTS: Final[dict[str, str]] = {
+    NO_KEY: "-",
     "question_mark": "?", "colon": ":", "comma": ",", "full_stop": ".", "plus": "+", "minus": "-", "equals_sign": "=",
     "less_than_sign": "<", "apostrophe": "'", "slash": "/", "percent_sign": "%",
-    "semicolon": ";", "quotation_mark": '"',
+    "semicolon": ";", "quotation_mark": '"', "at": "@",
     "left_parenthesis": "(", "right_parenthesis": ")",
     "greater_than_sign": ">", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "escape": "Esc", "backspace": "Backspace", "enter": "Enter", "space": "Space", "tab": "Tab",
@@ -479,15 +488,24 @@ def remap(keys: Mapping[str, str]) -> None:
     _REMAPPED.update({name: tuple(key.strip() for key in text.split(",")) for name, text in keys.items()})
 
 
-def reserve_exit_keys(keys: Mapping[str, str]) -> dict[str, str]:
-    """The user's keys by action id, with the keys of ``EXIT_KEYS`` reserved for ``app.leave``."""
-    reserved: dict[str, str] = {}
+def keymap_of(keys: Mapping[str, str]) -> dict[str, str]:
+    """The user's keys by action id, which other actions of the pane, or of any pane for keys of all panes, then lose.
+
+    ``EXIT_KEYS`` are reserved for ``app.leave``.
+    """
+    found: dict[str, str] = {}
     for name, text in keys.items():
         others = [key.strip() for key in text.split(",") if key.strip().lower() not in EXIT_KEYS]
         others += EXIT_KEYS if name == "app.leave" else ()
         if others:
-            reserved[name] = ",".join(others)
-    return reserved
+            found[name] = ",".join(others)
+    panes = {action.id: action.pane for action in ACTIONS}
+    taken = {(panes.get(name, ""), key) for name, text in found.items() for key in text.split(",")}
+    for action in ACTIONS:
+        lost = {key for key in action.keys for pane in (action.pane, "app", "explorer") if (pane, key) in taken}
+        if lost and action.id not in found:
+            found[action.id] = ",".join(key for key in action.keys if key not in lost) or NO_KEY
+    return found
 
 
 def keys_of(action: Action) -> tuple[str, ...]:

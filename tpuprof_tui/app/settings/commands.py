@@ -40,7 +40,7 @@ class Command(Struct, frozen=True):
 COMMANDS: Final[tuple[Command, ...]] = (
     Command("filter", "EXPRESSION", "Show only what passes; empty: everything."),
     Command("sort", "COLUMN [up|down]", "Sort the table."),
-    Command("group", "COLUMN", "Group the table's rows."),
+    Command("group", "COLUMN [COLUMN]", "Group the table's rows by one column or two."),
     Command("columns", "A,B,...", "The table's columns in this order; empty: the default ones."),
     Command("go", "TIME", "Go to a time: 1.2ms, 30%, +5us, 12500c."),
     Command("window", "A..B", "Show the window from one time to another."),

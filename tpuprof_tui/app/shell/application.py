@@ -30,7 +30,7 @@ from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
 from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
-from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keys_of, remap, reserve_exit_keys
+from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keymap_of, keys_of, remap
 from ..settings.preferences import Preferences
 from ..terminal.application import TerminalApp
 from . import memory_tuning, messages, reading, watching
@@ -188,11 +188,11 @@ class TpuprofApp(TerminalApp):
             self.preferences.save_state(explorer.state, explorer.session)
 
     def _leave_by_signal(self, status: int) -> None:
-        self.exports.exporter.stop()
+        self.exports.end()
         self.exit(return_code=status)
 
     def _abandon(self) -> None:
-        self.exports.exporter.stop()
+        self.exports.end()
         self._save_state()
 
     def leave(self) -> None:
@@ -207,7 +207,7 @@ class TpuprofApp(TerminalApp):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.exports.exporter.stop()
+                self.exports.end()
                 self.exit(0)
 
         text = f"An export is running: {running.text}. Stop it and quit?"
@@ -319,7 +319,7 @@ class TpuprofApp(TerminalApp):
         self.watcher.show(path, disk_state)
         self.exports.show(path, disk_state.fingerprint)
         self.status = int(worst(session.profile.problems) == Severity.ERROR)
-        layout, error_text = None, ""
+        layout, error_text, view = None, "", ""
         notes = notes_path(session.profile) if self.notes == "" else None if self.notes is None else Path(self.notes)
         if self._view_to_restore is not None:
             old_state, old_profile, layout = self._view_to_restore
@@ -327,9 +327,11 @@ class TpuprofApp(TerminalApp):
         else:
             initial = self.preferences.initial_state(session)
             state, notes, error_text = apply_notes_and_place(session, initial, notes, self.place)
+            view = self.place.view if self.place is not None else ""
             self.place = None
         screen = ExplorerScreen(
-            session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes
+            session, self.preferences.palette, self.glyphs, self.exports, state, self._neighbours(), layout, notes,
+            view,
         )  # fmt: skip
         self._replace_screens(screen)
         if error_text:
@@ -668,7 +670,7 @@ class TpuprofApp(TerminalApp):
         for theme, _ in THEMES.values():
             self.register_theme(theme)
         self.theme = self.preferences.textual_theme
-        keys = reserve_exit_keys(self.preferences.config.keys)
+        keys = keymap_of(self.preferences.config.keys)
         remap(keys)
         self.set_keymap(keys)
 

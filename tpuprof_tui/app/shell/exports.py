@@ -41,6 +41,12 @@ class Outcome(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     @property
+    def summary(self) -> str:
+        """Number and size of the files."""
+        files = f"{len(self.files):,} files, " if len(self.files) > 1 else ""
+        return f"written, {files}{bytes_text(sum(size for _, size in self.files))}"
+
+    @property
     def sentence(self) -> str:
         """Sentence with the path of the first file, the number of others and the total size."""
         first, size = self.files[0]
@@ -211,7 +217,7 @@ async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
 
 
 class ExportRunner:
-    """Starts exports of the capture on the screen; they continue when another screen is shown.
+    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown.
 
     Args:
         options: Options that the capture was opened with, by name.
@@ -222,6 +228,7 @@ class ExportRunner:
 
     Attributes:
         exporter: Runs the child process and holds the last result.
+        states: What became of each output that was asked for, by id: in words, without the progress.
     """
 
     def __init__(
@@ -229,6 +236,9 @@ class ExportRunner:
         say: Callable[[str], None], changed: Callable[[], None], failed: Callable[[Exception], object],
     ) -> None:  # fmt: skip
         self.exporter = Exporter(changed)
+        self.states: dict[str, str] = {}
+        self._waiting: list[Job] = []
+        self._changed = changed
         self._options = options
         self._run = run
         self._say = say
@@ -238,6 +248,8 @@ class ExportRunner:
 
     def show(self, path: str, fingerprint: str) -> None:
         """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
+        if path != self._path:
+            self.states = {}
         self._path, self._fingerprint = path, fingerprint
 
     def source(self, profile: Profile) -> ExportSource:
@@ -254,24 +266,49 @@ class ExportRunner:
         return source
 
     def start(self, job: Job) -> None:
-        """Starts an export, unless one is running."""
-        if self.exporter.running is None:
+        """Starts an export, or lets it wait for those before it; one that waits already is replaced."""
+        running = self.exporter.running
+        if running is None:
+            self.states[job.kind.id] = "starts ..."
             self._run(self._export(job), job.kind.id)
-        else:
-            self._say(f"Running: {self.exporter.running.text}. X stops it.")
+            return
+        self._waiting = [*(each for each in self._waiting if each.kind.id != job.kind.id), job]
+        self.states[job.kind.id] = "waits"
+        self._say(f"The {job.kind.title} is written after the {running.kind.title}; X stops both.")
+        self._changed()
 
     async def _export(self, job: Job) -> None:
-        try:
-            outcome = await self.exporter.run(job)
-        except ExportError as error:
-            self._say(str(error))
-        except Exception as error:
-            self._failed(error)
-        else:
-            self._say(outcome.sentence if outcome is not None else f"Stopped: the {job.kind.title} was not written.")
+        """Runs an export, then those that wait."""
+        following: Job | None = job
+        while following is not None:
+            job = following
+            try:
+                outcome = await self.exporter.run(job)
+            except ExportError as error:
+                self._end(job, f"failed: {error}", str(error))
+            except Exception as error:
+                self._end(job, "failed")
+                self._failed(error)
+            else:
+                stopped = f"Stopped: the {job.kind.title} was not written."
+                self._end(job, *(("stopped", stopped) if outcome is None else (outcome.summary, outcome.sentence)))
+            following = self._waiting.pop(0) if self._waiting else None
+
+    def _end(self, job: Job, state: str, sentence: str = "") -> None:
+        self.states[job.kind.id] = state
+        if sentence:
+            self._say(sentence)
+        self._changed()
 
     def stop(self) -> None:
-        """Stops the running export."""
+        """Stops the running export, and those that wait."""
         if self.exporter.running is None:
             self._say("No export is running: x opens the menu.")
+        self.end()
+
+    def end(self) -> None:
+        """Stops them without a word, to leave."""
+        for job in self._waiting:
+            self.states[job.kind.id] = "stopped"
+        self._waiting = []
         self.exporter.stop()

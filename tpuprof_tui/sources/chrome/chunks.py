@@ -99,11 +99,6 @@ def _encodable(value: Any) -> Any:
     return {_encodable(key): _encodable(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def raw_text(value: Any) -> msgspec.Raw:
-    """A ``Number`` (or other text) of an event that was decoded alone, as its raw text; NOTHING for other types."""
-    return msgspec.Raw(value.encode("utf-8", "replace")) if isinstance(value, str) else NOTHING
-
-
 class Tally(Struct):
     """Number of occurrences, and the offset in bytes of the first; -1 if there are none."""
 
@@ -117,6 +112,23 @@ class Tally(Struct):
         """Adds occurrences; calls come in ascending order of offset."""
         self.count += count
         self.first = offset if self.first < 0 else self.first
+
+
+#: Defects of a text by kind: severity, what is said, and what was done.
+_DEFECTS: Final = {
+    "metadata_lost": (Severity.WARNING, "The metadata next to the events cannot be decoded.", "It is left out."),
+    "malformed": (Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
+    "trailing_text": (Severity.ERROR, "There is a second list of events, or text after the trace.", "It was not read."),
+    "further_lists": (Severity.NOTE, "Further objects with events, as Proton writes one for each stream.",
+                      "They are read as one trace."),
+    "values": (Severity.WARNING, "Values that are not JSON, such as NaN or N/A.", "They are treated as not known."),
+    "backslashes": (Severity.WARNING, "Events with unescaped backslashes in texts.",
+                    "They were repaired: the backslashes are kept."),
+    "quotes": (Severity.WARNING, "Events with unescaped quotation marks in texts.",
+               "They were repaired: each text ends where the next key follows."),
+    "controls": (Severity.NOTE, "Events with control characters in texts.", "They are kept."),
+    "no_utf8": (Severity.WARNING, "Bytes that are not UTF-8.", "They are shown as ?."),
+}  # fmt: skip
 
 
 class EventChunks(Generic[Event]):
@@ -133,11 +145,8 @@ class EventChunks(Generic[Event]):
     Attributes:
         found: Whether there is a list of events.
         truncated: Whether the text ends within the list.
-        malformed, values, backslashes, quotes, controls, no_utf8: Defects of the text; see ``problems``.
+        tallies: Defects of the text, by kind (see ``_DEFECTS``).
         metadata: Members of the object next to the list, by key, without those that cannot be decoded.
-        metadata_lost: Where members next to the list cannot be decoded.
-        trailing_text: Where there is a second list of events, or text behind the trace.
-        further_lists: Where further objects with lists of events begin, whose events are read too.
         offset: Offset of the text of the last chunk.
         ended_sound: Whether the list ended behind an event that could be decoded.
         list_end: Offset of the end of the list.
@@ -166,11 +175,8 @@ class EventChunks(Generic[Event]):
         self._ended = False
         self.found = False
         self.truncated = False
-        self.malformed, self.values, self.backslashes, self.quotes, self.controls, self.no_utf8 = (
-            Tally() for _ in range(6)
-        )
+        self.tallies = {kind: Tally() for kind in _DEFECTS}
         self.metadata: dict[str, Any] = {}
-        self.metadata_lost, self.trailing_text, self.further_lists = Tally(), Tally(), Tally()
         self.offset = self.list_end = 0
         self.ended_sound = False
 
@@ -193,7 +199,7 @@ class EventChunks(Generic[Event]):
         self._fill(CHUNK)
         match = _FURTHER_LIST.match(self._buffer)
         if match:
-            self.further_lists.add(self._offset)
+            self.tallies["further_lists"].add(self._offset)
             self._advance(match.end())
         return match is not None
 
@@ -217,18 +223,11 @@ class EventChunks(Generic[Event]):
             events, closed = self._decode_in_parts(alone=True)
             yield from zip((begin + position for position in self._event_starts), events, strict=True)
 
-    @property
-    def tallies(self) -> dict[str, Tally]:
-        """Defects of the text, by name of the attribute."""
-        names = ("malformed", "values", "backslashes", "quotes", "controls", "no_utf8", "metadata_lost",
-                 "trailing_text", "further_lists")  # fmt: skip
-        return {name: getattr(self, name) for name in names}
-
     def add_results(self, tallies: dict[str, Tally], metadata: dict[str, Any], *, truncated: bool) -> None:
         """Adds the results of another reader, which read the text behind this one's."""
-        for name, tally in tallies.items():
+        for kind, tally in tallies.items():
             if tally:
-                getattr(self, name).add(tally.first, tally.count)
+                self.tallies[kind].add(tally.first, tally.count)
         self.metadata |= metadata
         self.truncated = truncated
 
@@ -238,25 +237,11 @@ class EventChunks(Generic[Event]):
         Args:
             file: Name of the file.
         """
-        if self.metadata_lost and not self.truncated:
-            yield Problem(Severity.WARNING, "The metadata next to the events cannot be decoded.", "It is left out.",
-                          file=file, offset=self.metadata_lost.first)  # fmt: skip
-        for tally, severity, what, done in (
-            (self.malformed, Severity.ERROR, "Events that cannot be decoded.", "They were left out."),
-            (self.trailing_text, Severity.ERROR, "There is a second list of events, or text after the trace.",
-             "It was not read."),
-            (self.further_lists, Severity.NOTE, "Further objects with events, as Proton writes one for each stream.",
-             "They are read as one trace."),
-            (self.values, Severity.WARNING, "Values that are not JSON, such as NaN or N/A.",
-             "They are treated as not known."),
-            (self.backslashes, Severity.WARNING, "Events with unescaped backslashes in texts.",
-             "They were repaired: the backslashes are kept."),
-            (self.quotes, Severity.WARNING, "Events with unescaped quotation marks in texts.",
-             "They were repaired: each text ends where the next key follows."),
-            (self.controls, Severity.NOTE, "Events with control characters in texts.", "They are kept."),
-            (self.no_utf8, Severity.WARNING, "Bytes that are not UTF-8.", "They are shown as ?."),
-        ):  # fmt: skip
-            if tally:
+        for kind, (severity, what, done) in _DEFECTS.items():
+            tally = self.tallies[kind]
+            if kind == "metadata_lost" and tally and not self.truncated:
+                yield Problem(severity, what, done, file=file, offset=tally.first)
+            elif kind != "metadata_lost" and tally:
                 lost, repaired = (tally.count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
                 yield Problem(severity, what, done, file=file, offset=tally.first, count=tally.count, lost=lost,
                               repaired=repaired)  # fmt: skip
@@ -281,7 +266,7 @@ class EventChunks(Generic[Event]):
                 data.decode()
             except UnicodeDecodeError as error:
                 runs = _NO_UTF8.findall(data.decode("utf-8", "surrogateescape"))
-                self.no_utf8.add(self._offset + error.start, len(runs))
+                self.tallies["no_utf8"].add(self._offset + error.start, len(runs))
         self._buffer = self._buffer[count:]
         self._offset += count
         self._repairer.credit += _EFFORT * count
@@ -316,7 +301,7 @@ class EventChunks(Generic[Event]):
                 found, repairs = self._repaired_members(escaped.text + b"}")
             if found is None and _brace_depth(escaped.text) == 1:
                 found, end, _ = _members(escaped.text)
-                self.metadata_lost.add(self._offset + escaped.original(end))
+                self.tallies["metadata_lost"].add(self._offset + escaped.original(end))
             if found is not None:
                 self.metadata |= found
                 self._count(0, escaped, repairs)
@@ -341,11 +326,11 @@ class EventChunks(Generic[Event]):
                 found, position, closed = (found, position, False) if mended is None else (mended, len(rest), True)
             self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
             if "traceEvents" in found:
-                self.trailing_text.add(self._offset + escaped.original(rest.find(b'"traceEvents"')))
+                self.tallies["trailing_text"].add(self._offset + escaped.original(rest.find(b'"traceEvents"')))
         if not closed:
-            self.metadata_lost.add(self._offset + escaped.original(position))
+            self.tallies["metadata_lost"].add(self._offset + escaped.original(position))
         elif rest[position:].strip(b" \t\r\n\0"):
-            self.trailing_text.add(self._offset + escaped.original(position))
+            self.tallies["trailing_text"].add(self._offset + escaped.original(position))
         self._count(0, escaped, repairs)
         self._advance(len(self._buffer))
 
@@ -412,15 +397,14 @@ class EventChunks(Generic[Event]):
         return self._decode(b"".join((b"[", memoryview(self._buffer)[:cut], b"" if closed else b"]")))
 
     def _decode_in_parts(self, *, alone: bool = False) -> tuple[list[Event], bool]:
-        """Decodes the events of the buffer in parts, or one at a time; and whether the list ends behind them.
+        """The events of the buffer, decoded in parts, and whether the list ends behind them.
 
-        Args:
-            alone: Whether to decode all of them one at a time, with their positions in ``_event_starts``.
+        ``alone``: one at a time, with their positions in ``_event_starts``.
         """
         self._event_starts = []
         self._on_lines = self._on_lines or _ON_LINES.search(self._buffer) is not None
-        self._borders = _Next(self._buffer, _border)
-        self._likely = _Next(self._buffer, _next_event)
+        self._border_at = _next(self._buffer, _border)
+        self._likely_at = _next(self._buffer, _next_event)
         events: list[Event] = []
         position, until, closed = 0, 0, False
         while True:
@@ -501,18 +485,14 @@ class EventChunks(Generic[Event]):
             return None
         self._count(begin, escaped, repairs)
         if known_count:
-            self.quotes.add(self._offset + begin, known_count)
+            self.tallies["quotes"].add(self._offset + begin, known_count)
         for position in lost:
             self._leave_out(position, position + _NEAR[0])
         self._bad = False
         return events
 
     def _decode_or_convert(self, text: bytes) -> list[Event] | None:
-        """The events of a list, with values converted that do not fit their fields; None if one of them is none.
-
-        Raises:
-            msgspec.DecodeError, RecursionError: The list cannot be decoded.
-        """
+        """The events of a list, with values converted that do not fit their fields; None if one of them is none."""
         try:
             return self._decode(text)
         except msgspec.ValidationError:
@@ -521,23 +501,19 @@ class EventChunks(Generic[Event]):
             return events if len(events) == len(converted) else None
 
     def _event_at(self, position: int) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, and the position behind it.
-
-        Returns:
-            None for the event if it cannot be decoded; None if it may be incomplete in the buffer.
-        """
+        """The event at a position (None: it cannot be decoded), and the position behind it; None: maybe incomplete."""
         size = len(self._buffer)
         scalar = _SCALAR.match(self._buffer, position)
         if scalar and (scalar.end() < size or self._ended):
             self._leave_out(position, position)
             return None, scalar.end()
-        border = self._borders.at(position)
+        border = self._border_at(position)
         found = self._single(position, border) if border - position <= _NEAR[-1] else None
         # a likely border may be within this event
         found = found or self._long_event(position)
         if found is not None:
             return found if found[1] >= 0 else None
-        follows = self._likely.at(position + 1)
+        follows = self._likely_at(position + 1)
         if follows == size and not self._ended and size - position < LONGEST_EVENT:
             return None
         # first up to the next event, then what seems to be one may be within this one
@@ -554,10 +530,7 @@ class EventChunks(Generic[Event]):
         return None, end
 
     def _long_event(self, position: int) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, with no repairs, and the position behind it; None if there is none.
-
-        The position is -1 if the event may be incomplete in the buffer.
-        """
+        """As `_event_at`, with no repairs, however long it is; None if there is none, position -1: maybe incomplete."""
         for size in (*_NEAR, LONGEST_EVENT):
             escaped = with_escapes(self._buffer[position : position + size])
             window = escaped.text.decode("utf-8", "surrogateescape")
@@ -580,14 +553,9 @@ class EventChunks(Generic[Event]):
         return None
 
     def _single(self, position: int, end: int, *, repair: bool = False) -> tuple[Event | None, int] | None:
-        """The event at a position of the buffer, in the text up to ``end``, and the position behind it.
+        """The event in a text (None: it is none, or the rest of one), and the position behind it; None: undecodable.
 
-        Args:
-            position, end: The text, which may have more behind the event if it is to be repaired.
-            repair: Whether to repair more than backslashes.
-
-        Returns:
-            None for the event if it is none, or the rest of one that was left out; None if it cannot be decoded.
+        ``repair``: whether to repair more than backslashes; then there may be more behind the event.
         """
         escaped = with_escapes(self._buffer[position:end].rstrip(b", \t\r\n"))
         repairs: list[tuple[int, Repair]] = []
@@ -641,42 +609,38 @@ class EventChunks(Generic[Event]):
         return self._from_dict(value) if isinstance(value, dict) else None
 
     def _count(self, position: int, escaped: Escaped, repairs: Sequence[tuple[int, Repair]] = ()) -> None:
-        """Counts repairs in a text at a position of the buffer, each event under one kind.
-
-        Args:
-            position: Begin of the text.
-            escaped: The text with backslashes doubled.
-            repairs: Further repairs, and where in this text they were made.
-        """
+        """Counts repairs in a text at a position, each event under one kind; ``repairs``: and where they were made."""
         begin = self._offset + position
         events = list(escaped.events)
         for start, repair in repairs:
             first = escaped.original(start) if events else start
             if repair.words:
-                self.values.add(begin + first, repair.words)
+                self.tallies["values"].add(begin + first, repair.words)
             if repair.quotes:
-                self.quotes.add(begin + first)
+                self.tallies["quotes"].add(begin + first)
                 if events:
                     last = escaped.original(start + repair.length)
                     events = [event for event in events if not first <= event < last]
             elif repair.backslashes:
-                self.backslashes.add(begin + first)
+                self.tallies["backslashes"].add(begin + first)
             if repair.controls:
-                self.controls.add(begin + first)
+                self.tallies["controls"].add(begin + first)
         if events:
             text = self._buffer[position : position + events[0]]
-            start = 0 if self.backslashes else max((match.end() for match in _BORDER.finditer(text)), default=0)
-            self.backslashes.add(begin + start, len(events))
+            start = (
+                0 if self.tallies["backslashes"] else max((match.end() for match in _BORDER.finditer(text)), default=0)
+            )
+            self.tallies["backslashes"].add(begin + start, len(events))
 
     def _leave_out(self, position: int, end: int) -> None:
         """Counts an event that cannot be decoded; what follows one and has no phase is taken as its rest."""
         if not self._bad or b'"ph"' in self._buffer[position:end]:
-            self.malformed.add(self._offset + position)
+            self.tallies["malformed"].add(self._offset + position)
         self._bad = True
 
     def _further(self, position: int) -> int:
         """Position of a further event behind a bracket that may belong to an event that was left out; -1 if none."""
-        while (position := self._likely.at(position)) < len(self._buffer):
+        while (position := self._likely_at(position)) < len(self._buffer):
             if b'"ph"' in self._buffer[position : position + _NEAR_PHASE]:
                 return position
             position += 1
@@ -692,36 +656,31 @@ class EventChunks(Generic[Event]):
         return len(self._buffer)
 
 
-def events_with_offsets(text: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The events of a text that begins inside the list, numbers as ``Number``, with their offsets in bytes."""
+def chunks_of(text: bytes, kind: Any, from_dict: Callable[[dict[str, Any]], Any]) -> EventChunks[Any]:
+    """Chunks of a text that begins inside the list of events; see `EventChunks`."""
     waiting = [text]
-    chunks: EventChunks[dict[str, Any]] = EventChunks(
-        lambda _: waiting.pop() if waiting else b"", dict, lambda each: each
-    )
-    yield from chunks.with_offsets()
+    return EventChunks(lambda _: waiting.pop() if waiting else b"", kind, from_dict)
 
 
 def _length(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-class _Next:
-    """Finds positions in a text, each once although it is asked for from many positions before it.
+def _next(text: bytes, find: Callable[[bytes, int], int]) -> Callable[[int], int]:
+    """Finds the next position from one on (the end if none), each once although it is asked for from many before it.
 
-    Args:
-        text: The text.
-        find: Finds the next position from one on; -1 if there is none.
+    ``find`` returns -1 if there is none; calls come in ascending order of positions.
     """
+    known = -1
 
-    def __init__(self, text: bytes, find: Callable[[bytes, int], int]) -> None:
-        self._text, self._find, self._found = text, find, -1
+    def at(position: int) -> int:
+        nonlocal known
+        if known < position:
+            found = find(text, position)
+            known = len(text) if found < 0 else found
+        return known
 
-    def at(self, position: int) -> int:
-        """The next position; the end of the text if there is none. Calls come in ascending order."""
-        if self._found < position:
-            found = self._find(self._text, position)
-            self._found = len(self._text) if found < 0 else found
-        return self._found
+    return at
 
 
 def _border(text: bytes, position: int) -> int:

@@ -6,8 +6,10 @@ by a collector of its own, all but the first in other processes; what they found
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +28,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .chunks import EventChunks, Tally
 from .columns import F64, I32, I64, Codes, GrowingColumns
-from .events import FlowStart, Metadata, Phases, Sample
+from .events import Phases
 from .inflate import PackedText, text_of
 from .processes import workers
 from .sections import (
@@ -50,17 +52,7 @@ _FIELDS: Final = {"process_name": "name", "thread_name": "name", "process_labels
 
 
 class SectionEvents(Struct, frozen=True, eq=False):
-    """What a section holds. Codes and event numbers start at 0, offsets are those of the file.
-
-    Attributes:
-        state: Size in bytes and modification time of the file.
-        count: Number of complete events.
-        codes: Values by code, for each table of codes.
-        tables: Columns of each table.
-        names: Names of processes and threads.
-        defects: See ``Collector``.
-        metadata, tallies, truncated, list_end, text_end: How its text ended.
-    """
+    """What a `Collector` found in a section. Codes and event numbers start at 0, offsets are those of the file."""
 
     state: tuple[int, int]
     count: int
@@ -192,8 +184,8 @@ class Collector:
         """What is wrong with a packed file, and what was read of it; None if it is sound, or not packed."""
         return None if self.packed is None else self.packed.fault
 
-    def ending_problem(self, what: str, file: str) -> Iterator[Problem]:
-        """How the text of a file ended too early, or was packed wrongly; ``what``: what it holds."""
+    def problems(self, what: str, file: str) -> Iterator[Problem]:
+        """Defects of the text of a file, how it ended too early or was packed wrongly; ``what``: what it holds."""
         if self.packed is not None and self.fault:
             # how many events were lost is not known
             yield Problem(Severity.ERROR, *self.fault, file=file, offset=self.text_end,
@@ -201,6 +193,7 @@ class Collector:
         elif self.chunks.truncated:
             yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
                           file=file, offset=self.text_end, lost=1)  # fmt: skip
+        yield from self.chunks.problems(file)
 
     # -- events of one chunk
 
@@ -220,10 +213,10 @@ class Collector:
     def add_unknown(self, events: Sequence[Any]) -> None:
         """Adds events of unknown phases."""
 
-    def add_flows(self, flows: Sequence[FlowStart]) -> None:
+    def add_flows(self, flows: Sequence[Any]) -> None:
         """Adds ends of flows."""
 
-    def add_names(self, events: Sequence[Metadata]) -> None:
+    def add_names(self, events: Sequence[Any]) -> None:
         """Adds the names, labels and places of processes and threads."""
         for event in events:
             kind = event.name if isinstance(event.name, str) else ""
@@ -237,7 +230,7 @@ class Collector:
         """Keeps what a metadata event says."""
         self.names[kind][owner] = value
 
-    def add_samples(self, samples: Sequence[Sample]) -> None:
+    def add_samples(self, samples: Sequence[Any]) -> None:
         """Adds samples of counters, each with several values."""
         samples = [sample for sample in samples if isinstance(sample.args, dict)]
         if not samples:
@@ -306,13 +299,18 @@ Some = TypeVar("Some", bound=Collector)
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file.
+    """Opens a regular file.
 
     Raises:
-        UnreadableError: It cannot be opened or read.
+        UnreadableError: There is none, or it cannot be read.
     """
     try:
-        with path.open("rb") as raw:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+        # O_NONBLOCK: opening a pipe would block, and the file may have been replaced by one meanwhile
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)),
+                       "rb") as raw:  # fmt: skip
             yield raw
     except OSError as error:
         raise UnreadableError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from None

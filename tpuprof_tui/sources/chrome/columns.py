@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
 
@@ -45,37 +46,30 @@ class Codes(dict[Any, int]):
                              for row in rows], np.int32)  # fmt: skip
 
 
-class GrowingColumns:
+class GrowingColumns(defaultdict[str, list[npt.NDArray[Any]]]):
     """Columns by name, each a list of arrays until it is asked for."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        super().__init__(list)
 
     def add(self, **columns: npt.NDArray[Any]) -> None:
         """Appends an array to each named column."""
         for key, values in columns.items():
-            self._parts.setdefault(key, []).append(values)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+            self[key].append(values)
 
     def column(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
         """A column as one array; ``dtype`` is the type of the empty array if the column does not exist."""
-        parts = self._parts.get(key, [])
-        return np.concatenate(parts) if parts else np.zeros(0, dtype)
-
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """All columns by name; removes them here."""
-        return {key: self.take(key) for key in list(self)}
+        return np.concatenate(self[key]) if key in self else np.zeros(0, dtype)
 
     def take(self, key: str, dtype: Any = np.int64) -> npt.NDArray[Any]:
         """A column as one array, as `column`; removes it here."""
         found = self.column(key, dtype)
-        self._parts.pop(key, None)
+        self.pop(key, None)
         return found
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All columns by name; removes them here."""
+        return {key: self.take(key) for key in list(self)}
 
 
 # -- values
@@ -133,6 +127,11 @@ def text_codes(texts: Codes, values: Values) -> I32:
     if values.count(None) == len(values):
         return np.full(len(values), -1, np.int32)
     return np.array([texts[value] if type(value) is str and value else -1 for value in values], np.int32)
+
+
+def printable(text: str | bytes, most: int = 1 << 16) -> str:
+    """A text, or JSON text, that can be shown and written, cut to ``most`` characters."""
+    return (text.decode("utf-8", "replace") if isinstance(text, bytes) else text)[:most]
 
 
 def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:

@@ -8,13 +8,21 @@ import msgspec
 
 from .chunks import NOTHING, decoded_alone
 
+_MISSING: Final = {str: "", msgspec.Raw: NOTHING}
+
+
+def event(phase: str, **fields: Any) -> Any:
+    """Struct that events of a phase (``ph``) are decoded to: the types of their keys, or types and missing values."""
+    pairs = [
+        (key, *kind) if isinstance(kind, tuple) else (key, kind, _MISSING.get(kind)) for key, kind in fields.items()
+    ]
+    return msgspec.defstruct(f"Event{phase}", pairs, gc=False, tag_field="ph", tag=phase)
+
 
 def complete_events(arguments: Any) -> Any:
     """Struct of events with a duration, whose arguments are decoded to a struct ``arguments``."""
-    fields = [("cat", str, ""), ("name", str, "None"), ("pid", Any, None), ("tid", Any, None),
-              ("ts", msgspec.Raw, NOTHING), ("dur", msgspec.Raw, NOTHING),
-              ("args", arguments | None, None)]  # fmt: skip
-    return msgspec.defstruct("Complete", fields, gc=False, tag_field="ph", tag="X")
+    return event("X", cat=str, name=(str, "None"), pid=Any, tid=Any, ts=msgspec.Raw, dur=msgspec.Raw,
+                 args=arguments | None)  # fmt: skip
 
 
 class _NameArgs(msgspec.Struct, gc=False):
@@ -23,36 +31,11 @@ class _NameArgs(msgspec.Struct, gc=False):
     sort_index: Any = None
 
 
-class Metadata(msgspec.Struct, gc=False, tag_field="ph", tag="M"):
-    """Metadata event: the name, labels or place of a process or thread."""
-
-    name: Any = None
-    pid: Any = None
-    tid: Any = None
-    args: _NameArgs | None = None
-
-
-class Sample(msgspec.Struct, gc=False, tag_field="ph", tag="C"):
-    """Counter sample: values from a time on."""
-
-    name: Any = None
-    pid: Any = None
-    ts: msgspec.Raw = NOTHING
-    args: Any = None
-
-
-class FlowStart(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
-    """Start of a flow."""
-
-    cat: Any = None
-    id: Any = None
-    pid: Any = None
-    tid: Any = None
-    ts: msgspec.Raw = NOTHING
-
-
-class FlowEnd(FlowStart, gc=False, tag_field="ph", tag="f"):
-    """End of a flow."""
+#: Names, labels or places of processes and threads; samples of counters; both ends of flows.
+Metadata: Final = event("M", name=Any, pid=Any, tid=Any, args=_NameArgs | None)
+Sample: Final = event("C", name=Any, pid=Any, ts=msgspec.Raw, args=Any)
+FLOW: Final = {"cat": Any, "id": Any, "pid": Any, "tid": Any, "ts": msgspec.Raw}
+FlowStart, FlowEnd = event("s", **FLOW), event("f", **FLOW)
 
 
 class Phases:
@@ -71,20 +54,20 @@ class Phases:
     def __init__(self, methods: dict[Any, str], skipped: str = "") -> None:
         structs = {kind.__struct_config__.tag: kind for kind in methods}
         self.known: Final = (*structs, *skipped)
-        others = {phase: msgspec.defstruct(f"_Other{number}", [], gc=False, tag_field="ph", tag=phase)
-                  for number, phase in enumerate(("", *"XiIMCsftBEnbe")) if phase not in structs}  # fmt: skip
+        others = {phase: event(phase) for phase in ("", *"XiIMCsftBEnbe") if phase not in structs}
         self.methods = methods | {kind: "add_unknown" for phase, kind in others.items() if phase not in self.known}
         self._structs = structs | others
         self.any: Any = Union[tuple(self._structs.values())]  # noqa: UP007
-        self._texts = {phase: [field.encode_name for field in msgspec.structs.fields(kind) if field.type is str]
-                       for phase, kind in self._structs.items()}  # fmt: skip
+        #: Keys of the fields of each phase, and whether they hold texts.
+        self._fields = {phase: {field.encode_name: field.type is str for field in msgspec.structs.fields(kind)}
+                        for phase, kind in self._structs.items()}  # fmt: skip
 
     def from_dict(self, event: dict[str, Any]) -> Any:
         """The struct of an event that was decoded alone; None if it does not fit."""
-        fields = {key: value for key, value in event.items() if value is not None}
-        phase = fields.get("ph")
-        fields["ph"] = phase = phase if isinstance(phase, str) and phase in self._structs else ""
-        fields |= {key: str(fields[key]) for key in self._texts[phase] if key in fields}
+        phase = event.get("ph")
+        phase = phase if isinstance(phase, str) and phase in self._structs else ""
+        fields = {key: str(event[key]) if is_text else event[key] for key, is_text in self._fields[phase].items()
+                  if event.get(key) is not None}  # fmt: skip
         if not isinstance(fields.get("args"), dict):
             fields.pop("args", None)
-        return decoded_alone(fields, self.any)
+        return decoded_alone(fields | {"ph": phase}, self.any)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import uniques
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -147,7 +148,7 @@ def _correct_clocks(
     if not host.any():
         return
     low, high, _ = _recording(start[host], end[host])
-    for clock in _distinct(device.clock).tolist():
+    for clock in uniques(device.clock).tolist():
         of_clock = device.clock == clock
         rows = device.rows[of_clock]
         shift = _shift_by_launches(start[rows], device.launched[of_clock], high - low)
@@ -175,7 +176,8 @@ def _shift_by_launches(start: I64, launched: I64, span: int) -> int | None:
     """
     known = launched != INT_MISSING
     delay = np.sort(start[known] - launched[known])
-    if not _mostly_distinct(start):
+    # clocks tell most events times of their own; those of damaged events are often equal
+    if len(start) < _FEW or 2 * len(uniques(start)) <= len(start):
         return 0
     if len(delay) < _FEW:
         return None if not len(delay) else 0
@@ -191,17 +193,6 @@ def _shift_by_launches(start: I64, launched: I64, span: int) -> int | None:
     return -int(agreeing[len(agreeing) // 100])
 
 
-def _mostly_distinct(start: I64) -> bool:
-    """Whether most events begin at times of their own, as clocks tell them; those of damaged events are often equal."""
-    return len(start) >= _FEW and 2 * len(_distinct(start)) > len(start)
-
-
-def _distinct(values: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """The distinct values, ascending, as of ``np.unique``, which imports masked arrays: slow for a single call."""
-    ordered = np.sort(values)
-    return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]])
-
-
 def _far_from_launch(start: I64, end: I64, host: Mask, device: DeviceEvents) -> I64:
     """Indices of device events too far from their launch, as far as launches are within the host's recording."""
     known = device.launched != INT_MISSING
@@ -209,16 +200,11 @@ def _far_from_launch(start: I64, end: I64, host: Mask, device: DeviceEvents) -> 
         return device.rows[:0]
     low, high, _ = _recording(start[host], end[host])
     rows, launched = device.rows[known], device.launched[known]
-    limit = _limit(max(high - low, _length_of_near(start[rows], low, high)))
+    limit = _limit(high - low)
+    near = start[rows][(start[rows] >= max(low - limit, -_MOST)) & (start[rows] <= min(high + limit, _MOST))]
+    limit = _limit(max(high, int(near.max(initial=high))) - min(low, int(near.min(initial=low))))
     far: I64 = rows[(launched >= low) & (launched <= high) & (np.abs(start[rows] - launched) > limit)]
     return far
-
-
-def _length_of_near(start: I64, low: int, high: int) -> int:
-    """Length of the recording with those device events that are near to the host's."""
-    limit = _limit(high - low)
-    near = start[(start >= max(low - limit, -_MOST)) & (start <= min(high + limit, _MOST))]
-    return max(high, int(near.max(initial=high))) - min(low, int(near.min(initial=low)))
 
 
 def _recording(start: I64, end: I64) -> tuple[int, int, Mask]:
@@ -231,8 +217,7 @@ def _recording(start: I64, end: I64) -> tuple[int, int, Mask]:
     low, high = int(ordered[closest]), int(ordered[closest + more])
     limit = _limit(high - low)
     while True:
-        first = np.searchsorted(ordered, max(low - limit, -_MOST))
-        behind = np.searchsorted(ordered, min(high + limit, _MOST), side="right")
+        first, behind = _within(ordered, low, high, limit)
         begin, last = int(ordered[first]), int(ordered[behind - 1])
         inside = (start >= begin) & (start <= last)
         # what lasts much longer than all the rest is not believed to the end
@@ -241,21 +226,20 @@ def _recording(start: I64, end: I64) -> tuple[int, int, Mask]:
         until = max(last, int(end[ending].max(initial=last)))
         if (begin, until) != (low, high):
             low, high, limit = begin, until, _limit(until - begin)
-        elif limit < _PAUSE_NS and _LARGE * _count_within(ordered, low, high, _PAUSE_NS) >= count + _LARGE * (
-            behind - first
-        ):
-            limit = _PAUSE_NS
-        else:
+            continue
+        begun, ended = _within(ordered, low, high, _PAUSE_NS)
+        if limit >= _PAUSE_NS or _LARGE * (first - begun + ended - behind) < count:
             break
+        limit = _PAUSE_NS
     if 2 * int(ending.sum()) < int(inside.sum()):
         return low, int(end[inside].max()), inside
     return low, high, ending
 
 
-def _count_within(ordered: I64, low: int, high: int, limit: int) -> int:
-    """Number of starts no further than ``limit`` from a range."""
+def _within(ordered: I64, low: int, high: int, limit: int) -> tuple[int, int]:
+    """First and last (exclusive) of some ascending starts no further than ``limit`` from a range."""
     first = np.searchsorted(ordered, max(low - limit, -_MOST))
-    return int(np.searchsorted(ordered, min(high + limit, _MOST), side="right") - first)
+    return int(first), int(np.searchsorted(ordered, min(high + limit, _MOST), side="right"))
 
 
 def _limit(span: int) -> int:

@@ -27,13 +27,6 @@ ALWAYS_UNPACKED, MOST_UNPACKED = 64 << 20, 100
 _MOST_MEMORY: Final = 256 << 20
 
 
-def first_two(raw: BinaryIO) -> bytes:
-    """The first two bytes of a file; rewinds it."""
-    head = raw.read(2)
-    raw.seek(0)
-    return head
-
-
 def text_of(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
     """A stream of the text of a file, decompressed if its first bytes say that it is packed.
 

@@ -34,10 +34,7 @@ _MOST_SUBLANES: Final = 32_000
 def order_of_nesting(thread: Integers, start: I64, end: I64, *keys: npt.NDArray[Any]) -> I64:
     """Indices that sort events into nesting order.
 
-    Args:
-        thread: Thread number of each event.
-        start, end: ns.
-        keys: Further sort keys for events with equal start and end, most significant first; the last key is the index.
+    ``keys`` sort events with equal start and end, most significant first; the last key is the index.
     """
     order = np.argsort(start, kind="stable")
     order = order[np.argsort(thread[order].astype(np.int16 if len(thread) and thread.max() < 1 << 15 else np.int32),
@@ -53,12 +50,7 @@ def order_of_nesting(thread: Integers, start: I64, end: I64, *keys: npt.NDArray[
 
 
 def parents(start: I64, end: I64, thread: Integers) -> I64:
-    """Index of the enclosing event of each event; -1 at top level.
-
-    Args:
-        start, end: ns, in nesting order.
-        thread: Thread number of each event, ascending.
-    """
+    """Index of the enclosing event of each event, in nesting order; -1 at top level."""
     concatenated = _concatenated(start, end, thread)
     if concatenated is None:
         return _parents_by_thread(start, end, thread)
@@ -126,30 +118,21 @@ def innermost(
     return found
 
 
-def nested_sublanes(start: I64, end: I64, depth: Integers) -> tuple[I16, int]:
+def nested_sublanes(start: I64, end: I64, depth: Integers) -> I16:
     """Sub-lanes for the events of one thread by nesting depth, so that events of one sub-lane do not overlap.
 
-    Of events that cross at the same depth, the later one goes to the first free sub-lane below.
-
-    Args:
-        start, end, depth: In nesting order.
-
-    Returns:
-        The sub-lane of each event, and the number of sub-lanes.
+    Events are in nesting order. Of those that cross at the same depth, the later one goes to the first free sub-lane
+    below.
     """
     sublane = np.minimum(depth, _MOST_SUBLANES - 1).astype(np.int16)
     moved = _crossing(start, end, sublane)
     if len(moved):
         _move_overlapping(start, end, sublane, moved)
-    return sublane, int(sublane.max(initial=0)) + 1
+    return sublane
 
 
 def stacked_sublanes(start: I64, end: I64) -> I16:
-    """Sub-lanes of the events of one thread, equal to those of ``nested_depths`` but vectorized for uncrossed events.
-
-    Args:
-        start, end: ns, in nesting order.
-    """
+    """Sub-lanes of the events of one thread, equal to those of ``nested_depths``, vectorized for uncrossed events."""
     thread = np.zeros(len(start), np.int8)
     stack, depth = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
     # these overlap an open event that does not enclose them
@@ -233,7 +216,6 @@ def _crossing(start: I64, end: I64, sublane: I16) -> I64:
 
 
 def _move_overlapping(start: I64, end: I64, sublane: I16, moved: I64) -> None:
-    """Moves overlapping events to other sub-lanes, in place."""
     unmoved = np.ones(len(sublane), np.bool_)
     unmoved[moved] = False
     rows = np.flatnonzero(unmoved)

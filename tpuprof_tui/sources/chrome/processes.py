@@ -86,7 +86,6 @@ def _exactly(stream: IO[bytes], count: int) -> bytes:
 
 
 def _serve(requests: BinaryIO, responses: BinaryIO) -> None:
-    """Main loop of the other process."""
     for line in requests:
         function, *arguments = json.loads(line)
         data, buffers = pickled(resolve_name(function)(*arguments))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import (
@@ -25,7 +25,7 @@ from tpuprof_tui.sources.source import (
 )
 
 if TYPE_CHECKING:
-    from tarfile import TarFile, TarInfo
+    from tarfile import TarFile
     from zipfile import ZipFile
 
     from tpuprof_tui.errors import UnreadableError
@@ -179,7 +179,6 @@ def _profile(
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether a file is a zip archive, whatever its name."""
     return first_bytes(path, 4) == b"PK\x03\x04"
 
 
@@ -267,7 +266,6 @@ def _unpack(path: Path) -> list[Path]:
 
 
 def _contents(archive: TarFile | ZipFile) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    """Name of each file of an archive, and what opens it."""
     from zipfile import ZipFile
 
     if isinstance(archive, ZipFile):
@@ -275,13 +273,7 @@ def _contents(archive: TarFile | ZipFile) -> Iterator[tuple[str, Callable[[], IO
         return
     for member in archive:
         if member.isfile():
-            yield member.name, partial(_tar_file, archive, member)
-
-
-def _tar_file(archive: TarFile, member: TarInfo) -> IO[bytes]:
-    stream = archive.extractfile(member)
-    assert stream is not None, "it is a file"
-    return stream
+            yield member.name, partial(cast("Callable[..., IO[bytes]]", archive.extractfile), member)
 
 
 def _renamed(file: Path, member: Path, *, alone: bool) -> Path:

@@ -93,6 +93,7 @@ class AnswerLines(Struct):
         whole: Whether one view fills the pane: complete tables and notes, long texts wrapped.
         curves: Lines of drawn series, by key.
         scopes: Codes of kernel functions, by name.
+        awaited: Whether these are answers to an earlier query, which headings then say.
     """
 
     vocabulary: Vocabulary
@@ -103,6 +104,7 @@ class AnswerLines(Struct):
     whole: bool = False
     curves: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scopes: Mapping[str, int] = field(default_factory=dict)
+    awaited: bool = False
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All lines of a view; missing data is listed only if the view fills the pane."""
@@ -145,7 +147,8 @@ class AnswerLines(Struct):
 
     def heading(self, text: str, note: str = "", heads: Sequence[tuple[int, str]] = ()) -> Line:
         """Heading of a section: title, a note if there is room, and column headers as (first cell, text)."""
-        title = fit(f" {clean(text)} ", min(cell_len(clean(text)) + 2, self.width))
+        text = f" {clean(text)}{' ...' if self.awaited else ''} "
+        title = fit(text, min(cell_len(text), self.width))
         free = heads[0][0] if heads else self.width
         note = f"{note} " if note and cell_len(title) + cell_len(note) + 2 <= free else ""
         line, used = [Segment(title, self.palette.title), Segment(note, self.palette.quiet)], cell_len(title + note)

@@ -36,6 +36,7 @@ class SummaryAnswers:
         chosen: Id of the view that fills the pane; empty: all views share it.
         answered_query: Query of the current answers; None: no answers yet.
         by_view: Answers by view id.
+        asked: Query of each answer.
         curves: Drawn series by view and key, for a pane ``curve_width`` cells wide.
         description: Description of scope, window and filter.
         latest_query: The latest query; None: none yet.
@@ -48,6 +49,7 @@ class SummaryAnswers:
         self.chosen = ""
         self.answered_query: Query | None = None
         self.by_view: dict[str, Answer] = {}
+        self.asked: dict[str, Query] = {}
         self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
         self.curve_width = -1
         self.description = describe(session, state)
@@ -81,16 +83,25 @@ class SummaryAnswers:
         self.latest_query = Query.of_state(self.session, state, state.scope)
         return self.latest_query
 
-    def store(self, query: Query, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
-        """Stores answers of some views, and curves drawn for a pane of ``width`` cells."""
-        if curves:
-            self.curves |= curves
-            self.curve_width = width
+    def store(self, query: Query, answers: Mapping[str, Answer]) -> None:
+        """Stores answers of some views."""
         self.answered_query = query
         self.by_view |= answers
+        self.asked |= dict.fromkeys(answers, query)
         if query.baseline is None:
             # there is no comparison for a part of the time
             self.by_view.pop(COMPARISON.id, None)
+
+    def store_curves(self, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
+        """Stores the curves of those answers that are still current, drawn for a pane of ``width`` cells."""
+        current = {name: each for name, each in curves.items() if self.by_view.get(name) is answers[name]}
+        if current:
+            self.curves |= current
+            self.curve_width = width
+
+    def is_awaited(self, name: str) -> bool:
+        """Whether the answer of a view is one to an earlier query."""
+        return self.asked.get(name) is not self.latest_query
 
     def to_redraw(self, width: int) -> Mapping[str, Answer]:
         """Returns the answers whose curves must be redrawn for a width, and marks them as drawn for it."""

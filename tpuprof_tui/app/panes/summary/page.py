@@ -148,7 +148,8 @@ class PageBuilder:
     def _lines(self, width: int, rows: int, name: str = "", *, whole: bool = False) -> AnswerLines:
         curves, names = self._answers.curves.get(name, {}), self._answers.session.profile.strings.get("kernel", ())
         scopes = {name: code for code, name in enumerate(names)}
-        return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole, curves, scopes)
+        awaited = bool(name) and self._answers.is_awaited(name)
+        return AnswerLines(self._vocabulary, self._palette, self._glyphs, width, rows, whole, curves, scopes, awaited)
 
     def _columns(self, views: dict[str, list[str]], rows: int) -> tuple[int, set[str]]:
         """Width of the first of two columns (0: no room for two), and the views that fit into their column.
@@ -179,7 +180,8 @@ class PageBuilder:
             title = self._vocabulary.say(view_of(self._vocabulary, name, screen=True).title)
             return self._lines(width, rows, name, whole=whole).entries(title, answer)
 
-        return self._cached(self._entries, name, made, width, rows, whole, self._answers.curves.get(name))
+        awaited = self._answers.is_awaited(name)
+        return self._cached(self._entries, name, made, width, rows, whole, self._answers.curves.get(name), awaited)
 
     def _cached(
         self, cache: dict[str, tuple[Answer, tuple[object, ...], Result]], name: str, make: Callable[[Answer], Result],

@@ -126,7 +126,8 @@ class SummaryPane(LinesView):
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
-            self._deliver(query, answers, width)
+            curves = draw_curves(query, answers, width, ascii_only=self.glyphs.letters)
+            self.call_later(self._take_curves, answers, curves, width)
 
     def _deliver(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
         charted = {name: each for name, each in answers.items() if each.series}
@@ -146,9 +147,13 @@ class SummaryPane(LinesView):
         """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""
         if query is not self.answers.latest_query and query is not self.answers.answered_query:
             return
-        self.answers.store(query, answers, curves or {}, width)
-        self.rebuild()
+        self.answers.store(query, answers)
+        self._take_curves(answers, curves or {}, width)
         self.post_message(Retitled())
+
+    def _take_curves(self, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
+        self.answers.store_curves(answers, curves, width)
+        self.rebuild()
 
     # lines
 
@@ -161,8 +166,9 @@ class SummaryPane(LinesView):
         answers = self.answers
         answers.chosen = view_of(self.session.profile.vocabulary, name, screen=True).id if name else ""
         self.cursor = self._column = 0
-        if name and answers.by_view.get(answers.chosen, DEFERRED) is DEFERRED and answers.answered_query is not None:
-            self._compute(answers.answered_query, True, 0.0)
+        query = answers.latest_query
+        if name and answers.by_view.get(answers.chosen, DEFERRED) is DEFERRED and query is not None:
+            self._compute(query, answers.answered_query is query, 0.0)
         self.rebuild(keep_scroll=False)
         self.post_message(Retitled())
 

@@ -13,7 +13,16 @@ from tpuprof_tui.analysis.index.lane_index import sublanes_of
 from tpuprof_tui.analysis.links.launches import step_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached
-from tpuprof_tui.analysis.selecting.navigation import go_to, same_name, select_event, step_event, toggle_range
+from tpuprof_tui.analysis.selecting.navigation import (
+    go_to,
+    next_pause,
+    pause_at,
+    same_name,
+    select_event,
+    select_pause,
+    step_event,
+    toggle_range,
+)
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind, TimeScale
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
@@ -90,12 +99,31 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
         )
     if layout.launches_row(state) is not None:
         return launch_or_event(layout, replace(state, range=None), 0)
+    pause = state.selection.pause
+    if pause is not None and pause[0] <= state.cursor < pause[1]:
+        # again: zoom to it, with what is before and after
+        return state.windowed(pause[0] - (pause[1] - pause[0]) // 4, (pause[1] - pause[0]) * 3 // 2 + 1)
     lane = layout.lane_for_steps(state)
     row = layout.event_under_cursor(lane, state) if lane >= 0 else -1
     level = state.selection.level if lane == state.selection.lane else -1
-    return (
-        state if row < 0 else replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
-    )
+    if row >= 0:
+        return replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
+    pause = None if layout.selected_row(state) < 0 else pause_at(layout.session, state.selection, state, state.cursor)
+    return state if pause is None else select_pause(state, state.selection, pause)
+
+
+def pause_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
+    """Selects the next (``steps`` 1) or previous (-1) pause of the lane or unit that is at least a cell long."""
+    session = layout.session
+    if layout.counters_of(state) is not None or state.selection == Selection():
+        return state, session.say("No {lane} selected: j and k select one.")
+    least = max(state.span // layout.cells, 1)
+    found = next_pause(session, state, steps, least)
+    if found is None:
+        way = "later" if steps > 0 else "earlier"
+        return state, f"No {way} pause of {layout.measure.length(least)} or more here: w zooms in for shorter ones."
+    message = f"Pause of {layout.measure.length(found[1] - found[0])}: Enter zooms to it, i tells what happened in it."
+    return select_pause(state, state.selection, found), message
 
 
 def name_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
@@ -231,6 +259,8 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "legend": _quiet(lambda _, state: replace(state, legend=not state.legend)),
     "previous": lambda layout, state: event_stepped(layout, state, -1),
     "next": lambda layout, state: event_stepped(layout, state, 1),
+    "next-pause": lambda layout, state: pause_stepped(layout, state, 1),
+    "previous-pause": lambda layout, state: pause_stepped(layout, state, -1),
     "next-same": lambda layout, state: name_stepped(layout, state, 1),
     "previous-same": lambda layout, state: name_stepped(layout, state, -1),
     "range": lambda layout, state: toggle_range(state, layout.session),

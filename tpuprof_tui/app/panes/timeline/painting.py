@@ -16,6 +16,7 @@ from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.index.lane_index import build_index, sublanes_of
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filters import split_step
+from tpuprof_tui.analysis.selecting.navigation import selected_span
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_detection import steps_of
@@ -25,7 +26,7 @@ from tpuprof_tui.app.drawing.colouring import AT_ONCE, has_colour_sums, known_na
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.formats.text import fit, middle_cut
+from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import cached_differences
 
@@ -63,7 +64,8 @@ class LanePainter:
         if not state.legend:
             return []
         names = known_names(self._session, state.colouring)
-        key = (state.colouring, names is None, state.line_unit, state.scope, width)
+        kinds = {row.kind for row in layout.rows}
+        key = (state.colouring, names is None, state.line_unit, state.scope, width, *sorted(kinds))
         if self._legend[0] != key:
             look = width, self._palette, self._glyphs
             lines = [painter.unit_legend(profile.vocabulary, *look)] if layout.shows_units else []
@@ -71,6 +73,10 @@ class LanePainter:
                 lines += painter.legend_lines(profile, state.colouring, *look, names)
             if state.colouring != "kernel" and any(row.kind == "launches" for row in layout.rows):
                 lines += painter.legend_lines(profile, "kernel", *look)
+            lanes = dict.fromkeys(profile.lanes[row.lane].kind for row in layout.rows if row.lane >= 0 and not row.kind)
+            colouring = state.colouring if layout.shows_colours else None
+            others = painter.other_legend(profile, colouring, lanes, kinds, *look)
+            lines += [others] if others else []
             self._legend = key, lines
         return self._legend[1]
 
@@ -240,7 +246,7 @@ class LanePainter:
             return [Segment(fit(mark + row.label, layout.label_width), palette.text)]
         return [
             Segment(mark, palette.key),
-            Segment(fit(middle_cut(label, room), room), palette.strong if selected else palette.text),
+            Segment(fit(label_cut(label, room), room), palette.strong if selected else palette.text),
             Segment(f" {percent} ", palette.text if share else palette.quiet),
         ]
 
@@ -257,17 +263,17 @@ class LanePainter:
     def _overlay_selection(self, row: Row, chars: list[str], styles: list[Style]) -> None:
         state, layout = self._view, self._layout
         selection = state.selection
-        if selection.row < 0 or row.lane != selection.lane or row.kind:
+        if row.lane != selection.lane or row.kind or (row.lane < 0 and row.unit != selection.group):
             return
-        if row.level >= 0 and row.level != layout.level_of(selection):
+        if selection.row >= 0 and row.level >= 0 and row.level != layout.level_of(selection):
             return
-        start, end = self._session.span_of(selection.lane, selection.row)
+        start, end = selected_span(state, self._session) or (state.end, state.end)
         if end < state.start or start >= state.end:
             return
         first = max(layout.cell_of(start), 0)
-        last = min(layout.cell_of(max(end - 1, start)), layout.cells - 1)
+        last = min(layout.cell_of(end - 1), layout.cells - 1)
         self._select(styles, first, last)
-        if first <= last and last - first >= 2 and layout.cell_of(start) == first:
+        if selection.row >= 0 and last - first >= 2 and layout.cell_of(start) == first:
             chars[first] = self._glyphs.mark
 
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:

@@ -8,6 +8,7 @@ from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.navigation import pause_at
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import Measure
@@ -75,9 +76,10 @@ def at_cursor(layout: LaneLayout, lane_data: LaneData, glyphs: Glyphs) -> str:
         return f"{text}  {_counters_text(session, state, row.counters)}"
     if row.lane < 0:
         return f"{text}  {row.label}  {unit_text(session, row.unit, state.cursor, measure)}"
-    found = layout.event_under_cursor(row.lane, state)
-    if found < 0:
-        return f"{text}  {row.label}  idle"
+    found, pause = layout.event_under_cursor(row.lane, state), state.selection.pause
+    if found < 0 or (pause is not None and pause[0] <= state.cursor < pause[1]):
+        pause = pause_at(session, state.selection, state, state.cursor)
+        return f"{text}  {row.label}  {f'pause  {measure.length(pause[1] - pause[0])}' if pause else 'idle'}"
     hidden = lane_data.passing is not None and not lane_data.passing.lane(row.lane)[found]
     is_selected = (row.lane, found) == (state.selection.lane, state.selection.row)
     linked = _linked_events_text(session, lane_data.linked_events, measure, glyphs) if is_selected else ""

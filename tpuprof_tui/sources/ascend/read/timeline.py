@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING, Problem
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.chrome.columns import I32, I64
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
+from tpuprof_tui.sources.chrome.slices import CounterSeries as CounterSeries
+from tpuprof_tui.sources.chrome.slices import Slices
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -131,82 +132,46 @@ class Flows(Struct, frozen=True, eq=False):
         return np.flatnonzero(self.category == self.categories.index(category))
 
 
-class CounterSeries(Struct, frozen=True, eq=False):
-    """A counter: samples in ascending order of time.
-
-    Attributes:
-        process, name: Its process and name.
-        unit: Unit of the values; empty if there is none.
-        times: int64 ns.
-        values: float64.
-        device: Device number; -1 if unknown.
-    """
-
-    process: str
-    name: str
-    unit: str
-    times: I64
-    values: npt.NDArray[np.float64]
-    device: int = -1
-
-
 NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ in range(4)))
 
 
-class Timeline(Struct, frozen=True, eq=False, dict=True):
-    """Slices in columns of one length: by track, then start, outer before inner ones.
+class Timeline(Slices, frozen=True, eq=False, dict=True, kw_only=True):
+    """Slices of one worker; times are ns since 1970.
 
     Attributes:
         file: Name of the file that they come from.
-        tracks: The tracks, in display order.
-        first: int64, one longer than tracks: first slice of each track, and the end.
-        start, end: int64 ns since 1970.
-        name, kind: int32 codes into ``names`` and ``kinds`` (task type, category or call level).
+        tracks: The tracks (threads), in display order.
+        kind: int32 codes into ``kinds`` (task type, category or call level).
         slice_class: int8, see ``SliceClass``.
-        file_order: int64, index in the file.
         connection: int64 id that joins calls and tasks; ``INT_MISSING`` if there is none.
         size: int64 bytes of communication tasks; ``INT_MISSING`` for others.
         finer: float32, fractions of ns by which each duration exceeds ``end - start``: keeps sums of many exact.
         shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
         flows: Links between slices.
-        counters: Counters.
         unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
         derived: Whether slices include the exporter's Overlap Analysis.
         aside: Slices that are set aside, with their times as in the file; None: none.
-        away: Of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to their
-            start or end, above; 0: they are far from their launch only.
         moved: By device: ns that were added to its times.
-        problems: Defects of the file.
     """
+
+    per_slice: ClassVar = ("start", "end", "name", "kind", "slice_class", "file_order", "connection", "size", "finer",
+                           "shapes", "stacks")  # fmt: skip
 
     file: str
     tracks: tuple[Track, ...]
-    first: I64
-    start: I64
-    end: I64
-    name: I32
     kind: I32
     slice_class: npt.NDArray[np.int8]
-    file_order: I64
     connection: I64
     size: I64
     finer: npt.NDArray[np.float32]
     shapes: I32
     stacks: I32
-    names: tuple[str, ...]
     kinds: tuple[str, ...]
-    texts: tuple[str, ...]
     flows: Flows = NO_FLOWS
-    counters: tuple[CounterSeries, ...] = ()
     unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     derived: bool = False
     aside: Timeline | None = None
-    away: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     moved: dict[int, int] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = field(default=())
-
-    def __len__(self) -> int:
-        return len(self.start)
 
     @cached_property
     def track(self) -> I64:
@@ -239,11 +204,6 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         found = np.array([track.layer == layer for track in self.tracks], np.bool_)
         return np.flatnonzero(found[self.track]) if len(found) else np.zeros(0, np.int64)
 
-    def named(self, test: Callable[[str], Any]) -> Mask:
-        """Mask of the slices whose name passes a test, which is called once for each distinct name."""
-        passing = np.array([bool(test(name)) for name in self.names], np.bool_)
-        return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
-
     def name_of(self, row: int) -> str | None:
         """Name of a slice; None for row -1."""
         return self.names[self.name[row]] if row >= 0 else None
@@ -270,10 +230,10 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         new_row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         from_row, to_row = new_row[flows.from_row], new_row[flows.to_row]
         links = ((flows.from_row < 0) | (from_row >= 0)) & ((flows.to_row < 0) | (to_row >= 0))
-        columns = {key: getattr(self, key)[kept] for key in (*_COLUMNS, *(("away",) if len(self.away) else ()))}
         return replace(
-            self, tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
-            first=np.append(0, np.cumsum(count[count > 0])), **columns,
+            self.selected(np.flatnonzero(kept)), first=np.append(0, np.cumsum(count[count > 0])),
+            tracks=tuple(track for track, slices in zip(self.tracks, count.tolist(), strict=True) if slices),
+            away=self.away[kept] if len(self.away) else self.away,
             flows=Flows(flows.categories, flows.category[links], flows.from_time[links], flows.to_time[links],
                         from_row[links], to_row[links]),
         )  # fmt: skip
@@ -308,11 +268,6 @@ class Timeline(Struct, frozen=True, eq=False, dict=True):
         return layers[self.track] if len(layers) else np.zeros(0, np.bool_)
 
 
-#: Columns with a value for each slice.
-_COLUMNS: Final = ("start", "end", "name", "kind", "slice_class", "file_order", "connection", "size", "finer", "shapes",
-                   "stacks")  # fmt: skip
-
-
 def timeline_of(
     file: str, tracks: Sequence[Track], order_of_track: Sequence[Any], track: I64, columns: dict[str, Any], **more: Any
 ) -> tuple[Timeline, I64]:  # fmt: skip
@@ -338,4 +293,5 @@ def timeline_of(
     for key in columns:
         columns[key] = columns[key][order]
     first = np.searchsorted(own[order], np.arange(len(tracks) + 1)).astype(np.int64)
-    return Timeline(file, tuple(tracks[number] for number in ranks), first, **columns, **more), new_index
+    found = Timeline(file=file, tracks=tuple(tracks[number] for number in ranks), first=first, **columns, **more)
+    return found, new_index

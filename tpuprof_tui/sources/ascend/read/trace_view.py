@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -14,12 +15,11 @@ from msgspec.structs import astuple, replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
-from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
-from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup
+from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup, printable
 from tpuprof_tui.sources.chrome.events import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
 from tpuprof_tui.sources.chrome.nesting import innermost, parents
 from tpuprof_tui.sources.chrome.times import exact_ns
@@ -27,8 +27,6 @@ from tpuprof_tui.sources.chrome.times import exact_ns
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
-_LONGEST_NAME: Final = 1 << 12
-_LONGEST_TEXT: Final = 1 << 16
 _MOST_NS: Final = 1 << 61
 #: Flow categories that are kept; the index is the code.
 _FLOWS: Final = (ASYNC_NPU, HOST_TO_DEVICE, "async_task_queue", "fwdbwd", "MsTx")
@@ -69,8 +67,7 @@ def read_trace_view(
         events = collected(path, TimelineEvents, progress)
         if not events.chunks.found:
             raise UnreadableError(f"{name} holds no list of events.")
-        problems += events.ending_problem("timeline", name)
-        problems += events.chunks.problems(name)
+        problems += events.problems("timeline", name)
         if found is None:
             found = events
         else:
@@ -101,7 +98,7 @@ class TimelineEvents(Collector):
         self.wait("slices", "length", lengths)
         self.count += len(slices)
 
-    def add_flows(self, flows: Sequence[FlowStart]) -> None:
+    def add_flows(self, flows: Sequence[Any]) -> None:
         """Adds starts, or ends, of the flows that are kept."""
         kept = [flow for flow in flows if type(flow.cat) is str and flow.cat in _CODE_OF_FLOW]
         if kept:
@@ -183,45 +180,40 @@ class TimelineEvents(Collector):
                 layer = Layer.PLANE
             tid_number = int(tid[:18]) if tid.isascii() and tid.isdecimal() else -1
             title = process or f"Process {pid.rpartition(_PART)[2]}"
-            tracks.append(Track(layer, _utf8(title), _utf8(label or f"Thread {tid}"),
+            tracks.append(Track(layer, printable(title), printable(label or f"Thread {tid}"),
                                 min(tid_number, 1 << 31), self._device(pid)))  # fmt: skip
             sort_index = self.names["process_sort_index"].get(pid, np.inf)
             thread_sort_index = self.names["thread_sort_index"].get((pid, tid), np.inf)
             order.append((one_real(sort_index), pid, one_real(thread_sort_index), tid_number, tid))
-        kind_texts, names = tuple(map(_utf8, kinds)), tuple(map(_utf8, self.codes["names"]))
+        kind_texts, names = tuple(map(printable, kinds)), tuple(map(printable, self.codes["names"]))
         columns["slice_class"] = _slice_classes(tracks, track, columns, kind_texts, names)
         derived = any(each.layer == Layer.OVERLAP for each in tracks)
         repeated = np.array([self._is_repeated(pid) for pid, _ in self._tracks], np.bool_)
         if repeated.any():
             rows = np.flatnonzero(~repeated[track])
             track, columns = track[rows], {key: values[rows] for key, values in columns.items()}
-        used = np.bincount(track, minlength=len(tracks)) > 0
-        # drop tracks that only hold ends of flows
-        kept = {old: new for new, old in enumerate(np.flatnonzero(used).tolist())}
-        renumbered = np.array([kept.get(number, -1) for number in range(len(tracks))], np.int64)
         found, place = timeline_of(
-            name, [tracks[number] for number in kept], [order[number] for number in kept],
-            renumbered[track] if len(track) else track, columns,
-            names=names, kinds=kind_texts, texts=tuple(_utf8(text, _LONGEST_TEXT) for text in self.codes["texts"]),
-            counters=_hit_rates_in_percent(self._series()), unmeasured=np.sort(lengthless),
-            derived=derived and bool(len(track)), problems=tuple(problems),
+            name, tracks, order, track, columns, names=names, kinds=kind_texts,
+            texts=tuple(map(printable, self.codes["texts"])), counters=_hit_rates_in_percent(self._series()),
+            unmeasured=np.sort(lengthless), derived=derived and bool(len(track)), problems=tuple(problems),
         )  # fmt: skip
-        return replace(found, flows=self._links(found, np.append(place, -1)[renumbered][thread_track]))
+        # tracks that only hold ends of flows are dropped
+        used = np.diff(found.first) > 0
+        return replace(found, flows=self._links(found, place[thread_track]), tracks=tuple(compress(found.tracks, used)),
+                       first=found.first[np.append(True, used)])  # fmt: skip
 
     def _note(self, severity: Severity, what: str, done: str, count: int) -> None:
         self._problems.append(Problem(severity, what, done, self._file, count=count))
 
     def _check_devices(self) -> None:
         used = {pid for pid, _ in self._tracks}
-        pids: defaultdict[int, list[str]] = defaultdict(list)
-        for pid, process in self.names["process_name"].items():
-            if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid):
-                pids[self._device(pid)].append(pid)
-        for device, same in pids.items():
-            if len(same) > 1:
+        devices = Counter(self._device(pid) for pid, process in self.names["process_name"].items()
+                          if process == "Ascend Hardware" and pid in used and not self._is_repeated(pid))  # fmt: skip
+        for device, count in devices.items():
+            if count > 1:
                 name = f"NPU {device}" if device >= 0 else "NPU without a number"
-                self._note(Severity.WARNING, f"The timeline holds {len(same)} devices called {name}, as of several "
-                           "ranks.", "They are shown as one NPU.", count=len(same))  # fmt: skip
+                self._note(Severity.WARNING, f"The timeline holds {count} devices called {name}, as of several ranks.",
+                           "They are shown as one NPU.", count=count)  # fmt: skip
 
     def _layers_by_kind(self, track: I32, kind: I32, kinds: Sequence[str]) -> dict[int, Layer]:
         """Layers of tracks whose process has no known name, as in a file truncated before its metadata.
@@ -229,20 +221,14 @@ class TimelineEvents(Collector):
         A process with another name is only looked at if it is labelled as one of an NPU.
         """
         processes, labels = self.names["process_name"], self.names["process_labels"]
-        unknown = {pid for pid, _ in self._tracks if pid not in processes or (
-            processes[pid] not in LAYERS and labels.get(pid, "").startswith("NPU"))}  # fmt: skip
-        if not unknown:
-            return {}
-        pids = [pid for pid, _ in self._tracks]
+        unknown = [pid not in processes or (processes[pid] not in LAYERS and labels.get(pid, "").startswith("NPU"))
+                   for pid, _ in self._tracks]  # fmt: skip
         found: dict[int, Layer] = {}
-        pairs = uniques(track.astype(np.int64) << 32 | kind)
+        pairs = uniques(track.astype(np.int64) << 32 | kind) if any(unknown) else track[:0].astype(np.int64)
         for number, code in zip((pairs >> 32).tolist(), (pairs & 0xFFFFFFFF).tolist(), strict=True):
-            if pids[number] not in unknown:
-                continue
-            layer = _LAYER_OF_KIND.get(kinds[code])
-            if layer is None and kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC:
-                layer = Layer.STREAM
-            if layer is not None:
+            is_task = kinds[code] and class_of_task(kinds[code]) != SliceClass.SYNC
+            layer = _LAYER_OF_KIND.get(kinds[code], Layer.STREAM if is_task else None)
+            if unknown[number] and layer is not None:
                 found[number] = layer
         return found
 
@@ -259,15 +245,13 @@ class TimelineEvents(Collector):
             hit = np.flatnonzero(index >= 0)
             hit = hit[begin_ids[starts[index[hit]]] == ids[here[hit]]]
             begin[here[hit]] = starts[index[hit]]
-        end = np.flatnonzero(begin >= 0)
-        begin = begin[end]
-        from_time, to_time = begins.column("time")[begin], ends.column("time")[end]
-        timed = (from_time != INT_MISSING) & (to_time != INT_MISSING)
-        begin, end, from_time, to_time = begin[timed], end[timed], from_time[timed], to_time[timed]
-        category = category[end]
-        from_track, to_track = (
-            track_of[each.column("thread", np.int32)[rows]] for each, rows in ((begins, begin), (ends, end))
-        )
+        from_times, to_times = begins.column("time"), ends.column("time")
+        end = np.flatnonzero((begin >= 0) & (np.append(from_times, INT_MISSING)[begin] != INT_MISSING)
+                             & (to_times != INT_MISSING))  # fmt: skip
+        begin, category = begin[end], category[end]
+        from_time, to_time = from_times[begin], to_times[end]
+        from_track, to_track = (track_of[each.column("thread", np.int32)[rows]]
+                                for each, rows in ((begins, begin), (ends, end)))  # fmt: skip
         from_row = np.full(len(begin), -1, np.int64)
         # class of the slices that flows of a category start in; other categories start in any slice
         wanted = {HOST_TO_DEVICE: (SliceClass.CALL,), ASYNC_NPU: (SliceClass.OPERATOR,)}
@@ -283,11 +267,11 @@ class TimelineEvents(Collector):
                 unit_match = _UNIT.search(key)
                 unit = unit_match[1] if unit_match else key if key in _UNITS else ""
                 more = "" if unit_match or key in ("value", name) or unit else f" {key}"
-                yield CounterSeries(_utf8(self.names["process_name"].get(pid, "")), _utf8(f"{name}{more}"),
-                                    _utf8(unit), times, values, self._device(pid))  # fmt: skip
+                yield CounterSeries(printable(self.names["process_name"].get(pid, "")), printable(f"{name}{more}"),
+                                    printable(unit), times, values, self._device(pid))  # fmt: skip
 
     def _is_repeated(self, pid: str) -> bool:
-        part, _, _ = pid.rpartition(_PART)
+        part = pid.rpartition(_PART)[0]
         return bool(part) and self._first_part.get(self.names["process_name"].get(pid, ""), part) != part
 
     @cached_property
@@ -348,10 +332,10 @@ _LAYER_OF_KIND: Final = {
 def _slice_classes(
     tracks: Sequence[Track], track: I64, columns: dict[str, Any], kinds: Sequence[str], names: Sequence[str]
 ) -> npt.NDArray[np.int8]:  # fmt: skip
-    layer = np.array([each.layer for each in tracks], np.int8)[track] if len(track) else np.zeros(0, np.int8)
-    operator = np.array([kind == "cpu_op" for kind in kinds], np.bool_)[columns["kind"]] if kinds else layer > 99
-    step = np.array([name.startswith(STEP) for name in names], np.bool_)[columns["name"]] if names else layer > 99
-    task = np.array([class_of_task(kind) for kind in kinds], np.int8)[columns["kind"]] if kinds else layer
+    layer = np.array([*(each.layer for each in tracks), Layer.OTHER], np.int8)[track]
+    operator = np.array([*(kind == "cpu_op" for kind in kinds), False])[columns["kind"]]
+    step = np.array([*(name.startswith(STEP) for name in names), False])[columns["name"]]
+    task = np.array([*map(class_of_task, kinds), SliceClass.SYNC], np.int8)[columns["kind"]]
     found = np.full(len(track), SliceClass.HOST, np.int8)
     on_host = np.isin(layer, (Layer.PYTHON, Layer.OTHER))
     found[on_host & operator] = SliceClass.OPERATOR
@@ -370,10 +354,6 @@ def _prefixed(found: SectionEvents, part: str) -> SectionEvents:
     names = {kind: {(part + owner[0], owner[1]) if isinstance(owner, tuple) else part + owner: value
                     for owner, value in values.items()} for kind, values in found.names.items()}  # fmt: skip
     return replace(found, codes=codes, names=names)
-
-
-def _utf8(text: str, most: int = _LONGEST_NAME) -> str:
-    return utf8_text(text[:most])
 
 
 def _hit_rates_in_percent(counters: Iterable[CounterSeries]) -> tuple[CounterSeries, ...]:

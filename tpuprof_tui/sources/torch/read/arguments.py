@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.chrome.chunks import EventChunks, events_with_offsets
+from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.columns import NULL, ArgumentColumns, Codes
 from tpuprof_tui.sources.chrome.events import Phases
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
@@ -29,14 +29,13 @@ _FEW: Final = 4
 
 
 class Arguments(Struct, frozen=True, eq=False):
-    """Index of the file's text by which the arguments of events are found.
+    """Index of a file's text by which the arguments of events are found.
 
     Attributes:
-        path: The file.
-        state: Its size and modification time when it was read; a file changed since then yields no arguments.
+        state: Size and modification time when it was read; a file changed since then yields no arguments.
         first: Number of the first complete event (``ph`` X) of each chunk of text.
         offset: Offset of each chunk, and the end of the last one.
-        restart_points: Restart points of a gzip file; empty: not compressed; None: only readable from the beginning.
+        restart_points: Of a gzip file; empty: not compressed; None: only readable from the beginning.
     """
 
     path: Path
@@ -75,7 +74,8 @@ class Arguments(Struct, frozen=True, eq=False):
         """
         begin, wanted = self.offset[chunk], tuple(phases) or PHASES.known
         with contextlib.suppress(OSError):
-            for offset, event in events_with_offsets(self._text(begin, self.offset[chunk + 1]) or b""):
+            text = self._text(begin, self.offset[chunk + 1]) or b""
+            for offset, event in chunks_of(text, dict, lambda each: each).with_offsets():
                 if (event.get("ph") in wanted) is bool(phases):
                     if not index:
                         return begin + offset
@@ -87,7 +87,7 @@ class Arguments(Struct, frozen=True, eq=False):
         chunk = bisect_right(self.first, number) - 1
         return self.offset_of(chunk, "X", number - self.first[chunk])
 
-    def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, I64]) -> list[dict[str, Any]]:
+    def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, npt.NDArray[np.integer]]) -> list[dict[str, Any]]:
         """Columns of arguments of events; as of events without arguments from where the file is unreadable.
 
         Args:
@@ -203,6 +203,5 @@ def _raw_arguments(text: bytes) -> list[msgspec.Raw]:
 
 
 def _events(text: bytes, phases: Phases) -> list[Any]:
-    waiting = [text.rstrip(b", \t\r\n") + b"]"]
-    chunks: EventChunks[Any] = EventChunks(lambda _: waiting.pop() if waiting else b"", phases.any, phases.from_dict)
+    chunks = chunks_of(text.rstrip(b", \t\r\n") + b"]", phases.any, phases.from_dict)
     return [each for part in chunks.event_chunks() for each in part]

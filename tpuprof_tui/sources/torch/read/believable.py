@@ -16,23 +16,20 @@ from msgspec.structs import replace
 
 from tpuprof_tui.formats import units
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
-    aside_problem,
     judged,
-    plausible,
     time_text,
     time_words,
 )
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 
 from ..categories import DEVICE_WORK, ON_DEVICE, Kind
-from .trace import Aside, Trace
-from .values import I64
+from .trace import Trace
 
 Mask = npt.NDArray[np.bool_]
 #: Work that most often begins this much before its launch is told.
@@ -68,32 +65,32 @@ def believable(trace: Trace, whole: Recording | None = None) -> tuple[Trace, Rec
         whole: When the whole file was recorded; None: the trace is the whole.
     """
     zero = trace.zero_ns
-    if whole is None and _is_plausible(trace):
-        told = (*_early(trace), *_doubtful(trace))
-        trace = replace(trace, problems=(*trace.problems, *told)) if told else trace
-        return trace, Recording(zero, zero + trace.length_ns, {})
     clocks, device = _device_events(trace)
     if whole is None:
-        start, end = (np.concatenate([each, trace.memory.time]) for each in (trace.start, trace.end))
+        start, end = (np.concatenate([each, trace.memory["time"]]) for each in (trace.start, trace.end))
         found = judged(start, end, device)
     else:
         moved = {number: whole.moved[pid] for number, pid in enumerate(clocks) if pid in whole.moved}
         found = Judgement(whole.low - zero, whole.high - zero, moved=moved)
-    start, end = found.corrected(trace.start, trace.end, device)
+    start, end = found.corrected(trace.start, trace.end, device) if found.moved else (trace.start, trace.end)
     far = found.far[found.far < len(trace)] if whole is None else np.flatnonzero(~found.holds(start, end))
     found = replace(found, far=far)
-    times = [trace.memory.time, *(each.time for each in trace.counters)]
-    far_instants = sum(int((~found.near(each)).sum()) for each in times)
+    times = [trace.memory["time"], *(each.times for each in trace.counters)]
+    far_instants = sum(int((~found.near(each)).sum()) for each in times) if len(trace) or whole is not None else 0
+    recording = Recording(zero + found.low, zero + found.high,
+                          {clocks[clock]: shift for clock, shift in found.moved.items()}, len(far))  # fmt: skip
     elsewhere = 0 if whole is None else max(whole.far - len(far), 0)
-    told = (*trace.problems, *found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),
-            *_left_out(trace, far_instants, elsewhere))  # fmt: skip
-    aside = _aside(trace, far, found.away(start, end))
-    rest = _without(replace(trace, start=start, end=end, problems=told, aside=aside), found)
-    rest = rest if whole is not None else replace(rest, problems=(*rest.problems, *_doubtful(rest)))
-    moved_pids = {clocks[clock]: shift for clock, shift in found.moved.items()}
-    recording = Recording(zero + found.low, zero + found.high, moved_pids, len(far))
-    # a part of a file counts from the start of the whole
-    return (rest if whole is not None else _from_zero(rest)), recording
+    told = (*found.problems(trace.path.name, lambda clock: f"GPU {clocks[clock]}"),
+            *_left_out(trace, far_instants, elsewhere), *(() if found.moved else _early(trace)))  # fmt: skip
+    rest = replace(trace, start=start, end=end, problems=(*trace.problems, *told)) if told else trace
+    if len(far) or far_instants or found.moved:
+        aside = _aside(rest, far, found.away(start, end)) if len(far) else None
+        rest = _without(replace(rest, aside=aside), found)
+    if whole is None:
+        doubtful = tuple(_doubtful(rest))
+        # a part of a file counts from the start of the whole
+        rest = _from_zero(replace(rest, problems=(*rest.problems, *doubtful)) if doubtful else rest)
+    return rest, recording
 
 
 def _early(trace: Trace) -> Iterator[Problem]:
@@ -115,23 +112,10 @@ def _early(trace: Trace) -> Iterator[Problem]:
 
 def _doubtful(trace: Trace) -> Iterator[Problem]:
     """A problem if the recording is longer than any: then no part of it tells which times are right."""
-    start = min((int(times.min()) for times in (trace.start, trace.memory.time) if len(times)), default=0)
-    length = trace.length_ns - start
+    length = trace.length_ns - trace.first_ns
     if length > _LONGEST_NS:
         what = f"Its times span {time_words(length)}, and none is further off than the others."
         yield Problem(Severity.WARNING, what, "Figures count all of that time.", file=trace.path.name)
-
-
-def _is_plausible(trace: Trace) -> bool:
-    """Whether nothing is far, and no clock differs: most often, and fast."""
-    if not len(trace):
-        return not len(trace.memory)
-    launched = trace.call >= 0
-    delays = trace.start[trace.work_rows[launched]] - trace.start[trace.call[launched]]
-    if not plausible(trace.start, trace.end, delays):
-        return False
-    recording = Judgement(int(trace.start.min()), int(trace.end.max()))
-    return all(recording.near(times).all() for times in (trace.memory.time, *(each.time for each in trace.counters)))
 
 
 def _device_events(trace: Trace) -> tuple[list[str], DeviceEvents]:
@@ -145,50 +129,37 @@ def _device_events(trace: Trace) -> tuple[list[str], DeviceEvents]:
     return clocks, DeviceEvents(rows, clock_of_thread[trace.thread_of(rows)], launched[rows])
 
 
-def _aside(trace: Trace, far: I64, away: I64) -> Aside | None:
-    """The far events, with the times of the file."""
-    if not len(far):
-        return None
-    columns = {key: getattr(trace, key)[far] for key in ("name", "kind", "category", "file_order", "correlation",
-                                                         "external")}  # fmt: skip
-    return Aside(thread=trace.thread_of(far).astype(np.int32), **columns, start=trace.start[far] + trace.zero_ns,
-                 end=trace.end[far] + trace.zero_ns, away=away)  # fmt: skip
+def _aside(trace: Trace, far: I64, away: I64) -> Trace:
+    found = trace.selected(far)
+    return replace(found, start=found.start + trace.zero_ns, end=found.end + trace.zero_ns, away=away)
 
 
 def _without(trace: Trace, recording: Judgement) -> Trace:
-    """The trace without the rows and instants that are far from the recording."""
-    kept = np.ones(len(trace), np.bool_)
-    kept[recording.far] = False
-    rows = np.flatnonzero(kept)
-    thread = trace.thread_of(rows)
+    rows = np.delete(np.arange(len(trace)), recording.far)
     # lanes that hold events of a device and of the host are in another order if one of them was moved
-    order = order_of_nesting(thread, trace.start[rows], trace.end[rows], trace.kind[rows] != Kind.FRAME,
-                             trace.external[rows] - 1)  # fmt: skip
-    rows, thread = rows[order], thread[order]
+    rows = rows[order_of_nesting(trace.thread_of(rows), trace.start[rows], trace.end[rows],
+                                 trace.kind[rows] != Kind.FRAME, trace.external[rows] - 1)]  # fmt: skip
     row_of = np.full(len(trace), -1, np.int64)
     row_of[rows] = np.arange(len(rows))
     work = row_of[trace.work_rows]
     work_order = np.argsort(work, kind="stable")[int((work < 0).sum()) :]
-    counters = ((each, np.flatnonzero(recording.near(each.time))) for each in trace.counters)
-    columns = {key: getattr(trace, key)[rows] for key in ("name", "kind", "category", "file_order", "correlation",
-                                                          "external")}  # fmt: skip
+    counters = ((each, recording.near(each.times)) for each in trace.counters)
+    near = recording.near(trace.memory["time"])
     return replace(
-        trace, first=np.searchsorted(thread, np.arange(len(trace.threads) + 1)).astype(np.int64),
-        start=trace.start[rows], end=trace.end[rows], **columns,
-        work_rows=work[work_order], work={key: values[work_order] for key, values in trace.work.items()},
-        memory=select_rows(trace.memory, np.flatnonzero(recording.near(trace.memory.time))),
-        counters=tuple(replace(each, time=each.time[near], value=each.value[near])
-                       for each, near in counters if len(near)),
+        trace.selected(rows), work_rows=work[work_order],
+        work={key: values[work_order] for key, values in trace.work.items()},
+        memory={key: values[near] for key, values in trace.memory.items()},
+        counters=tuple(replace(each, times=each.times[near], values=each.values[near])
+                       for each, near in counters if near.any()),
     )  # fmt: skip
 
 
 def _from_zero(trace: Trace) -> Trace:
-    """The trace with times from its first event or memory instant."""
-    zero = min((int(times.min()) for times in (trace.start, trace.memory.time) if len(times)), default=0)
-    return replace(
+    zero = trace.first_ns
+    return trace if not zero else replace(
         trace, zero_ns=trace.zero_ns + zero, start=trace.start - zero, end=trace.end - zero,
-        memory=replace(trace.memory, time=trace.memory.time - zero),
-        counters=tuple(replace(each, time=each.time - zero) for each in trace.counters),
+        memory={**trace.memory, "time": trace.memory["time"] - zero},
+        counters=tuple(replace(each, times=each.times - zero) for each in trace.counters),
     )  # fmt: skip
 
 
@@ -207,14 +178,12 @@ def aside_lanes(trace: Trace) -> Iterator[tuple[str, slice]]:
     aside = trace.aside
     if aside is None:
         return
-    for thread in uniques(aside.thread).tolist():
-        low, high = np.searchsorted(aside.thread, (thread, thread + 1)).tolist()
-        pid, tid = trace.threads[thread]
+    for thread, low, high in aside.by_thread():
+        pid, tid = aside.threads[thread]
         if np.isin(aside.kind[low:high], ON_DEVICE).any():
-            title = f"GPU {pid} stream {tid.removeprefix('stream ')}"
+            yield f"GPU {pid} stream {tid.removeprefix('stream ')}", slice(low, high)
         else:
-            title = trace.thread_names.get((pid, tid), "").strip() or f"thread {tid}"
-        yield title, slice(low, high)
+            yield trace.thread_names.get((pid, tid), "").strip() or f"thread {tid}", slice(low, high)
 
 
 def is_fragmentary(trace: Trace) -> bool:
@@ -223,27 +192,7 @@ def is_fragmentary(trace: Trace) -> bool:
     return aside > FRAGMENTARY * (aside + len(trace.work_rows))
 
 
-def aside_arguments(trace: Trace, row: int) -> dict[str, Any]:
+def aside_arguments(aside: Trace, row: int) -> dict[str, Any]:
     """Arguments of a set aside event, with the time of the file that it has no column for."""
-    aside = trace.aside
-    assert aside is not None
     start, end = int(aside.start[row]), int(aside.end[row])
-    return {"ts": time_text(start), "dur": time_text(end - start), **trace.arguments.of(int(aside.file_order[row]))}
-
-
-def lane_problem(trace: Trace, rows: slice, title: str, label: str, group: int) -> Problem:
-    """The problem of a lane of set aside events.
-
-    Args:
-        trace: The trace.
-        rows: Rows of `Trace.aside`, not empty.
-        title: The lane that the events were recorded for.
-        label, group: The lane that holds them.
-    """
-    aside = trace.aside
-    assert aside is not None
-    return aside_problem(
-        title, aside.start[rows], aside.end[rows], aside.away[rows], file=trace.path.name,
-        offset=trace.arguments.offset_of_number(int(aside.file_order[rows.start])), group=group, lane=label,
-        fragmentary=is_fragmentary(trace),
-    )  # fmt: skip
+    return {"ts": time_text(start), "dur": time_text(end - start), **aside.arguments.of(int(aside.file_order[row]))}

@@ -21,7 +21,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import INTEGER, TEXT, ArgumentColumns
+from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes
 from tpuprof_tui.sources.ranks import rank_in_name
 
 from ..categories import MODULE, Kind
@@ -29,7 +29,6 @@ from ..source import CAPTURES
 from .launchers import GRAPHS, LAUNCHING
 from .steps import Execution, executions
 from .trace import Trace
-from .values import I32, I64, Codes, printable
 
 _TRACE: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _MOST_FILES: Final = 512
@@ -47,26 +46,8 @@ _CALLS: Final = ArgumentColumns(kernel=(TEXT, "kernel"))
 _NODES: Final = ArgumentColumns(node=(INTEGER, "graph node id"))
 
 
-class Captured(Struct, frozen=True, eq=False):
-    """One capture of a graph: its calls in order, in columns of one length.
-
-    Attributes:
-        size: Batch that it is for; -1 if not told.
-        kernel: Names of kernels; empty if not told. ``*``: a copy or a set.
-        operator, shape, module: Texts; empty if there is none.
-    """
-
-    size: int
-    kernel: tuple[str, ...]
-    operator: tuple[str, ...]
-    shape: tuple[str, ...]
-    module: tuple[str, ...]
-
-    def of_kernels(self) -> Captured:
-        """The capture without copies and sets."""
-        which = [index for index, name in enumerate(self.kernel) if name != "*"]
-        return Captured(self.size, *(tuple(each[index] for index in which) for each in
-                                     (self.kernel, self.operator, self.shape, self.module)))  # fmt: skip
+#: A call of a capture: its kernel (empty if not told, ``*``: a copy or a set), operator, shapes and module, as texts.
+Call = tuple[str, ...]
 
 
 class Replayed(Struct, frozen=True, eq=False):
@@ -77,7 +58,7 @@ class Replayed(Struct, frozen=True, eq=False):
         replayed: Mask of the work of replayed graphs.
         matched: Mask of the work whose call in a capture is known.
         by_count: Whether captures fit by their number of calls alone, as they name no kernels.
-        files: Names of the files that were read.
+        files: Number of the files that were read.
         lacking: What could not be read.
     """
 
@@ -88,7 +69,7 @@ class Replayed(Struct, frozen=True, eq=False):
     replayed: npt.NDArray[np.bool_]
     matched: npt.NDArray[np.bool_]
     by_count: bool
-    files: tuple[str, ...]
+    files: int
     lacking: tuple[str, ...]
 
 
@@ -114,43 +95,35 @@ def replayed_of(trace: Trace, files: Sequence[Path]) -> Replayed | None:
     replayed = (call >= 0) & (graphs[call] if len(trace) else False)
     if not replayed.any() or not files:
         return None
-    captures: list[Captured] = []
+    from .reading import read_trace
+
+    captures: list[tuple[int, Sequence[Call]]] = []
     lacking, read = [], []
     for path in files[:_MOST_FILES]:
         try:
-            captures += captures_in(_read(path))
+            captures += captures_in(read_trace(path))
             read.append(path.name)
         except UnreadableError as error:
             lacking.append(str(error))
     if len(files) > _MOST_FILES:
         lacking.append(f"There are {len(files):,} traces of captures: {_MOST_FILES} were read.")
-    return _Matching(trace, replayed, captures, tuple(read), tuple(lacking)).result()
+    matching = _Matching(trace, replayed, captures)
+    (operator, shape, module), matched = matching.columns()
+    return Replayed(operator, shape, module, tuple(matching.texts), replayed, matched, matching.by_count, len(read),
+                    tuple(lacking))  # fmt: skip
 
 
-def _read(path: Path) -> Trace:
-    from .reading import read_trace
-
-    return read_trace(path)
-
-
-def captures_in(trace: Trace) -> Iterator[Captured]:
-    """The captures of graphs in a trace."""
+def captures_in(trace: Trace) -> Iterator[tuple[int, Sequence[Call]]]:
+    """The captures of graphs in a trace: the batch that each is for (-1 if not told), and its calls in order."""
     launches = trace.launchers.calls
     rows = launches[(trace.named(LAUNCHING.match) | trace.named(_SET.match))[launches]]
-    ran = uniques(trace.call)
-    rows = rows[~np.isin(rows, ran)]
+    rows = rows[~np.isin(rows, uniques(trace.call))]
     rows = rows[np.lexsort((trace.file_order[rows], trace.start[rows]))]
-    columns = _columns_of(trace, rows)
-    names = [trace.names[code] for code in trace.name[rows].tolist()]
-    thread = trace.thread_of(rows)
+    calls, thread = _calls(trace, rows), trace.thread_of(rows)
     for low, high, of_thread, size in _windows(trace):
         inside = (trace.start[rows] >= low) & (trace.end[rows] <= high) & ((thread == of_thread) | (of_thread < 0))
-        which = np.flatnonzero(inside).tolist()
-        if which:
-            operator, shape, module, kernel = ([column[index] for index in which] for column in columns)
-            kernels = ("*" if _SET.match(names[index]) or _COPY.match(names[index]) else text
-                       for index, text in zip(which, kernel, strict=True))  # fmt: skip
-            yield Captured(size, tuple(kernels), tuple(operator), tuple(shape), tuple(module))
+        if inside.any():
+            yield size, [calls[index] for index in np.flatnonzero(inside).tolist()]
 
 
 def _windows(trace: Trace) -> Iterator[tuple[int, int, int, int]]:
@@ -176,40 +149,40 @@ def _size(name: str) -> int:
     return int(match[1]) if match else -1
 
 
-def _columns_of(trace: Trace, rows: I64) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Operator, shapes, module and kernel of each of some calls, as texts."""
+def _calls(trace: Trace, rows: I64) -> list[Call]:
     owner = trace.launchers.of_call[rows] if len(rows) else rows
-    operator = ["" if row < 0 else trace.names[trace.name[row]] for row in owner.tolist()]
     owners = uniques(owner[owner >= 0])
-    arguments = trace.operator_args_at(owners)
-    dims = {row: arguments.texts[code] if code >= 0 else "" for row, code in
-            zip(owners.tolist(), arguments.dims.tolist(), strict=True)}  # fmt: skip
-    shape = [dims.get(row, "") for row in owner.tolist()]
+    arguments, texts = trace.operator_arguments(owners)
+    shapes = dict(zip(owners.tolist(), arguments["shapes"].tolist(), strict=True))
     modules = np.flatnonzero((trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE)))
     around = trace.launchers.enclosing(modules, rows)
-    module = ["" if row < 0 else trace.names[trace.name[row]][len(MODULE) :] for row in around.tolist()]
-    texts = Codes()
-    (calls,) = trace.arguments.columns(texts, (_CALLS, trace.file_order[rows].astype(np.int64)))
-    names = ["", *map(printable, texts)]
-    kernel = [names[code + 1] for code in calls["kernel"].tolist()]
-    return operator, shape, module, kernel
+    (told,), kernels = trace.arguments_at((_CALLS, rows))
+    found: list[Call] = []
+    for row, operator, module, kernel in zip(rows.tolist(), owner.tolist(), around.tolist(), told["kernel"].tolist(),
+                                             strict=True):  # fmt: skip
+        name, shape = trace.names[trace.name[row]], shapes.get(operator, -1)
+        found.append((
+            "*" if _SET.match(name) or _COPY.match(name) else kernels[kernel] if kernel >= 0 else "",
+            "" if operator < 0 else trace.names[trace.name[operator]], texts[shape] if shape >= 0 else "",
+            "" if module < 0 else trace.names[trace.name[module]][len(MODULE) :],
+        ))  # fmt: skip
+    return found
 
 
 class _Matching:
     def __init__(
-        self, trace: Trace, replayed: npt.NDArray[np.bool_], captures: list[Captured], files: tuple[str, ...],
-        lacking: tuple[str, ...],
+        self, trace: Trace, replayed: npt.NDArray[np.bool_], captures: Sequence[tuple[int, Sequence[Call]]]
     ) -> None:  # fmt: skip
-        self._trace, self._replayed, self._files, self._lacking = trace, replayed, files, lacking
-        self._by_length: dict[int, list[Captured]] = {}
-        for each in captures:
-            for one in {id(each): each, id(only := each.of_kernels()): only}.values():
-                self._by_length.setdefault(len(one.kernel), []).append(one)
-        self._texts = Codes()
-        self._by_count = False
-        self._known: dict[tuple[Any, ...], list[npt.NDArray[np.int32]] | None] = {}
+        self._trace, self._replayed, self.texts, self.by_count = trace, replayed, Codes(), False
+        self._by_length: dict[int, list[tuple[int, Sequence[Call]]]] = {}
+        for size, calls in captures:
+            kernels = [call for call in calls if call[0] != "*"]
+            for some in (calls, kernels) if len(kernels) < len(calls) else (calls,):
+                self._by_length.setdefault(len(some), []).append((size, some))
+        self._known: dict[tuple[Any, ...], Sequence[I32] | None] = {}
 
-    def result(self) -> Replayed:
+    def columns(self) -> tuple[list[I32], npt.NDArray[np.bool_]]:
+        """Codes of operator, shapes and module of the device work, and the mask of what is found."""
         trace = self._trace
         columns = [np.full(len(trace.work_rows), -1, np.int32) for _ in range(3)]
         matched = np.zeros(len(trace.work_rows), np.bool_)
@@ -217,11 +190,11 @@ class _Matching:
         index = np.flatnonzero(self._replayed)
         call = trace.call[index]
         execution = interval_at(trace.start[rows], trace.end[rows], trace.start[call])
-        node = self._nodes(index)
-        order = np.lexsort((trace.start[trace.work_rows[index]], node, call))
+        (nodes,), _ = trace.arguments_at((_NODES, trace.work_rows[index]))
+        # 0 where the node is not told
+        order = np.lexsort((trace.start[trace.work_rows[index]], np.maximum(nodes["node"], 0), call))
         index, call, execution = index[order], call[order], execution[order]
-        borders = [0, *(np.flatnonzero(np.diff(call)) + 1).tolist(), len(index)]
-        for low, high in pairwise(borders):
+        for low, high in pairwise([0, *(np.flatnonzero(np.diff(call)) + 1).tolist(), len(index)]):
             own = index[low:high]
             of = told[int(execution[low])] if execution[low] >= 0 else Execution()
             for part in (own, own[trace.kind[trace.work_rows[own]] == Kind.KERNEL]):
@@ -231,24 +204,12 @@ class _Matching:
                     for column, values in zip(columns, found, strict=True):
                         column[part] = values
                     break
-        operator, shape, module = columns
-        return Replayed(operator, shape, module, tuple(self._texts), self._replayed, matched, self._by_count,
-                        self._files, self._lacking)  # fmt: skip
+        return columns, matched
 
-    def _nodes(self, index: I64) -> I64:
-        """The graph node id of some work; 0 where it is not told."""
-        trace = self._trace
-        numbers = trace.file_order[trace.work_rows[index]].astype(np.int64)
-        (found,) = trace.arguments.columns(Codes(), (_NODES, numbers))
-        node: I64 = np.maximum(found["node"], 0)
-        return node
-
-    def _found(self, part: I64, batch: int | None) -> list[npt.NDArray[np.int32]] | None:
-        """Codes of operator, shape and module of the nodes of a replay; None if no capture fits."""
-        trace = self._trace
-        rows = trace.work_rows[part]
-        names = trace.name[rows]
-        kernels = trace.kind[rows] == Kind.KERNEL
+    def _found(self, part: I64, batch: int | None) -> Sequence[I32] | None:
+        """Codes of operator, shapes and module of the nodes of a replay; None if no capture fits."""
+        trace, rows = self._trace, self._trace.work_rows[part]
+        names, kernels = trace.name[rows], trace.kind[rows] == Kind.KERNEL
         key = (names.tobytes(), kernels.tobytes(), batch)
         if key not in self._known:
             wanted = [trace.names[code] if kernel else "*" for code, kernel in
@@ -256,17 +217,16 @@ class _Matching:
             self._known[key] = self._fitting(wanted, batch)
         return self._known[key]
 
-    def _fitting(self, wanted: list[str], batch: int | None) -> list[npt.NDArray[np.int32]] | None:
-        fitting = [each for each in self._by_length.get(len(wanted), ())
-                   if all(name in (other, "") for name, other in zip(each.kernel, wanted, strict=True))]  # fmt: skip
-        sizes = sorted(each.size for each in fitting if batch is not None and each.size >= batch)
-        fitting = [each for each in fitting if each.size == sizes[0]] if sizes else fitting
-        if not fitting:
+    def _fitting(self, wanted: Sequence[str], batch: int | None) -> Sequence[I32] | None:
+        fitting = [(size, calls) for size, calls in self._by_length.get(len(wanted), ())
+                   if all(call[0] in (name, "") for name, call in zip(wanted, calls, strict=True))]  # fmt: skip
+        sizes = sorted(size for size, _ in fitting if batch is not None and size >= batch)
+        chosen = [calls for size, calls in fitting if not sizes or size == sizes[0]]
+        if not chosen:
             return None
-        self._by_count |= any("" in each.kernel for each in fitting)
+        self.by_count |= any(not kernel for calls in chosen for kernel, *_ in calls)
         # where several captures fit, only what they agree on is known
-        columns = []
-        for of_one in zip(*((each.operator, each.shape, each.module) for each in fitting), strict=True):
-            texts = (one if len({one, *others}) == 1 else "" for one, *others in zip(*of_one, strict=True))
-            columns.append(np.array([self._texts[text] if text else -1 for text in texts], np.int32))
-        return columns
+        agreed = [[one if len({one, *others}) == 1 else "" for one, *others in zip(*same, strict=True)]
+                  for same in zip(*chosen, strict=True)]  # fmt: skip
+        codes = np.array([[self.texts[text] if text else -1 for text in texts[1:]] for texts in agreed], np.int32)
+        return list(codes.reshape(-1, 3).T)

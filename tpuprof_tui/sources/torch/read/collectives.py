@@ -3,6 +3,9 @@
 Newer files state an id that is the same on all ranks (``Comms Id``), or the number of the collective within its process
 group (``Seq``); ids of several kernels, or of several calls of one collective, count in order of start. Without any the
 k-th collectives belong together, if all ranks have the same in the same order.
+
+A collective ends on all ranks at about the same time, and every rank is in it until then. If most collectives of two
+ranks do not overlap in time, one of their clocks is wrong: it is moved by the median difference of their ends.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 #: Name of the operator that records a collective and its arguments.
 RECORD: Final = "record_param_comms"
+#: Least number of collectives for a meaningful median of clocks.
+_FEW: Final = 3
 
 
 def collective_identity(args: Any) -> str | None:
@@ -41,7 +46,7 @@ def collective_identity(args: Any) -> str | None:
 
 def identities_of(trace: Trace, rows: I64) -> list[str]:
     """What identifies the collectives of events: told by itself, its launcher or the record around it; else empty."""
-    if trace.told is None:
+    if not trace.identities:
         return [""] * len(rows)
     candidates = [rows]
     place = np.searchsorted(trace.work_rows, rows)
@@ -91,3 +96,23 @@ def matched(traces: Sequence[Trace]) -> I64:
     # the last column is of those without an id
     table = table[:, :-1]
     return table[:, (table >= 0).sum(axis=0) > 1]
+
+
+def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
+    """Offsets in ns to add to the clock of each trace of a run; 0 for the first, and for clocks that agree with it.
+
+    Args:
+        traces: Of different ranks.
+        clocks: Clock reading of each trace at its zero, ns.
+    """
+    found = [0] * len(traces)
+    for number in range(1, len(traces)):
+        rows, other_rows = matched((traces[0], traces[number]))
+        if len(rows) < _FEW:
+            continue
+        one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]
+        begin = np.maximum(one.start[rows], two.start[other_rows] + apart)
+        end = np.minimum(one.end[rows], two.end[other_rows] + apart)
+        if 2 * int((begin > end).sum()) > len(begin):
+            found[number] = -int(np.median(two.end[other_rows] + apart - one.end[rows]))
+    return found

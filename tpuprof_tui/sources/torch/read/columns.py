@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -18,19 +18,17 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..recorded import known
 from .believable import aside_arguments
 from .trace import Trace
-from .values import I32, I64, lookup
 
-#: Text columns with the texts of names.
-_OF_NAMES: Final = ("operator", "frame")
 #: Text columns that are read from the file again.
 _READ_AGAIN: Final = ("shapes", "input_types", "stack")
-#: Text columns that captures of graphs tell of replayed kernels; for views alone.
+#: Text columns for views alone: of device work, and those that captures of graphs tell of replayed kernels.
 _DEVICES: Final = ("device_text", "stream_text")
 CAPTURED: Final = ("captured_operator", "captured_shape", "captured_module")
 #: Text columns that hold JSON in the file.
@@ -54,15 +52,11 @@ class Texts:
     def build(self) -> dict[str, Strings]:
         """String tables by column."""
         tables = {key: builder.build() for key, builder in self.builders.items()}
-        return {**tables, **self.read_again, **dict.fromkeys(_OF_NAMES, tables["name"])}
+        return {**tables, **self.read_again, "operator": tables["name"], "frame": tables["name"]}
 
 
 class _Nesting:
-    """Call-stack nesting of the events of one thread, computed on first use.
-
-    Args:
-        start, end: ns, in nesting order.
-    """
+    """Call-stack nesting of the events of one thread, in nesting order; computed on first use."""
 
     def __init__(self, start: I64, end: I64) -> None:
         self._start, self._end = start, end
@@ -80,20 +74,18 @@ class _Nesting:
     @cached_property
     def sublane(self) -> npt.NDArray[np.int16]:
         """Sub-lane of each event."""
-        return nested_sublanes(self._start, self._end, self.depth)[0]
+        return nested_sublanes(self._start, self._end, self.depth)
 
 
 class LaneColumns:
     """Builds the lanes of one trace.
 
     Args:
-        trace: Its events.
         texts: Texts of the profile's text columns.
         shift: Offset added to times, ns.
         steps: Starts, ends and numbers of its steps.
         stages: Stage of each step; empty: no stages.
         rank: Rank of its process; -1: unknown.
-        arrays: Storage of columns.
     """
 
     def __init__(
@@ -114,7 +106,13 @@ class LaneColumns:
         self._start, self._end = trace.start, trace.end
         if shift:
             self._start, self._end = arrays.stored(trace.start + shift), arrays.stored(trace.end + shift)
-        self._codes = {key: _recoded(trace.work[key], trace.texts, builders[key]) for key in ("grid", "block")}
+        #: Values of columns of work by code of a text, the last for code -1.
+        self._of_text = {
+            **{key: _by_code(trace.work[key], trace.texts, partial(_coded_json, builders[key]), np.int32(-1))
+               for key in ("grid", "block")},
+            **{key: _by_code(trace.work[key], trace.texts, _number, INT_MISSING)
+               for key in ("registers", "shared_memory")},
+        }  # fmt: skip
         for key in _READ_AGAIN:
             texts.read_again[key].read_all.append(partial(self._codes_at, key, None))
         #: Rows and nesting of the host events of a thread, by its index.
@@ -128,55 +126,51 @@ class LaneColumns:
         count = len(start)
         role = {"annotation": Role.ANNOTATION, "wait": Role.WAIT}.get(kind, Role.WORK)
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": trace.file_order[rows],
+            "start": start, "end": end, "order": trace.file_order[rows], "name": self._name[rows],
             "role": constant(count, role, np.int8), "duration": lambda some: end[some] - start[some],
-            "name": self._name[rows], "type": self._computed(rows, lambda some: self._types[trace.category[some]]),
             "correlation": trace.correlation[rows], "external": trace.external[rows],
-            "kind": self._computed(rows, lambda some: trace.kind[some]),
         }  # fmt: skip
         places = {"process": pid, "thread": tid} if kind == "thread" else {"stream": tid}
         numbers = {"rank": self._rank, **{key: _number(text) for key, text in places.items()}}
         columns |= {key: constant(count, number, np.int64) for key, number in numbers.items() if number >= 0}
-        # without marked steps, repetition decides
-        if len(self._steps[0]):
-            times = self._host_times if kind == "thread" else self._device_times
-            columns["step"] = self._computed(rows, lambda some: self._step_of(times(some)))
-            if len(self._stages):
-                columns["stage"] = self._computed(rows, lambda some: self._stage_of(times(some)))
         if kind == "thread":
             nesting = _Nesting(start, end)
             self._nesting[thread] = rows, nesting
             columns |= {"sublane": lambda some: nesting.sublane[some], "depth": lambda some: nesting.depth[some],
                         "parent": lambda some: nesting.parent[some]}  # fmt: skip
-            columns |= {key: self._computed(rows, partial(self._tree_figure, key)) for key in (*_FIGURES, "eligible")}
-            columns |= {key: self._computed(rows, values) for key, values in self._frame_columns().items()}
-            columns["unrecorded"] = self._computed(rows, self._unrecorded)
         else:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
-        if kind == "stream":
-            columns["activity"] = self._computed(rows, self._activities)
-            columns |= {key: self._computed(rows, values) for key, values in self._work_columns().items()}
-            columns |= {key: self._computed(rows, partial(self._captured, key)) for key in ("captured", *CAPTURED)}
-            columns["eligible"] = self._computed(rows, self._of_eligible)
-            columns["by_operator"] = self._computed(rows, self._by_operator)
-            columns["of_graph"] = self._computed(rows, self._of_graph)
-            columns["replayed"] = self._computed(rows, self._replayed)
-        if kind in ("stream", "thread"):
-            columns |= {key: self._computed(rows, values) for key, values in self._launch_columns().items()}
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         stream = known(tid.removeprefix("stream ")) or ""
         label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
         columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
+        columns |= {key: _computed(rows, values) for key, values in self._computed_columns(kind).items()}
         file_order = columns["order"]
         return Lane(kind=kind, group=group, label=label.strip(), number=_number(tid), columns=columns,
                     arguments=lambda row: trace.arguments.of(int(file_order[row])),
                     activity=Activity.HOST if kind == "thread" else Activity.COMPUTE)  # fmt: skip
 
+    def _computed_columns(self, kind: str) -> dict[str, OfRows]:
+        trace = self._trace
+        found: dict[str, OfRows] = {"type": lambda rows: self._types[trace.category[rows]],
+                                    "kind": lambda rows: trace.kind[rows]}  # fmt: skip
+        # without marked steps, repetition decides
+        if len(self._steps[0]):
+            times = (lambda rows: trace.start[rows]) if kind == "thread" else self._device_times
+            found["step"] = lambda rows: self._of_step(self._steps[2], times(rows), INT_MISSING)
+            if len(self._stages):
+                found["stage"] = lambda rows: self._of_step(self._stages, times(rows), -1)
+        if kind in ("stream", "thread"):
+            found |= self._launch_columns()
+        if kind == "thread":
+            found |= self._host_columns()
+        return found | self._work_columns() if kind == "stream" else found
+
     def aside_lane(self, title: str, rows: slice, group: int) -> Lane:
         """The lane of set aside events in some rows of `Trace.aside`."""
-        trace, aside = self._trace, self._trace.aside
+        aside = self._trace.aside
         assert aside is not None
         columns: dict[str, Any] = {
             "order": aside.file_order[rows].astype(np.int64), "name": self._name_codes[aside.name[rows]],
@@ -184,73 +178,63 @@ class LaneColumns:
             "external": aside.external[rows],
         }  # fmt: skip
         return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
-                    arguments=lambda row: aside_arguments(trace, rows.start + row), activity=Activity.HOST,
+                    arguments=lambda row: aside_arguments(aside, rows.start + row), activity=Activity.HOST,
                     counted=False)  # fmt: skip
-
-    @staticmethod
-    def _computed(rows: I64 | slice, values: OfRows) -> Callable[[Rows], Values]:
-        """A column that is computed for the rows that are asked for."""
-        return lambda some: values(rows_at(rows, some))
 
     # -- steps
 
-    def _host_times(self, rows: I64) -> I64:
-        return np.asarray(self._trace.start[rows])
-
     def _device_times(self, rows: I64) -> I64:
         """When device events belong to a step: work when it was launched, annotations and waits when they start."""
-        trace = self._trace
-        times = trace.start[rows].copy()
-        work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        times[work] = trace.launchers.step_times[np.searchsorted(trace.work_rows, rows)[work]]
+        times = self._trace.start[rows].copy()
+        work = np.isin(self._trace.kind[rows], DEVICE_WORK)
+        times[work] = self._trace.launchers.step_times[self._place(rows[work])]
         return np.asarray(times)
 
-    def _step_of(self, times: I64) -> I64:
-        starts, ends, numbers = self._steps
-        step = interval_at(starts, ends, times)
-        return np.where(step == INT_MISSING, step, numbers[np.maximum(step, 0)])
-
-    def _stage_of(self, times: I64) -> I32:
+    def _of_step(self, values: Values, times: I64, missing: int) -> Values:
         step = interval_at(*self._steps[:2], times)
-        return np.where(step == INT_MISSING, np.int32(-1), self._stages[np.maximum(step, 0)])
+        return np.where(step == INT_MISSING, values.dtype.type(missing), values[np.maximum(step, 0)])
 
     # -- device work
+
+    def _place(self, rows: I64) -> I64:
+        """Index of device work among ``work_rows``."""
+        return np.searchsorted(self._trace.work_rows, rows)
+
+    def _work_columns(self) -> dict[str, OfRows]:
+        trace, place = self._trace, self._place
+
+        def of_work(key: str, rows: I64) -> Values:
+            return np.asarray(trace.work[key][place(rows)])
+
+        def by_text(key: str, rows: I64) -> Values:
+            return self._of_text[key][of_work(key, rows)]
+
+        def of_text(key: str, rows: I64) -> Values:
+            return self._coded_texts(key, of_work(key.removesuffix("_text"), rows), trace.texts)
+
+        return {
+            "activity": self._activities, "blocks_per_sm": partial(of_work, "blocks"),
+            "bytes": partial(of_work, "bytes"), "occupancy": partial(of_work, "occupancy"),
+            **{key: partial(by_text, key) for key in self._of_text},
+            **{key: partial(of_text, key) for key in _DEVICES},
+            "call": self._call, "launched_together": self._launched_together,
+            "call_start": lambda rows: self._of_call(self._start, rows),
+            "call_end": lambda rows: self._of_call(self._end, rows), "delay": self._delay,
+            "eligible": self._of_eligible, "by_operator": self._by_operator, "of_graph": self._of_graph,
+            "replayed": partial(self._captured, "replayed"), "captured": partial(self._captured, "matched"),
+            **{key: partial(self._captured, key) for key in CAPTURED},
+        }  # fmt: skip
 
     def _activities(self, rows: I64) -> npt.NDArray[np.int8]:
         """Activities of device work; who launched it decides whether a kernel communicates."""
         trace = self._trace
         found = np.where(trace.kind[rows] == Kind.KERNEL, Activity.COMPUTE, Activity.TRANSFER).astype(np.int8)
-        found[trace.launchers.communicates[np.searchsorted(trace.work_rows, rows)]] = Activity.COMMUNICATION
+        found[trace.launchers.communicates[self._place(rows)]] = Activity.COMMUNICATION
         return found
-
-    def _work_columns(self) -> Mapping[str, OfRows]:
-        """Columns of device work from its arguments."""
-        trace = self._trace
-
-        def of_work(key: str, table: Values | None = None) -> OfRows:
-            def values(rows: I64) -> Values:
-                found = trace.work[key][np.searchsorted(trace.work_rows, rows)]
-                return found if table is None else table[found]
-
-            return values
-
-        def of_text(key: str, rows: I64) -> Values:
-            codes = trace.work[key.removesuffix("_text")][np.searchsorted(trace.work_rows, rows)]
-            return self._coded_texts(key, codes, trace.texts)
-
-        numbers = {key: _numbers_of(trace.work[key], trace.texts) for key in ("registers", "shared_memory")}
-        tables: dict[str, Values | None] = {"bytes": None, "occupancy": None, **self._codes, **numbers}
-        return {
-            **{key: of_work(key, table) for key, table in tables.items()}, "blocks_per_sm": of_work("blocks"),
-            **{key: partial(of_text, key) for key in _DEVICES},
-            "call": self._call, "launched_together": self._launched_together,
-            "call_start": lambda rows: self._of_call(self._start, rows),
-            "call_end": lambda rows: self._of_call(self._end, rows), "delay": self._delay,
-        }  # fmt: skip
 
     def _call(self, rows: I64) -> I64:
         """Row of the call that launched device work; -1 if it is not in the file."""
-        return np.asarray(self._trace.call[np.searchsorted(self._trace.work_rows, rows)])
+        return np.asarray(self._trace.call[self._place(rows)])
 
     def _of_call(self, times: I64, rows: I64) -> I64:
         """A time of the call that launched device work; missing without a call."""
@@ -267,10 +251,33 @@ class LaneColumns:
         together = np.bincount(every[every >= 0], minlength=1)
         return np.where(call >= 0, together[call], 0)
 
+    def _of_eligible(self, rows: I64) -> Mask:
+        """Whether device work was launched by an operator that can use tensor cores, or that called one that can."""
+        tree = self._trace.tree
+        node = tree.work_node[self._place(rows)]
+        return np.asarray((node >= 0) & (tree.eligible & tree.operator)[node]) if len(tree.rows) else node >= 0
+
+    def _by_operator(self, rows: I64) -> Mask:
+        """Whether an operator launched device work, by a call in the file."""
+        operators = np.append(self._trace.launchers.operators, False)
+        return np.asarray((self._call(rows) >= 0) & operators[self._launcher(rows)])
+
+    def _of_graph(self, rows: I64) -> Mask:
+        """Whether a call that replays a graph launched device work, with no operator of its own in the file."""
+        graphs = np.append(self._trace.named(_REPLAY.search), False)
+        return np.asarray(graphs[self._call(rows)] & ~self._by_operator(rows))
+
+    def _captured(self, key: str, rows: I64) -> Values:
+        """What captures of graphs tell of device work: whether it is replayed, whether its call is known, and texts."""
+        told = self._trace.replayed(None if self._rank < 0 else self._rank)
+        if told is None:
+            return np.full(len(rows), np.int32(-1) if key in CAPTURED else False)
+        values: Values = getattr(told, key.removeprefix("captured_"))[self._place(rows)]
+        return self._coded_texts(key, values, told.texts) if key in CAPTURED else values
+
     # -- who launched it, and where
 
-    def _launch_columns(self) -> Mapping[str, OfRows]:
-        """Columns of device work and host events from the operator that they belong to."""
+    def _launch_columns(self) -> dict[str, OfRows]:
         names = self._name_codes
         return {
             "operator": lambda rows: _coded(names, self._trace.name, self._launcher(rows)),
@@ -284,7 +291,7 @@ class LaneColumns:
         trace, kinds = self._trace, self._trace.kind[rows]
         found: I64 = np.where(trace.launchers.operators[rows], rows, np.int64(-1))
         work, calls = np.isin(kinds, DEVICE_WORK), kinds == Kind.CALL
-        found[work] = trace.launchers.of_work[np.searchsorted(trace.work_rows, rows[work])]
+        found[work] = trace.launchers.of_work[self._place(rows[work])]
         found[calls] = trace.launchers.of_call[rows[calls]]
         return found
 
@@ -292,7 +299,7 @@ class LaneColumns:
         """Row of the host event that events come from: of device work its launcher, else its call; else their own."""
         trace, found = self._trace, rows.copy()
         work = np.flatnonzero(np.isin(trace.kind[rows], DEVICE_WORK))
-        index = np.searchsorted(trace.work_rows, rows[work])
+        index = self._place(rows[work])
         found[work] = np.where((launcher := trace.launchers.of_work[index]) >= 0, launcher, trace.call[index])
         return np.asarray(found)
 
@@ -338,65 +345,23 @@ class LaneColumns:
     def _codes_at(self, key: str, operators: I64 | None) -> I32:
         """Codes of what the file states of operators in some rows; None: of all."""
         trace = self._trace
-        arguments = trace.operator_args if operators is None else trace.operator_args_at(operators)
-        codes = {"shapes": arguments.dims, "input_types": arguments.types, "stack": arguments.stack}[key]
-        return self._coded_texts(key, codes, arguments.texts)
+        arguments, texts = trace.operator_arguments(operators) if operators is not None else trace.details[::2]
+        return self._coded_texts(key, arguments[key], texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
-        """Codes of texts in the profile's column."""
         strings = self._texts.read_again[key]
-        own = np.full(len(texts) + 1, -1, np.int32)
-        for code in _used(codes):
-            own[code] = strings.code(compact(texts[code]) if key in _JSON else texts[code])
-        return own[codes]
+        return _by_code(codes, texts, partial(_coded_json, strings) if key in _JSON else strings.code, np.int32(-1))[
+            codes
+        ]
 
-    def _of_eligible(self, rows: I64) -> Mask:
-        """Whether device work was launched by an operator that can use tensor cores, or that called one that can."""
-        tree = self._trace.tree
-        node = tree.work_node[np.searchsorted(self._trace.work_rows, rows)]
-        return np.asarray((node >= 0) & (tree.eligible & tree.operator)[node]) if len(tree.rows) else node >= 0
+    # -- host events
 
-    def _by_operator(self, rows: I64) -> Mask:
-        """Whether an operator launched device work, by a call in the file."""
-        launcher, operators = self._launcher(rows), self._trace.launchers.operators
-        return np.asarray(
-            (launcher >= 0) & (self._call(rows) >= 0) & (operators[launcher] if len(operators) else False)
-        )
-
-    def _of_graph(self, rows: I64) -> Mask:
-        """Whether a call that replays a graph launched device work, with no operator of its own in the file."""
-        graphs = self._trace.named(_REPLAY.search)
-        call = self._call(rows)
-        return np.asarray((call >= 0) & np.append(graphs, False)[call] & ~self._by_operator(rows))
-
-    def _replayed(self, rows: I64) -> Mask:
-        """Whether device work is of a replayed graph, whose capture is beside the file."""
-        told = self._trace.replayed(None if self._rank < 0 else self._rank)
-        if told is None:
-            return np.zeros(len(rows), np.bool_)
-        return np.asarray(told.replayed[np.searchsorted(self._trace.work_rows, rows)])
-
-    def _unrecorded(self, rows: I64) -> Mask:
-        """Whether calls started device work that was not recorded."""
-        launches, lacking = self._trace.launchers.launches
-        return np.isin(rows, launches[lacking])
-
-    def _captured(self, key: str, rows: I64) -> I32:
-        """What captures of graphs tell of replayed kernels; ``captured``: whether their call is known."""
-        told = self._trace.replayed(None if self._rank < 0 else self._rank)
-        if told is None:
-            return np.full(len(rows), -1, np.int32)
-        if key == "captured":
-            return told.matched[np.searchsorted(self._trace.work_rows, rows)].astype(np.int32)
-        codes = {"captured_operator": told.operator, "captured_shape": told.shape, "captured_module": told.module}[key]
-        return self._coded_texts(key, codes[np.searchsorted(self._trace.work_rows, rows)], told.texts)
-
-    def _frame_columns(self) -> Mapping[str, OfRows]:
-        """Columns of Python frames, and of those of nn.Modules; missing for other events. Times are ns.
+    def _host_columns(self) -> dict[str, OfRows]:
+        """Columns of operators (times with what they call), of Python frames and of nn.Modules; missing for others.
 
         ``module_operators``: number of operators that a module calls itself; ``module_device_total``: device time of
         what it calls, ``module_device_self``: of these operators; ``module_host_self``: time that no operator, module
-        or annotation in it covers.
+        or annotation in it covers; times are ns. ``unrecorded``: whether a call started work that was not recorded.
         """
         trace = self._trace
 
@@ -407,7 +372,7 @@ class LaneColumns:
 
         def of_frames(key: str, rows: I64) -> I64:
             index = lookup(trace.frame_rows, rows)
-            return np.where(index >= 0, np.append(getattr(trace.frame_ids, key), INT_MISSING)[index], INT_MISSING)
+            return np.where(index >= 0, np.append(trace.details[1][key], INT_MISSING)[index], INT_MISSING)
 
         def of_nodes(values: Callable[[], I64], rows: I64) -> I64:
             return values()[lookup(trace.tree.rows, rows)] if len(rows) else rows
@@ -419,9 +384,11 @@ class LaneColumns:
             "module_host_self": lambda: trace.tree.host_self_without_children,
         }
         return {
-            "module_id": partial(of_modules, trace.module_ids_at),
+            **{key: partial(self._tree_figure, key) for key in (*_FIGURES, "eligible")},
+            "module_id": partial(of_modules, trace.module_ids),
             "python_id": partial(of_frames, "id"), "python_parent": partial(of_frames, "parent"),
             **{key: partial(of_modules, partial(of_nodes, values)) for key, values in figures.items()},
+            "unrecorded": lambda rows: np.isin(rows, trace.launchers.launches[0][trace.launchers.launches[1]]),
         }  # fmt: skip
 
     def _tree_figure(self, key: str, rows: I64) -> I64:
@@ -443,6 +410,10 @@ def compact(text: str) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
+def _computed(rows: I64 | slice, values: OfRows) -> Callable[[Rows], Values]:
+    return lambda some: values(rows_at(rows, some))
+
+
 def _number(text: str) -> int:
     """The number of a thread, stream or process; -1 if it is none."""
     return int(text[:9]) if text.isascii() and text.isdecimal() else -1
@@ -455,26 +426,14 @@ def _coded(codes: I32, name: I32, rows: I64) -> I32:
     return np.where(rows >= 0, codes[name[rows]], np.int32(-1))
 
 
-def _used(codes: I32) -> list[int]:
-    """The codes in use, ascending."""
-    used: list[int] = np.flatnonzero(np.bincount(codes[codes >= 0])).tolist()
-    return used
+def _coded_json(strings: StringsBuilder | StringsOnDemand, text: str) -> int:
+    return strings.code(compact(text))
 
 
-def _numbers_of(codes: I32, texts: Sequence[str]) -> I64:
-    """Numbers by code of the texts in use; missing for other texts and for code -1, the last."""
-    found = np.full(len(texts) + 1, INT_MISSING, np.int64)
-    for code in _used(codes):
-        found[code] = _number(texts[code]) if _number(texts[code]) >= 0 else INT_MISSING
-    return found
-
-
-def _recoded(codes: I32, texts: Sequence[str], builder: StringsBuilder) -> I32:
-    """Maps codes of the trace's texts to the builder's codes of these texts without blanks; -1 for unused ones.
-
-    The last element, for code -1, is -1.
-    """
-    found = np.full(len(texts) + 1, -1, np.int32)
-    for code in _used(codes):
-        found[code] = builder.code(compact(texts[code]))
+def _by_code(codes: I32, texts: Sequence[str], value_of: Callable[[str], int], missing: int | np.int32) -> Values:
+    """Values by code of the texts in use; missing for others, for those below 0, and for code -1, the last."""
+    found = np.full(len(texts) + 1, missing)
+    for code in np.flatnonzero(np.bincount(codes[codes >= 0])).tolist():
+        value = value_of(texts[code])
+        found[code] = value if value >= 0 else missing
     return found

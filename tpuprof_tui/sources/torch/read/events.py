@@ -7,9 +7,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tpuprof_tui.sources.chrome.chunks import NOTHING
 from tpuprof_tui.sources.chrome.columns import ANY, FLOAT, INTEGER, JSON, TEXT, ArgumentColumns, Kind, to_int64
-from tpuprof_tui.sources.chrome.events import FlowStart, Metadata, Phases, Sample, complete_events
+from tpuprof_tui.sources.chrome.events import FLOW, Metadata, Phases, Sample, complete_events, event
 
 #: Bytes of an element by the type that PyTorch names in the arguments of collectives.
 ELEMENT_BYTES: Final = {
@@ -48,7 +47,7 @@ MEMORY: Final = ArgumentColumns(
 
 #: Arguments of operators and annotations: shapes, types and call stacks.
 OPERATORS: Final = ArgumentColumns(
-    dims=(JSON, "Input Dims", "Input dims"), types=(JSON, "Input type"), stack=(TEXT, "Call stack")
+    shapes=(JSON, "Input Dims", "Input dims"), input_types=(JSON, "Input type"), stack=(TEXT, "Call stack")
 )
 #: Arguments of Python frames.
 FRAMES: Final = ArgumentColumns(
@@ -65,42 +64,15 @@ MESSAGES: Final = ArgumentColumns(
 Complete: Final = complete_events(WORK.struct)
 
 
-class Instant(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
-    """An instant event; only memory instants are used."""
-
-    name: Any = None
-    pid: Any = None
-    tid: Any = None
-    ts: msgspec.Raw = NOTHING
-    args: MEMORY.struct | None = None  # type: ignore[name-defined]
-
-
-class OldInstant(Instant, gc=False, tag_field="ph", tag="I"):
-    """`Instant` as older PyTorch writes it: phase ``I``."""
-
-
-class FlowBegin(msgspec.Struct, gc=False, tag_field="ph", tag="s"):
-    """Start of a flow in the first pass, which only collects the processes that flows begin in."""
-
-    pid: Any = None
-
-
-class NamedStart(FlowStart, gc=False, tag_field="ph", tag="s"):
-    """Start of a flow: in a legacy trace at the operator of its name."""
-
-    name: Any = None
-
-
-class NamedEnd(NamedStart, gc=False, tag_field="ph", tag="f"):
-    """End of a flow: in a legacy trace at the kernel of its name."""
-
-
-class AnyComplete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
-    """An event with a duration, its arguments as text."""
-
-    args: msgspec.Raw = NOTHING
-
-
+_INSTANT: Final = {"name": Any, "pid": Any, "tid": Any, "ts": msgspec.Raw, "args": MEMORY.struct | None}
+#: Instants, of which only those of memory are used; older PyTorch writes phase ``I``.
+Instant, OldInstant = event("i", **_INSTANT), event("I", **_INSTANT)
+#: Starts of flows in the first pass, which only collects the processes that flows begin in.
+FlowBegin: Final = event("s", pid=Any)
+#: Ends of flows: in a legacy trace at the operator, and at the kernel, of its name.
+NamedStart, NamedEnd = event("s", **FLOW, name=Any), event("f", **FLOW, name=Any)
+#: Events with a duration, their arguments as text.
+AnyComplete: Final = event("X", args=msgspec.Raw)
 #: Phases that PyTorch writes; events of others are not read.
 PHASES: Final = Phases({
     Complete: "add_complete", Instant: "add_memory", OldInstant: "add_memory", Metadata: "add_names",

@@ -19,11 +19,12 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
+from tpuprof_tui.sources.chrome.slices import CounterSeries
 
 from ..categories import DEVICE_WORK, STEP, Kind
 from .believable import believable
-from .trace import CounterSeries, Memory, Trace, numeric_sort_key
-from .values import I64
+from .trace import Trace, numeric_sort_key
 
 #: Process ids with a label before them, ranks in names of processes, and before names of events.
 _PROCESS: Final = lazy_pattern(
@@ -75,8 +76,8 @@ class _Separation:
         #: Processes of hosts, and of any events of a rank; in order.
         self._hosts: dict[str, None] = {}
         self._ranked: dict[str, None] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
-            kinds = trace.kind[low:high]
+        for thread, low, high in trace.by_thread():
+            pid, kinds = trace.threads[thread][0], trace.kind[low:high]
             if pid not in self._ranked and _OF_RANK[kinds].any():
                 self._ranked[pid] = None
             if pid not in self._hosts and (kinds == Kind.OPERATOR).any():
@@ -143,23 +144,20 @@ class _Separation:
             for name in trace.names
         ]
         found: dict[str, set[str]] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
+        for thread, low, high in trace.by_thread():
+            pid = trace.threads[thread][0]
             found.setdefault(pid, set()).update(said[code] for code in uniques(trace.name[low:high]).tolist())
         return {pid: f"Rank {int(ranks.pop())}" for pid, ranks in found.items() if len(ranks) == 1 and "" not in ranks}
 
     def _labels_by_ids(self) -> dict[str, str]:
-        """Labels of processes without any: each host process has the devices whose work it alone launched.
-
-        Raises:
-            UnreadableError: Several host processes have launches with the ids of a device's work, or none has.
-        """
+        """Labels of processes without any: each host process has the devices whose work it alone launched."""
         trace, hosts = self._trace, list(self._hosts)
         labels = {pid: f"process {pid}" for pid in hosts}
         known = trace.correlation != INT_MISSING
         calls = known & (trace.kind == Kind.CALL)
         ids_of: dict[str, list[I64]] = {}
-        for (pid, _), low, high in zip(trace.threads, trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True):
-            if pid in self._ranked:
+        for thread, low, high in trace.by_thread():
+            if (pid := trace.threads[thread][0]) in self._ranked:
                 which = (calls if pid in labels else known)[low:high]
                 ids_of.setdefault(pid, []).append(trace.correlation[low:high][which])
         others = [pid for pid in self._ranked if pid not in labels]
@@ -193,9 +191,11 @@ class _Separation:
             thread = trace.thread_of(trace.work_rows)
             work = np.flatnonzero(moved[thread] >= 0)
             work_rows = (trace.work_rows - trace.first[thread] + moved[thread])[work]
-        memory = _memory(trace.memory, own)
+        inside = np.isin(trace.memory["thread"], own)
+        memory = {key: values[inside] for key, values in trace.memory.items()}
+        memory["thread"] = np.searchsorted(own, memory["thread"]).astype(np.int32)
         start, end = trace.start[rows], trace.end[rows]
-        earliest = [*([int(start.min())] if len(start) else []), *memory.time[:1].tolist()]
+        earliest = [*([int(start.min())] if len(start) else []), *memory["time"][:1].tolist()]
         delta = min(earliest, default=0)
         names, codes = _names(trace.names, trace.name[rows])
         columns = {key: values[work] for key, values in trace.work.items()}
@@ -204,20 +204,18 @@ class _Separation:
         devices = {texts[code] for code in uniques(device).tolist()}
         pids = _process_ids(file_threads, first, work_rows, device, texts)
         threads = tuple((pid, tid) for pid, (_, tid) in zip(pids, file_threads, strict=True))
-        return Trace(
-            path=trace.path, metadata=_metadata(trace.metadata, devices, alone=not label), first=first,
-            threads=threads, file_threads=file_threads, zero_ns=trace.zero_ns + delta, start=start - delta,
-            end=end - delta, name=codes, names=names, kind=trace.kind[rows],
-            category=trace.category[rows], file_order=trace.file_order[rows],
-            correlation=trace.correlation[rows], external=trace.external[rows], categories=trace.categories,
-            work_rows=work_rows, work=columns, texts=texts, memory=replace(memory, time=memory.time - delta),
-            flow_processes=trace.flow_processes,
+        per_slice = {key: getattr(trace, key)[rows] for key in Trace.per_slice}
+        per_slice |= {"start": start - delta, "end": end - delta, "name": codes}
+        return replace(
+            trace, **per_slice, first=first, zero_ns=trace.zero_ns + delta, names=names, threads=threads,
+            file_threads=file_threads, metadata=_metadata(trace.metadata, devices, alone=not label),
+            work_rows=work_rows, work=columns, texts=texts, memory={**memory, "time": memory["time"] - delta},
             counters=tuple(_counters(trace, {pid for pid, _ in file_threads}, delta)),
             process_names={pid: trace.process_names[raw] for (pid, _), (raw, _) in
                            zip(threads, file_threads, strict=True) if raw in trace.process_names},
             thread_names={own_pair: trace.thread_names[raw] for own_pair, raw in
                           zip(threads, file_threads, strict=True) if raw in trace.thread_names},
-            problems=(), arguments=trace.arguments, told=trace.told, part=label,
+            problems=(), part=label,
         )  # fmt: skip
 
 
@@ -264,12 +262,6 @@ def _metadata(metadata: dict[str, Any], devices: set[str], *, alone: bool) -> di
     return found
 
 
-def _memory(memory: Memory, own: I64) -> Memory:
-    which = np.isin(memory.lane, own)
-    columns = {key: getattr(memory, key)[which] for key in Memory.__struct_fields__}
-    return Memory(**{**columns, "lane": np.searchsorted(own, columns["lane"]).astype(np.int32)})
-
-
 def _counters(trace: Trace, processes: set[str], delta: int) -> list[CounterSeries]:
-    return [replace(each, process=_own_id(each.process), time=each.time - delta) for each in trace.counters
+    return [replace(each, process=_own_id(each.process), times=each.times - delta) for each in trace.counters
             if each.process in processes]  # fmt: skip

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, innermost, parents, subtree_end
 
 from ..categories import MODULE, Kind
 from ..kernel_names import ELIGIBLE, is_tree_annotation
-from .values import I64, lookup
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -58,20 +58,12 @@ class Tree:
 
     @cached_property
     def _subtree_end(self) -> I64:
-        """Index behind the last descendant of each node."""
         return subtree_end(depths(self._encloses))
 
     def subtree_sums(self, own: I64) -> I64:
         """Sum of a value over each node and its descendants."""
         sums = np.concatenate([[0], np.cumsum(own)])
         return np.asarray(sums[self._subtree_end] - sums[:-1])
-
-    def ancestor_counts(self, which: Mask) -> I64:
-        """Number of nodes in a mask that each node is nested in, itself included."""
-        change = np.zeros(len(self.rows) + 1, np.int64)
-        change[:-1] += which
-        np.subtract.at(change, self._subtree_end[which], 1)
-        return np.asarray(np.cumsum(change[:-1]))
 
     def at(self, rows: I64) -> I64:
         """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
@@ -138,24 +130,21 @@ class Tree:
     @cached_property
     def host_self(self) -> I64:
         """Duration of each node without the time that its children and own calls cover, ns."""
-        trace = self._trace
-        inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
         called = self.call_node >= 0
-        calls = trace.launchers.calls[called]
-        return self.host_total - self.covered(
-            np.concatenate([self.parent[inner], self.call_node[called]]),
-            np.concatenate([trace.start[self.rows[inner]], trace.start[calls]]),
-            np.concatenate([trace.end[self.rows[inner]], trace.end[calls]]),
-        )
+        calls = self._trace.launchers.calls[called]
+        return self._without_children(self.call_node[called], calls)
 
     @cached_property
     def host_self_without_children(self) -> I64:
         """Duration of each node without the time that its children cover, ns: the self time of modules."""
-        trace = self._trace
+        return self._without_children(self.rows[:0], self.rows[:0])
+
+    def _without_children(self, node: I64, rows: I64) -> I64:
+        """Duration of each node without what its children cover, and events in some rows that belong to nodes, ns."""
         inner = np.flatnonzero(self.unmerged & (self.parent >= 0))
-        return self.host_total - self.covered(
-            self.parent[inner], trace.start[self.rows[inner]], trace.end[self.rows[inner]]
-        )
+        every = np.concatenate([self.rows[inner], rows])
+        return self.host_total - self.covered(np.concatenate([self.parent[inner], node]), self._trace.start[every],
+                                              self._trace.end[every])  # fmt: skip
 
     @cached_property
     def inner_operators(self) -> tuple[I64, I64]:
@@ -171,9 +160,8 @@ class Tree:
         trace = self._trace
         # place all nodes on one time axis, so that intervals of different nodes do not merge
         offset = np.concatenate([[0], np.cumsum(self.host_total)])[:-1]
-        begins, ends = trace.start[self.rows], trace.end[self.rows]
-        low = np.clip(start, begins[node], ends[node]) - begins[node] + offset[node]
-        high = np.clip(end, begins[node], ends[node]) - begins[node] + offset[node]
+        begins, ends = trace.start[self.rows][node], trace.end[self.rows][node]
+        low, high = (np.clip(times, begins, ends) - begins + offset[node] for times in (start, end))
         edges = np.append(offset, offset[-1:] + self.host_total[-1:])
         return np.asarray(np.diff(Intervals.union(low, high).covered(edges)))
 

@@ -31,19 +31,19 @@ from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
+from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 
 from ...runs import Place, Recorded, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, Kind
 from ..kernel_names import OTHER_CARDS
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_lanes, is_fragmentary, lane_problem
-from .clocks import shifts
+from .believable import aside_lanes, is_fragmentary
+from .collectives import shifts
 from .columns import LaneColumns, Texts
 from .dependencies import links_of
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
-from .launchers import unrecorded_problems
-from .overlaps import overlap_problems
+from .launchers import overlap_problems, unrecorded_problems
 from .steps import marked_steps
 from .tables import TraceTables
 from .trace import Trace, numeric_sort_key
@@ -58,7 +58,6 @@ class TraceEvents(Struct, frozen=True, eq=False):
     """A trace with the places of its events in the profile.
 
     Attributes:
-        trace: The file's events.
         rank: Its rank, stated or guessed; None if unknown.
         session: Number of its session; those of one session share a clock.
         shift: Offset from its times to those of the profile, ns.
@@ -131,13 +130,14 @@ class _Run:
         capabilities = {NAMES}
         for trace in self._traces:
             # calls of its runtime prove that the device's activity was recorded
-            present = ((DEVICE, len(trace.work_rows) or (trace.kind == Kind.CALL).any()), (MEMORY, len(trace.memory)),
+            present = ((DEVICE, len(trace.work_rows) or (trace.kind == Kind.CALL).any()),
+                       (MEMORY, len(trace.memory["time"])),
                        (MODULES, any(name.startswith(MODULE) for name in trace.names)))  # fmt: skip
             capabilities |= {capability for capability, there in present if there}
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
         card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
         labels = StringsBuilder()
-        steps = self._steps
+        label, group, start, end, number_of = zip(*self._steps, strict=True) if self._steps else ((),) * 5
         lanes = (*self._lanes, *self._aside)
         tables = [
             table for worker, each in zip(workers, events, strict=True)
@@ -148,13 +148,9 @@ class _Run:
             recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
-            steps=Steps(
-                label=np.array([labels.code(label) for label, *_ in steps], np.int32), labels=labels.build(),
-                group=np.array([group for _, group, *_ in steps], np.int32),
-                start=np.array([start for _, _, start, *_ in steps], np.int64),
-                end=np.array([end for *_, end, _ in steps], np.int64),
-                number=np.array([number for *_, number in steps], np.int64),
-            ),
+            steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
+                        group=np.array(group, np.int32), start=np.array(start, np.int64), end=np.array(end, np.int64),
+                        number=np.array(number_of, np.int64)),
             counters=tuple(self._counters), epoch_ns=min((trace.zero_ns for trace in self._traces), default=0),
             wall_ns=None if len({each.session for each in places}) > 1 else time_of_day(zero),
             links=lambda: links_of(events, lanes), tables=tuple(tables), workers=tuple(workers),
@@ -215,12 +211,8 @@ class _Run:
         self._rows = {}
         on_device = np.isin(trace.kind, ON_DEVICE)
         parts = []
-        for thread, (pid, _) in enumerate(trace.threads):
-            low, high = int(trace.first[thread]), int(trace.first[thread + 1])
-            if low == high:
-                continue
-            kinds = trace.kind[low:high]
-            where = on_device[low:high]
+        for thread, low, high in trace.by_thread():
+            pid, kinds, where = trace.threads[thread][0], trace.kind[low:high], on_device[low:high]
             for kind, mask in (("stream", where & np.isin(kinds, DEVICE_WORK)), ("annotation", kinds == Kind.MARK),
                                ("wait", kinds == Kind.WAIT), ("thread", ~where)):  # fmt: skip
                 if mask.any():
@@ -252,7 +244,7 @@ class _Run:
                 self._problems += overlap_problems(trace, rows, self._groups, self._lanes[-1])
         for title, aside_rows in aside_lanes(trace):
             self._aside.append(columns.aside_lane(title, aside_rows, top))
-            self._problems.append(lane_problem(trace, aside_rows, title, self._aside[-1].label, top))
+            self._problems.append(_aside_problem(trace, aside_rows, title, self._aside[-1].label, top))
         self._add_counters(trace, top, groups, shift)
         self._arrays.release_pages()
         devices = tuple(
@@ -274,16 +266,27 @@ class _Run:
 
         for each in trace.counters:
             group = groups.get((True, each.process), groups.get((False, each.process), top))
-            add(group, each.title, "", each.time + shift, each.value)
+            add(group, each.name, each.unit, each.times + shift, each.values)
         memory = trace.memory
-        for kind, number in sorted({*zip(memory.device_type.tolist(), memory.device_id.tolist(), strict=True)}):
-            of_device = (memory.device_type == kind) & (memory.device_id == number)
+        types, ids = memory["device_type"], memory["device_id"]
+        for kind, number in sorted({*zip(types.tolist(), ids.tolist(), strict=True)}):
+            of_device = (types == kind) & (ids == number)
             group = groups.get((True, str(number)), top) if kind in GPU_TYPES else top
-            for title, values in (("allocated", memory.allocated), ("reserved", memory.reserved)):
-                present = of_device & (values != INT_MISSING)
+            for title in ("allocated", "reserved"):
+                present = of_device & (memory[title] != INT_MISSING)
                 if present.any():
-                    add(group, f"{device_name(kind, number)} {title}", "B", memory.time[present] + shift,
-                        values[present].astype(np.float64))  # fmt: skip
+                    add(group, f"{device_name(kind, number)} {title}", "B", memory["time"][present] + shift,
+                        memory[title][present].astype(np.float64))  # fmt: skip
+
+
+def _aside_problem(trace: Trace, rows: slice, title: str, label: str, group: int) -> Problem:
+    aside = trace.aside
+    assert aside is not None
+    return aside_problem(
+        title, aside.start[rows], aside.end[rows], aside.away[rows], file=trace.path.name,
+        offset=trace.arguments.offset_of_number(int(aside.file_order[rows.start])), group=group, lane=label,
+        fragmentary=is_fragmentary(trace),
+    )  # fmt: skip
 
 
 def _device_of(trace: Trace, pid: str) -> int:
@@ -295,7 +298,6 @@ def _device_of(trace: Trace, pid: str) -> int:
 
 
 def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedTrace:
-    """What views know of a trace beside its events and tables."""
     cards = [str(each.get("name") or "") for each in device_properties(trace.metadata)]
     others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
     kernels = bool(trace.launchers.kernels.any())
@@ -313,9 +315,9 @@ def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedT
 
 def _captures(trace: Trace, rank: int | None) -> Captures | None:
     found = trace.replayed(rank)
-    if found is None or not found.matched.any():
-        return None if found is None else Captures(0, found.by_count, found.lacking)
-    return Captures(len(found.files), found.by_count, found.lacking)
+    if found is None:
+        return None
+    return Captures(found.files if found.matched.any() else 0, found.by_count, found.lacking)
 
 
 def _release(arrays: MappedArrays, trace: Trace) -> None:
@@ -331,13 +333,11 @@ def _identities(traces: Sequence[Trace]) -> dict[str, str]:
 
 
 def _job(trace: Trace) -> str:
-    """What the ranks of a job have in common; empty for a process alone."""
     stated = distributed_info(trace.metadata)
     return job_of(*map(stated.get, ("world_size", "backend", "pg_count")))
 
 
 def _card(trace: Trace) -> str:
-    """Name of the trace's first device; empty if it states none."""
     names = (each.get("name") for each in device_properties(trace.metadata))
     return next((name for name in names if isinstance(name, str) and name), "")
 

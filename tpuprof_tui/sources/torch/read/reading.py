@@ -1,39 +1,56 @@
-"""Reads one trace file into a ``Trace``, one chunk of text at a time."""
+"""Reads one trace file into a ``Trace``, one chunk of text at a time.
+
+Of a file that is larger than memory the events of a time range or of a step are read. A first pass keeps calls, device
+work and step markers. From these follows what else belongs to the range: the calls of its device work, the device work
+of its calls, and the host activity from the first of these calls to the last. Steps that overlap the range are read as
+a whole, so that their figures equal those of the whole file.
+"""
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.formats.parsing import TimeBase, range_typed
+from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.collector import Collector, collected
-from tpuprof_tui.sources.chrome.columns import GrowingColumns, to_int64
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
+from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
+from tpuprof_tui.sources.chrome.inflate import GZIP, text_of
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.chrome.sections import memory_bytes
+from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
-from ..categories import OF_PROFILER, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
+from ..categories import OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
 from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity
 from .merged import MEMORY, is_merged, own_name, ranks_of
-from .part import EventFilter, Window, first_pass_filter, window_of
-from .steps import marks_step
-from .text_stream import fitting_share, refusal, too_large
-from .trace import CounterSeries, Memory, ToldCollectives, Trace, numeric_sort_key
-from .values import F64, I32, I64, Codes, printable
+from .steps import marked_steps, marks_step
+from .trace import Columns, Trace, numeric_sort_key
 
+#: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
+_MEMORY_PER_BYTE: Final = 0.7
+#: Largest expected ratio of a compressed trace's text to its file, where the file does not state the size.
+_MOST_RATIO: Final = 25
+#: Size of text from which on memory is checked, in bytes.
+_LARGE: Final = 256 << 20
 #: Most counter series that are kept.
 _MOST_SERIES: Final = 1000
 #: Counter values of a larger magnitude are ignored.
@@ -46,6 +63,11 @@ _values: Final = msgspec.structs.astuple
 #: Names of host events whose arguments may identify a collective.
 _TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+Mask = npt.NDArray[np.bool_]
+_DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
+_LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+#: Mask of the events to keep; arguments: starts, ends (ns of the file's clock), kinds, correlations, step-marker mask.
+EventFilter = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
 
 def read_trace(
@@ -63,23 +85,63 @@ def read_trace(
         UnreadableError: It cannot be opened, holds no list of events, or takes more memory than there is.
         UsageError: The part does not exist.
     """
-    text = too_large(path)
+    text = _too_large(path)
     if not text:
         trace = collected(path, TraceEvents, progress, alone=alone).trace()
         return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
-        raise refusal(path, text)
-    first = collected(path, lambda: TraceEvents(first_pass_filter), progress, alone=True)
+        raise _refusal(path, text)
+    first = collected(
+        path,
+        lambda: TraceEvents(_of_outline),
+        progress,
+        alone=True,
+    )
     outline, recording = first.trace(), None
     if is_merged(outline):
-        window = window_of(ranks_of(outline), outline.zero_ns, part)
+        window = _window_of(ranks_of(outline), outline.zero_ns, part)
     else:
         outline, recording = believable(outline)
-        window = window_of((outline,), outline.zero_ns, part)
+        window = _window_of((outline,), outline.zero_ns, part)
     # as many events as fit into memory
-    most = int(first.count * fitting_share(text))
+    most = int(first.count * _fitting_share(text))
     found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
     return found if recording is None else believable(found, recording)[0]
+
+
+def _too_large(path: Path) -> int:
+    """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
+    with opened(path) as raw:
+        size = os.fstat(raw.fileno()).st_size
+        text_size = size if text_of(path, raw) is raw else _text_size(raw, size)
+    return text_size if text_size >= _LARGE and _fitting_share(text_size) < 1 else 0
+
+
+def _fitting_share(text_size: int) -> float:
+    """Share of the events of a text that fits into memory; 1 if the memory size is unknown."""
+    memory = memory_bytes()
+    return memory / (text_size * _MEMORY_PER_BYTE) if memory else 1.0
+
+
+def _refusal(path: Path, text_size: int) -> UnreadableError:
+    return UnreadableError(
+        f"{path} holds {bytes_text(text_size)} of text: reading it takes about "
+        f"{bytes_text(int(text_size * _MEMORY_PER_BYTE))} of memory, and there are {bytes_text(memory_bytes())}.",
+        "report, instructions and export read a part of it, with --range 1s..2s or --step N; or record fewer steps "
+        "(torch.profiler.schedule).",
+    )
+
+
+def _text_size(raw: BinaryIO, size: int) -> int:
+    """Bytes of text in a packed file, at most: that of gzip states the size modulo 4 GiB; bounded by a likely ratio."""
+    if size < 18 or raw.read(2) != GZIP:
+        return size * _MOST_RATIO
+    raw.seek(-4, os.SEEK_END)
+    text_size = int.from_bytes(raw.read(4), "little")
+    raw.seek(0)
+    while text_size < size:
+        text_size += 1 << 32
+    return min(text_size, size * _MOST_RATIO)
 
 
 #: Defects of events that could be decoded: severity, message, and what was done.
@@ -118,7 +180,7 @@ class TraceEvents(Collector):
         self._earliest: list[int] = []
         #: By code: kinds of keys, and of names whether they mark steps, and whether they may identify a collective.
         self._kinds, self._marks_step = np.zeros(0, np.int8), np.zeros(0, np.bool_)
-        self._tells, self._any_tell = np.zeros(0, np.bool_), False
+        self._tells = np.zeros(0, np.bool_)
         #: Columns of complete events and of device work that are not yet converted.
         self._complete, self._work = GrowingColumns(), GrowingColumns()
         #: Number of the first complete event of these.
@@ -138,7 +200,6 @@ class TraceEvents(Collector):
         return self._build_trace(arguments, series)
 
     def _nothing_read(self) -> UnreadableError:
-        """The error for a file without events."""
         chunks, fault = self.chunks, self.fault
         what, hint = "holds no events: its list of events is empty.", "Nothing was recorded while the profiler ran."
         if not self.text_end and fault is None:
@@ -147,8 +208,7 @@ class TraceEvents(Collector):
             what, hint = "holds nothing that can be unpacked.", fault[0]
         elif not chunks.found:
             what, hint = "holds no list of events.", "A PyTorch trace is Chrome-trace JSON with traceEvents."
-        elif chunks.malformed:
-            tally = chunks.malformed
+        elif tally := chunks.tallies["malformed"]:
             what = f"holds no events that can be decoded: {tally.count:,} cannot, the first at byte {tally.first:,}."
             hint = "It is no JSON that a profiler wrote."
         elif chunks.truncated:
@@ -175,13 +235,12 @@ class TraceEvents(Collector):
             pids, tids = legacy_lanes(categories, pids, tids)
         keys, texts = self.codes["keys"], self.codes["texts"]
         key = keys.of(zip(categories, pids, tids, strict=True))
-        if len(keys) > len(self._kinds):
-            new = [kind_of(*values) for values in islice(keys, len(self._kinds), None)]
-            self._kinds = np.concatenate([self._kinds, np.array(new, np.int8)])
+        self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
         name = np.fromiter(map(self.codes["names"].__getitem__, names), np.int32, len(names))
-        self._add_ids(first, np.flatnonzero(self._tells[name] if self._know_telling() else name < 0), arguments)
+        self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
+        self._add_ids(first, np.flatnonzero(self._tells[name]), arguments)
         self.wait("events", "start", starts)
         self.wait("events", "length", lengths)
         # convert values while they are in the CPU cache
@@ -200,15 +259,6 @@ class TraceEvents(Collector):
             for index in np.flatnonzero(work[column] < 0).tolist():
                 work[column][index] = texts[str(else_of[rows[index]])]
         self._work.add(file_order=first + rows, **work)
-
-    def _know_telling(self) -> bool:
-        """Finds out about new names whether their events may identify a collective; whether any do."""
-        names = self.codes["names"]
-        if len(names) > len(self._tells):
-            new = [_TELLING.match(name) is not None for name in islice(names, len(self._tells), None)]
-            self._tells = np.concatenate([self._tells, np.array(new, np.bool_)])
-            self._any_tell |= any(new)
-        return self._any_tell
 
     def _add_ids(self, first: int, rows: I64, arguments: Sequence[Any]) -> None:
         """Keeps what identifies the collectives of some events, of these the first is number ``first`` of the file."""
@@ -267,12 +317,7 @@ class TraceEvents(Collector):
             self.tables["work"].add(**{key: values[rows] for key, values in work.items()})
 
     def _convert_complete(self, first: int, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_] | None:
-        """Adds times to complete events; mask of those that are kept, None: all.
-
-        Args:
-            first: Number of the first of them.
-            columns: Their other columns.
-        """
+        """Adds times to complete events, the first of number ``first``; mask of those that are kept, None: all."""
         texts = [self.waiting("events", column) for column in ("start", "length")]
         start, length = map(exact_ns, texts)
         below = (length < 0) & (length != INT_MISSING)
@@ -308,10 +353,7 @@ class TraceEvents(Collector):
         self, event_filter: EventFilter, columns: dict[str, npt.NDArray[Any]], sound: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Mask of the events to keep, among those with valid times (``sound``)."""
-        names = self.codes["names"]
-        if len(names) > len(self._marks_step):
-            new = [marks_step(own_name(name)) for name in islice(names, len(self._marks_step), None)]
-            self._marks_step = np.concatenate([self._marks_step, np.array(new, np.bool_)])
+        self._marks_step = _extended(self._marks_step, self.codes["names"], lambda name: marks_step(own_name(name)))
         self._earliest.append(int(self._near(columns["start"][sound]).min(initial=MOST_NS)))
         kept = sound & event_filter(columns["start"], columns["end"], self._kinds[columns["key"]],
                                     columns["correlation"], self._marks_step[columns["name"]])  # fmt: skip
@@ -361,9 +403,9 @@ class TraceEvents(Collector):
             categories=tuple(map(printable, categories)),
             texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
-            work_rows=work_rows, work=work, told=self._collectives_told(),
+            work_rows=work_rows, work=work, told=self._collectives_told(), identities=tuple(self.codes["identities"]),
             flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
-            counters=tuple(CounterSeries(process, printable(title), time - zero, value)
+            counters=tuple(CounterSeries(process, printable(title), "", time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
             process_names=self.names["process_name"], thread_names=self.names["thread_name"],
             problems=problems, arguments=arguments,
@@ -373,24 +415,21 @@ class TraceEvents(Collector):
         """Those of some times of the file that can be of the recording, as far as that is known yet."""
         return times if self._recording is None else times[self._recording.near(times)]
 
-    def _collectives_told(self) -> ToldCollectives | None:
+    def _collectives_told(self) -> tuple[I64, I32]:
         told = self.tables["told"]
-        if "code" not in told:
-            return None
-        order, code = told.take("file_order"), told.take("code")
+        order, code = told.take("file_order"), told.take("code", np.int32)
         by_order = np.argsort(order, kind="stable")
-        return ToldCollectives(order[by_order], code[by_order], tuple(self.codes["identities"]))
+        return order[by_order], code[by_order]
 
-    def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Memory:
+    def _memory_columns(self, time: I64, timed: npt.NDArray[np.bool_], lane_of_key: I32) -> Columns:
         memory = self.tables["memory"]
         columns = {key: memory.take(key) for key in ev.MEMORY.columns}
-        lane = memory.take("key", np.int32)
+        columns |= {"time": time, "thread": _decoded(lane_of_key, memory.take("key", np.int32))}
         event_index = columns.pop("event_index")
         last = np.iinfo(np.int64).max
         order = np.lexsort((np.arange(len(time)), np.where(event_index == INT_MISSING, last, event_index), time))
         order = order[timed[order]]
-        return Memory(time[order], _decoded(lane_of_key, lane[order]),
-                      **{key: values[order] for key, values in columns.items()})  # fmt: skip
+        return {key: values[order] for key, values in columns.items()}
 
     @staticmethod
     def _table(parts: GrowingColumns, file_order: I64, row_of: I64) -> tuple[I64, dict[str, npt.NDArray[Any]]]:
@@ -402,7 +441,7 @@ class TraceEvents(Collector):
     def _problems(self, arguments: Arguments, series: int) -> Iterator[Problem]:
         """Defects of the file; ``series``: number of its counter series."""
         name = self.path.name
-        yield from self.ending_problem("trace", name)
+        yield from self.problems("trace", name)
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             yield Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",
@@ -411,7 +450,6 @@ class TraceEvents(Collector):
             count = series - _MOST_SERIES
             yield Problem(Severity.WARNING, f"It has {count:,} counter series beyond {_MOST_SERIES:,}.",
                           f"The first {_MOST_SERIES:,} are shown.", file=name, count=count)  # fmt: skip
-        yield from self.chunks.problems(name)
         yield from self._problems_of_categories(name)
         for key, (count, spot) in self.defects.items():
             severity, message, done = _DEFECTS[key]
@@ -438,8 +476,15 @@ class TraceEvents(Collector):
 
 
 def _title(process: str, name: str, key: str) -> tuple[str, str]:
-    """Process and title of a counter series."""
     return process, name if key in (name, "value") else f"{name} {key}"
+
+
+def _extended(known: npt.NDArray[Any], codes: Codes, value_of: Callable[[Any], Any]) -> npt.NDArray[Any]:
+    """Values by code with those of new codes."""
+    if len(codes) == len(known):
+        return known
+    new = np.array([value_of(each) for each in islice(codes, len(known), None)])
+    return np.concatenate([known, new.astype(known.dtype)])
 
 
 def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -455,3 +500,92 @@ def _with_mtia_kinds(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]
         kind = kind.copy()
         kind[rows] = of_name[name[rows]]
     return kind
+
+
+def _of_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+    return np.asarray(_LAUNCHES[kind] | marked)
+
+
+class Window(Struct, frozen=True, eq=False):
+    """Selection of the events that belong to a time range.
+
+    Attributes:
+        low, high: Range of device work, ns of the file's clock.
+        host_low, host_high: Range of host activity.
+        correlations: Correlation ids of calls and device work in the range, ascending.
+    """
+
+    low: int
+    high: int
+    host_low: int
+    host_high: int
+    correlations: I64
+
+    def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
+        """Mask of the events that belong to the range (an ``EventFilter``)."""
+        device = _DEVICE[kind]
+        low, high = np.where(device, self.low, self.host_low), np.where(device, self.high, self.host_high)
+        joined = lookup(self.correlations, correlation) >= 0
+        return np.asarray(((start < high) & (end >= low)) | joined | marked)
+
+
+def _window_of(outlines: Sequence[Trace], zero_ns: int, part: Part) -> Window:
+    """Resolves a part to a window, which comprises those of all ranks that were merged into a file.
+
+    Raises:
+        UsageError: There is no such step in any rank, or the range is invalid or in percent.
+    """
+    found, errors = [], []
+    for outline in outlines:
+        try:
+            found.append(_window_of_rank(outline, zero_ns - outline.zero_ns, part))
+        except UsageError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return Window(min(each.low for each in found), max(each.high for each in found),
+                  min(each.host_low for each in found), max(each.host_high for each in found),
+                  uniques(np.concatenate([each.correlations for each in found])))  # fmt: skip
+
+
+def _window_of_rank(outline: Trace, begin: int, part: Part) -> Window:
+    found, _, numbers, _ = marked_steps(outline)
+    starts, ends = outline.start[found], outline.end[found]
+    requested = _requested_range(outline, begin, part, starts, ends, numbers)
+    low, high = requested
+    call = outline.call
+    launched_at = np.where(call >= 0, outline.start[call] if len(outline) else 0, INT_MISSING)
+    work_end = outline.end[outline.work_rows]
+    # a step ends with the device work that it launched
+    ended = [int(work_end[(launched_at >= start) & (launched_at < end)].max(initial=end))
+             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]  # fmt: skip
+    overlapping = (starts < high) & (np.array(ended, np.int64) >= low) if part.step is None else numbers == part.step
+    if overlapping.any():
+        low, high = min(low, int(starts[overlapping].min())), max(high, int(np.array(ended)[overlapping].max()))
+    inside = (outline.start < high) & (outline.end >= low) & _LAUNCHES[outline.kind]
+    correlations = uniques(outline.correlation[inside])
+    correlations = correlations[correlations != INT_MISSING]
+    calls = (outline.kind == Kind.CALL) & np.isin(outline.correlation, correlations)
+    zero = outline.zero_ns
+    return Window(zero + low, zero + high, zero + min(low, int(outline.start[calls].min(initial=low))),
+                  zero + max(high, int(outline.end[calls].max(initial=high))), correlations)  # fmt: skip
+
+
+def _requested_range(
+    outline: Trace, zero: int, part: Part, starts: I64, ends: I64, numbers: I64
+) -> tuple[int, int]:  # fmt: skip
+    """Begin and end of the requested range, ns from the trace's zero; ``zero``: that of the range, likewise."""
+    low, high = 0, outline.length_ns
+    if part.step is not None:
+        of_step = numbers == part.step
+        if not of_step.any():
+            raise UsageError(f"The capture has no step {part.step}.",
+                             f"There are: {', '.join(map(str, numbers[:8].tolist())) or 'none'}.")  # fmt: skip
+        low, high = int(starts[of_step].min()), int(ends[of_step].max())
+    if part.range:
+        if "%" in part.range:
+            raise UsageError("--range for a file larger than memory takes times only.", "Write 1.2s..3.4s.")
+        begin, end = range_typed(part.range, TimeBase(0, outline.length_ns))
+        if part.step is None:
+            return zero + (begin or 0), high if end is None else zero + end
+    return low, high

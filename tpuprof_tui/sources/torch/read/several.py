@@ -117,13 +117,11 @@ class _Reading:
             return self._left.pop() if self._left else None
 
     def _progress_of(self, number: int) -> Callable[[int, int], None]:
-        """Callback for the progress of one file, which reports that over all files."""
         name = self._files[number].name
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
     def _read_in(self, process: Worker) -> None:
-        """Reads files in another process until none are left."""
         while (number := self._next()) is not None:
             path = self._files[number]
             part = (self._part.range, self._part.step) if self._part is not None else None

@@ -145,7 +145,6 @@ def _fields(text: str) -> dict[str, int]:
 
 
 def _of_both(context: int, generation: int, tokens: int | None) -> Execution:
-    """An execution of some requests in prefill (context), and others in decode (generation)."""
     parts = [f"{stage} {count}" for stage, count in (("prefill", context), ("decode", generation)) if count]
     stage = "mixed" if len(parts) > 1 else "prefill" if context else "decode" if generation else "idle"
     return Execution(", ".join(parts) or "empty", stage, context + generation, tokens)

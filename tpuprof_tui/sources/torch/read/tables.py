@@ -15,15 +15,16 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 
 from ..categories import Kind
 from ..kernel_names import ELEMENT_BYTES
 from ..recorded import device_name
 from .collectives import RECORD, identities_of
 from .columns import compact
+from .events import MESSAGES, OPERATORS
 from .steps import executions
 from .trace import Trace
-from .values import I32, I64, lookup
 
 #: Larger numbers of bytes are not known.
 _MOST_BYTES: Final = (1 << 63) - 1
@@ -33,7 +34,6 @@ class TraceTables:
     """The tables of one trace, each computed when it is read.
 
     Args:
-        trace: The trace.
         group: Group of its worker.
         shift: Offset from its times to those of the profile, ns.
         events: Returns the number of the event in each row, and -1 at the end.
@@ -61,7 +61,7 @@ class TraceTables:
 
     def _memory(self) -> TableColumns:
         trace, memory, tree = self._trace, self._trace.memory, self._trace.tree
-        node = tree.node_at(memory.lane, memory.time)
+        node = tree.node_at(memory["thread"], memory["time"])
         # index -1 selects the appended element
         name_of = np.append(trace.name[tree.rows], -1)
         operator = np.where(np.append(tree.operator, False)[node], node, -1)
@@ -75,14 +75,14 @@ class TraceTables:
             )
 
         texts = {
-            "device": _by_pair(memory.device_type, memory.device_id, device_name),
+            "device": _by_pair(memory["device_type"], memory["device_id"], device_name),
             "operator": _by_pair(name_of[operator], name_of[above], label),
             "around": _by_pair(name_of[node], name_of[node], lambda name, _: trace.names[name] if name >= 0 else None),
         }
         return _columns({
-            "start": memory.time + self._shift, "device_type": memory.device_type, "device_id": memory.device_id,
-            "change": memory.change, "address": memory.address, "allocated": memory.allocated,
-            "reserved": memory.reserved, "event": self._events()[np.append(tree.rows, -1)[operator]],
+            "start": memory["time"] + self._shift,
+            **{key: memory[key] for key in ("device_type", "device_id", "change", "address", "allocated", "reserved")},
+            "event": self._events()[np.append(tree.rows, -1)[operator]],
         }, texts)  # fmt: skip
 
     @cached_property
@@ -139,7 +139,7 @@ class _Collectives:
         self.start, self.end, self.of = start[order], end[order], of[order]
         self._records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(RECORD.__eq__))
         self.identities = identities_of(trace, rows)
-        if trace.told is not None:
+        if trace.identities:
             inside = lookup(rows[ordered], launchers.enclosing(np.sort(rows), self._records), ordered)
             telling = np.concatenate([self._kernels, self._records])
             told_by = np.concatenate([self._owner, inside])
@@ -151,29 +151,29 @@ class _Collectives:
     def messages(self) -> Mapping[str, npt.NDArray[Any]]:
         """Columns on the messages: input bytes from shapes and types, 0 for unknown types; and what is told of them."""
         telling, places = self._telling()
-        arguments, messages = self._trace.collective_args_at(self.rows, telling)
+        (arguments, messages), texts = self._trace.arguments_at((OPERATORS, self.rows), (MESSAGES, telling))
         size_of: dict[tuple[int, int], int] = {}
         sizes = []
-        for codes in zip(arguments.dims.tolist(), arguments.types.tolist(), strict=True):
+        for codes in zip(arguments["shapes"].tolist(), arguments["input_types"].tolist(), strict=True):
             if codes not in size_of:
-                size_of[codes] = _size(*(arguments.texts[code] if code >= 0 else "[]" for code in codes))
+                size_of[codes] = _size(*(texts[code] if code >= 0 else "[]" for code in codes))
             sizes.append(size_of[codes])
 
         def product(counts: I64) -> I64:
-            pairs = zip(_at(counts, places).tolist(), _at(messages.element_bytes, places).tolist(), strict=True)
+            pairs = zip(_at(counts, places).tolist(), _at(messages["element_bytes"], places).tolist(), strict=True)
             return np.array([INT_MISSING if count < 0 or size < 0 or count * size > _MOST_BYTES else count * size
                              for count, size in pairs], np.int64)  # fmt: skip
 
         def codes_of(codes: I32) -> I32:
             of_rows = np.where(places >= 0, np.append(codes, -1)[places], -1)
-            return np.array([self.texts.code(compact(messages.texts[code])) if code >= 0 else -1
+            return np.array([self.texts.code(compact(texts[code])) if code >= 0 else -1
                              for code in of_rows.tolist()], np.int32)  # fmt: skip
 
         return {
             "bytes": np.array([min(size, _MOST_BYTES) for size in sizes], np.int64),
-            "sent": product(messages.sent), "received": product(messages.received),
-            "size": _at(messages.size, places), "process_group": codes_of(messages.group),
-            "ranks": codes_of(messages.ranks),
+            "sent": product(messages["sent"]), "received": product(messages["received"]),
+            "size": _at(messages["size"], places), "process_group": codes_of(messages["group"]),
+            "ranks": codes_of(messages["ranks"]),
         }  # fmt: skip
 
     def _telling(self) -> tuple[I64, I64]:
@@ -194,7 +194,6 @@ class _Collectives:
 
 
 def _columns(columns: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, tuple[I32, list[str]]]) -> TableColumns:
-    """Columns of a table and the texts of those that hold codes."""
     return ({**columns, **{key: codes for key, (codes, _) in texts.items()}},
             {key: known for key, (_, known) in texts.items()})  # fmt: skip
 

@@ -45,9 +45,7 @@ class Collectives(Struct, frozen=True, eq=False):
     """The collectives of a worker by start, with the intervals of each: its host event and its kernels.
 
     Attributes:
-        worker: The worker.
         start, end: int64 ns of the host events.
-        names: Their names.
         identities: What identifies each collective among those of all ranks; empty if nothing does.
         intervals: ``collective`` (index), ``start``, ``end``; by collective, then start.
     """
@@ -256,7 +254,6 @@ def transfers_by_run(query: Query) -> list[list[tuple[Any, ...]]]:
 
 
 def _transfer(events: WorkerEvents, found: Collectives, begins: I64, chosen: I64) -> list[tuple[Any, ...]]:
-    """Rows by step, of the chosen collectives whose host event is within the step."""
     steps, key, intervals = events.steps, found.worker.key, found.intervals
     host_start, host_end = found.start[found.of], found.end[found.of]
     known = (begins != INT_MISSING) & np.isin(found.of, chosen)
@@ -275,7 +272,6 @@ def _transfer(events: WorkerEvents, found: Collectives, begins: I64, chosen: I64
 
 
 def _rows(events: WorkerEvents, found: Collectives, begins: I64 | None, chosen: I64) -> list[tuple[Any, ...]]:
-    """A row for each name, of the chosen collectives: calls, bytes, times, and what is told of their messages."""
     table, intervals = events.table("collectives"), found.intervals
     rows = []
     for name in sorted({found.names[index] for index in chosen.tolist()}):

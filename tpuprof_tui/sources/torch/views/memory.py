@@ -25,6 +25,7 @@ I64 = npt.NDArray[np.int64]
 UNKNOWN: Final = "<unknown>"
 BEFORE: Final = "<before recording>"
 _BYTES: Final = (
+    Column("device", "Device"), Column("operator", "Operator", narrows="name"), Column("calls", "Calls", "count"),
     Column("increase_bytes", "Increase", "bytes"), Column("self_increase_bytes", "Own increase", "bytes"),
     Column("allocations", "Allocations", "count"), Column("self_allocations", "Own allocations", "count"),
     Column("allocated_bytes", "Allocated", "bytes", bar=True),
@@ -39,18 +40,8 @@ def memory(query: Query) -> Answer:
 
 def _memory(events: WorkerEvents) -> Answer:
     table = events.table("memory")
-    keys = (
-        "start",
-        "device",
-        "device_type",
-        "device_id",
-        "change",
-        "address",
-        "allocated",
-        "reserved",
-        "operator",
-        "event",
-    )
+    keys = ("start", "device", "device_type", "device_id", "change", "address", "allocated", "reserved", "operator",
+            "event")  # fmt: skip
     of_filter = np.zeros(len(table), np.bool_)
     of_filter[events.with_query(range=None, step=None).rows(table)] = True
     every = frame_of(table, keys).with_columns(selected=of_filter)
@@ -60,15 +51,14 @@ def _memory(events: WorkerEvents) -> Answer:
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in events.recorded.devices}
     rows: list[tuple[Any, ...]] = []
     peaks: list[tuple[str, int, int]] = []
-    curve: list[Frame] = [points.take(slice(0, 0))]
     for name, here in by_device(points):
         kind, number = int(here["device_type"][0]), int(here["device_id"][0])
         capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
         allocated = here["allocated"]
         rows.append((name, len(here), int(allocated.max()), int(here["reserved"].max()), capacity))
         peaks.append((name, int(here["start"][allocated.argmax()]), rows[-1][2]))
-        curve.append(here)
-    names = [name for name, count, *_ in rows for _ in range(count)]
+    curve = points.take(Groups(points, ["device_type", "device_id"]).index.argsort(kind="stable"))
+    names = [curve.texts["device"][code] for code in curve["device"].tolist()]
     # allocations held at a peak may precede the selected range
     lives = _lifetimes(every)
     within = lives if inside.all() else _lifetimes(every.take(inside))
@@ -86,18 +76,16 @@ def _memory(events: WorkerEvents) -> Answer:
             Table("curve", "Over time", (
                 Column("device", "Device"), Column("time_us", "Time", "time"),
                 Column("allocated_bytes", "Allocated", "bytes"), Column("reserved_bytes", "Reserved", "bytes"),
-            ), (names, *(np.concatenate([each[key] for each in curve]) for key in ("start", "allocated", "reserved")))),
+            ), (names, *(curve[key] for key in ("start", "allocated", "reserved")))),
         ),
     )  # fmt: skip
 
 
 def in_time(events: WorkerEvents, times: I64) -> npt.NDArray[np.bool_]:
     """Mask of the times in the range, and in the selected step of the host."""
-    inside = np.ones(len(times), np.bool_)
-    if (window := events.query.range) is not None:
-        inside = (times >= window[0]) & (times < window[1])
+    steps, window = events.steps, events.query.range
+    inside = np.ones(len(times), np.bool_) if window is None else (times >= window[0]) & (times < window[1])
     if events.query.step is not None:
-        steps = events.steps
         inside &= np.logical_or.reduce([(times >= steps.host_start[step]) & (times < steps.host_end[step])
                                         for step in np.flatnonzero(events.chosen)], initial=False)  # fmt: skip
     return np.asarray(inside)
@@ -111,7 +99,6 @@ def by_device(instants: Frame) -> Iterator[tuple[str, Frame]]:
 
 
 def _statistics(events: WorkerEvents, instants: Frame) -> Table:
-    """Sums over the selected operators, of their own instants and with those of all that they call."""
     host = events.whole.frame("thread", "name", "lane", "row", "host_total")
     operators = host.take(host["host_total"] != INT_MISSING)
     start, end, lane = operators["start"], operators["end"], operators["lane"]
@@ -135,12 +122,7 @@ def _statistics(events: WorkerEvents, instants: Frame) -> Table:
         rows += zip([device] * len(found), [labels[number] for number in found.tolist()], groups.sizes[found].tolist(),
                     *(each[found].tolist() for each in columns), strict=True)  # fmt: skip
     rows.sort(key=lambda row: (row[0], -row[8], -row[7], row[1]))
-    heads = (
-        Column("device", "Device"),
-        Column("operator", "Operator", narrows="name"),
-        Column("calls", "Calls", "count"),
-    )
-    return Table.of_rows("statistics", "By operator", (*heads, *_BYTES), rows)
+    return Table.of_rows("statistics", "By operator", _BYTES, rows)
 
 
 def _lifetimes(instants: Frame) -> Frame:

@@ -84,11 +84,7 @@ def _trees(
 ) -> list[Node]:  # fmt: skip
     """Nested (module, children): parents by the chain of Python ids; equal roots merged, sorted by name.
 
-    Args:
-        events: The events of the worker.
-        frames: All of its Python frames.
-        modules: The selected frames of modules, grouped by module.
-        groups, names, ids: Their groups, and names and ids of these.
+    ``frames``: all Python frames; ``modules``: the selected frames of modules, with their groups, and names and ids.
     """
     offsets = events.query.session.offsets
     number, of_modules = (offsets[each["lane"]] + each["row"] for each in (frames, modules))
@@ -118,7 +114,6 @@ def _trees(
 
 
 def _text(root: Node) -> str:
-    """A tree as a text: equal for equal trees."""
     parts, waiting = [], [(0, root)]
     while waiting:
         depth, (module, children) = waiting.pop()

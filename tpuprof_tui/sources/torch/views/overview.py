@@ -55,7 +55,6 @@ def step_spans(query: Query) -> list[StepSpans]:
 
 
 def _mean(values: I64) -> float | None:
-    """Mean of a time of the counted steps; None without any."""
     return int(values.sum()) / len(values) if len(values) else None
 
 
@@ -90,10 +89,7 @@ def _steps(events: WorkerEvents) -> Answer:
         *([Column("unrecorded", "Launches not recorded", "count")] if lost is not None else []),
     )  # fmt: skip
     uncounted = () if found.counted[chosen].all() else (_NOT_COUNTED,)
-    facts = (
-        Fact("steps", "Steps", len(events.counted)),
-        Fact("annotated", "Annotated", found.annotated, "flag"),
-    )
+    facts = Fact("steps", "Steps", len(events.counted)), Fact("annotated", "Annotated", found.annotated, "flag")
     steps = Table.of_rows("steps", "Steps", columns, rows, notes=(*events.step_notes, *uncounted), ordered=True,
                           longest="step_us")  # fmt: skip
     return Answer(facts, (steps, *_executions(events)))
@@ -207,20 +203,16 @@ def _overview(selection: WorkerEvents) -> Answer:
         Fact("window_us", "First to last step", window, "duration", head="Span"),
     ]  # fmt: skip
     if recorded.has_kernels:
-        used, unknown, listed = (
-            ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
-            for which in (use.used, use.unknown, use.listed)
-        )
         known = recorded.tensor_cores_known
+        used, unknown, listed = (ratio(int(counted_kernels["duration"][which].sum()), kernel_time)
+                                 for which in (use.used, use.unknown, use.listed))  # fmt: skip
         facts += [
-            Fact(
-                "tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share", shown=known
-            ),
-            Fact(
-                "tensor_core_unknown_share", "Tensor cores not known", unknown, "share", shown=known and bool(unknown)
-            ),
+            Fact("tensor_core_time_share", "Kernel time on tensor cores", used if known else None, "share",
+                 shown=known),
+            Fact("tensor_core_unknown_share", "Tensor cores not known", unknown, "share",
+                 shown=known and bool(unknown)),
             Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=known),
-        ]
+        ]  # fmt: skip
     columns = [
         Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
         Column("step_us", "Step", "duration", bar=True),
@@ -241,20 +233,13 @@ def _overview(selection: WorkerEvents) -> Answer:
         card = next((f" of {clean(str(each['name']))}" for each in recorded.devices if each.get("name")), "")
         notes.append(f"Use of tensor cores is not known: kernel names{card} do not show it.")
     elif (use.used & ~use.listed).any():
-        notes.append(
-            "TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, nvjet)."
-        )
+        notes.append("TensorBoard's list of names lacks kernels that use tensor cores (CUTLASS, flash attention, "
+                     "nvjet).")  # fmt: skip
     if selection.query.range is not None:
         notes.append("Only the part of steps within the range is shown.")
-    return Answer(
-        tuple(facts),
-        (
-            _recommendations(selection, kernels, parts, length, devices),
-            devices,
-            Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us"),
-        ),
-        notes=tuple(notes),
-    )
+    steps = Table.of_rows("steps", "Steps", columns, rows, ordered=True, longest="step_us")
+    advice = _recommendations(selection, kernels, parts, length, devices)
+    return Answer(tuple(facts), (advice, devices, steps), notes=tuple(notes))
 
 
 class TensorCoreUse:
@@ -295,18 +280,14 @@ def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) ->
         capability = properties.get("computeMajor"), properties.get("computeMinor")
         busy = Intervals.union(own["start"], own["end"]).between(low, high)
         counted = own.take(own["inside"])
-        use, length, by_operator = (
-            TensorCoreUse(selection.recorded, counted),
-            counted["duration"],
-            counted["by_operator"],
-        )
+        use, length = TensorCoreUse(selection.recorded, counted), counted["duration"]
         rows.append((
             known(device), *(value if isinstance(value := properties.get(name), kind) else None
                              for name, kind in (("name", str), ("totalGlobalMem", int))),
             "{}.{}".format(*capability) if set(map(type, capability)) == {int} else None,
             busy / (high - low) if high > low else None,
             _efficiency(own, low, high), _occupancy(own, low, high),
-            ratio(int(length[by_operator & use.listed].sum()), int(length[by_operator].sum())),
+            ratio(int(length[counted["by_operator"] & use.listed].sum()), int(length[counted["by_operator"]].sum())),
             ratio(int(length[use.used].sum()), int(length.sum())) if known_use else None,
         ))  # fmt: skip
     return Table.of_rows("devices", "Devices", columns, rows)
@@ -362,9 +343,8 @@ def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], 
             rows.append(("tensor_cores", device, 0.0, "Unused: autocast, sizes that are multiples of 8."))
     if recorded.data_parallel and len(device_rows) > 1:
         rows.append(("data_parallel", None, None, "DistributedDataParallel is faster than DataParallel."))
-    if recorded.distributed.get("backend") == "gloo" and any(
-        each[3] and float(each[3]) >= 3.5 for each in device_rows
-    ):  # fmt: skip
+    capable = any(capability and float(capability) >= 3.5 for _, _, _, capability, *_ in device_rows)
+    if recorded.distributed.get("backend") == "gloo" and capable:
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
     columns = (Column("id", "Advice"), Column("device", "Device", spare=1), Column("value", "Share", "share"),
                Column("text", "What to do"))  # fmt: skip
@@ -372,7 +352,6 @@ def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], 
 
 
 def _peak(memory: Records, device: str | None) -> int | None:
-    """Most memory allocated on a GPU, bytes; None if that is not known."""
     if device is None or not device.isdecimal():
         return None
     on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))

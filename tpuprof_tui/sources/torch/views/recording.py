@@ -45,7 +45,6 @@ def recording(events: WorkerEvents) -> Answer:
 
 
 def _masked(text: str) -> str:
-    """A text with the secrets in it masked."""
     for pattern, mask in ((_USER, _MASK), (_GIVEN, rf"\1{_MASK}"), (_FORMS, _MASK)):
         text = pattern.sub(mask, text)
     return text

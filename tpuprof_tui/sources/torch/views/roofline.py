@@ -85,13 +85,7 @@ def _product(left: Shape, right: Shape) -> Work | None:
 
 
 def _attention(causal: int, dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
-    """Query, key and value of (batch, heads, length, size); a causal mask halves the operations.
-
-    Args:
-        causal: Index of the argument ``is_causal``.
-        dims: Shapes of the arguments.
-        args: Values of the arguments that are not tensors.
-    """
+    """Query, key and value of (batch, heads, length, size); a causal mask (argument ``causal``) halves the work."""
     query, key, value = dims[:3]
     if not len(query) == len(key) == len(value) == 4:
         return None
@@ -173,18 +167,14 @@ def roofline(events: WorkerEvents) -> Answer:
         unknown += line is None
         found += [line] if line is not None else []
     found.sort(key=lambda line: (-line[4], *line[:2]))
-    notes = []
-    if card is None:
-        notes.append("The card is not in the table of cards: shares of its peak are not known.")
-    if unknown:
-        notes.append(f"Of {unknown} shapes the work is not known.")
+    notes = [*(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
+             *([f"Of {unknown} shapes the work is not known."] if unknown else [])]  # fmt: skip
     return Answer(tables=(Table.of_rows("roofline", "By name and shapes", _COLUMNS, found, notes=tuple(notes)),))
 
 
 def _line(
     name: str, text: str, arguments: Mapping[str, Any], calls: int, device: int, card: Card | None
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """A row of the table; None if the shapes do not determine the work."""
     try:
         dims = json.loads(text)
         concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")
@@ -194,8 +184,8 @@ def _line(
     operations, elements = work or (0, 0)
     if not 0 < operations < 1 << 62 or elements <= 0:
         return None
-    dtypes = [each for each in types if each in _BYTES] if isinstance(types, list) else []
-    size = _BYTES[dtypes[0]] if dtypes else None
+    dtype = next((each for each in types if each in _BYTES), None) if isinstance(types, list) else None
+    size = _BYTES[dtype] if dtype is not None else None
     moved = elements * size if size else None
     seconds = device / 1e9
     rate = operations * calls / seconds
@@ -207,5 +197,5 @@ def _line(
         if moved:
             bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
             share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, text, dtypes[0] if dtypes else None, calls, device, operations, moved, rate / 1e12, share,
+    return (name, text, dtype, calls, device, operations, moved, rate / 1e12, share,
             None if throughput is None else throughput / 1e9, bound)  # fmt: skip

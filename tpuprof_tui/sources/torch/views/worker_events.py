@@ -66,13 +66,7 @@ class Steps(Struct, frozen=True, eq=False):
 
 
 class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
-    """The events of one worker that a query selects.
-
-    Attributes:
-        query: The query, of this worker alone.
-        worker: The worker.
-        steps: The steps that can be selected.
-    """
+    """The events of one worker that a query, of it alone, selects; ``steps``: those that can be selected."""
 
     query: Query
     worker: Worker
@@ -245,14 +239,12 @@ def _steps_of(query: Query, worker: Worker) -> Steps:
 
 
 def _recorded_steps(query: Query, worker: Worker) -> tuple[tuple[str, ...], I64, I64, I64]:
-    """Labels, numbers, starts and ends of the steps that the reader found."""
     steps = query.profile.steps
     own = np.flatnonzero(steps.group == worker.group)
     return tuple(steps.labels.texts(steps.label[own])), steps.number[own], steps.start[own], steps.end[own]
 
 
 def _steps(labels: tuple[str, ...], columns: I64, *, annotated: bool) -> Steps:
-    """Steps of the host from their numbers, starts and ends."""
     number, start, end = columns
     count = len(labels)
     return Steps(labels, number, start, end, start, end, np.zeros(count, np.int64), np.ones(count, np.bool_), annotated)
@@ -288,12 +280,7 @@ def _with_work(events: WorkerEvents, steps: Steps) -> Steps:
 
 
 def work_of_steps(work: Frame, steps: Steps) -> Iterator[I64]:
-    """Rows of the device work that the calls within each step of the host launched.
-
-    Args:
-        work: Device work with its columns ``call_start`` and ``call_end``.
-        steps: The steps.
-    """
+    """Rows of the work (with ``call_start`` and ``call_end``) that calls within each step of the host launched."""
     order = np.argsort(work["call_start"], kind="stable")
     # missing times are lowest
     order = order[np.searchsorted(work["call_start"][order], INT_MISSING, side="right") :]
@@ -331,10 +318,7 @@ def _steps_to_select(query: Query, worker: Worker) -> Steps:
 def of_workers(query: Query, compute: Callable[[WorkerEvents], Answer], needs: str = "") -> Answer:
     """Answers a query for one worker; of several, merges facts into a table and concatenates the tables' rows.
 
-    Args:
-        query: The query.
-        compute: Answers for one worker.
-        needs: Capability that the view requires; if the profile lacks it, the answer states what to record.
+    ``needs``: capability that the view requires; if the profile lacks it, the answer states what to record.
     """
     found, worked = [], False
     for events in one_by_one(query):

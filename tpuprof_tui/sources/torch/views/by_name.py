@@ -1,0 +1,278 @@
+"""Work by name: operators and kernels, both by short name, and the names by which a timeline can be coloured.
+
+Short names are the basis of comparing two runs, as in HTA's trace diff: kernel names differ between cards and versions,
+so return type, template arguments and parameters are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.pivot import (
+    Figure,
+    Frame,
+    Groups,
+    any_true,
+    key,
+    least,
+    mean,
+    most,
+    per,
+    pivot,
+    quotient,
+    rows,
+    total,
+    total_known,
+    weighted_mean,
+)
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, plain
+
+from ..categories import Kind
+from ..kernel_names import ELIGIBLE, tensor_core_use, uses_tensor_cores
+from .worker_events import WorkerEvents, of_streams, per_worker, ratio
+
+#: Characters of joined texts.
+_MOST_TEXT: Final = 1000
+_NAME: Final = (Column("name", "Name", narrows="name"), key("name"))
+_TIMES: Final = (
+    (Column("calls", "Calls", "count"), rows), (Column("total_us", "Total", "duration", bar=True), total("duration")),
+    (Column("mean_us", "Mean", "duration"), mean("duration")),
+    (Column("max_us", "Max", "duration", spare=1), most("duration")),
+    (Column("min_us", "Min", "duration", spare=2), least("duration")),
+)  # fmt: skip
+_MEASURED: Final = (
+    (Column("blocks_per_sm", "Blocks/SM", "number", spare=3), weighted_mean("blocks_per_sm", "duration")),
+    (Column("occupancy", "Occupancy", "share", spare=4), weighted_mean("occupancy", "duration", 100)),
+)  # fmt: skip
+#: What captures of graphs tell of replayed kernels.
+_CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
+                    ("captured_module", "Its module"))  # fmt: skip
+_LAUNCH: Final = ("operator", "grid", "block", "registers", "shared_memory")
+_WORK: Final = ("name", "activity", *_LAUNCH, "blocks_per_sm", "occupancy", "bytes")
+_SIDES: Final = ("device_self", "device_total", "host_self", "host_total")
+_SIDE_TIMES: Final = tuple(
+    (Column(f"{side}_us", side.replace("_", " ").capitalize(), "duration", bar=side.endswith("self")), total(side))
+    for side in _SIDES
+)
+#: Shares by more names than TensorBoard's list: their word, title, priority, and column of times.
+_OWN_SHARES: Final = (
+    ("time_self", "Tensor cores self", 2, "used_self"), ("time_total", "Tensor cores total", 1, "used_total"),
+    ("unknown", "Tensor cores not known", 11, "unknown_total"),
+)  # fmt: skip
+_UNLINKED: Final = "What launched the work of the device is not recorded: device times of operators are not known."
+#: Kinds of host events, without those of the profiler itself.
+_HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_FRAME)
+_OPEN: Final = {">": "<", ")": "("}
+_COLUMNS: Final = (
+    Column("side", "Side"), Column("name", "Name"), Column("calls", "Calls", "count"),
+    Column("total_us", "Total", "duration", bar=True), Column("calls_per_step", "Calls per step", "count", spare=2),
+    Column("total_per_step_us", "Per step", "duration", spare=1),
+)  # fmt: skip
+I32 = npt.NDArray[np.int32]
+
+
+@of_streams
+def kernels(events: WorkerEvents) -> Answer:
+    """The kernels view of one worker."""
+    captured = events.recorded.captures()
+    told = () if captured is None else ("captured", *(column for column, _ in _CAPTURED))
+    work = events.frame("stream", *_WORK, *told, "in_steps")
+    transfers = work["activity"] == Activity.TRANSFER
+    frame, copies = work.take(~transfers), work.take(transfers)
+    known = events.recorded.tensor_cores_known
+    use = (
+        (Column("tensor_core_use", "Tensor cores", spare=5, shown=known, is_key=False),
+         _of_texts("name", _use if known else lambda _: "unknown")),
+        (Column("tensor_cores", "TensorBoard's list", "flag", spare=6, shown=known),
+         _of_texts("name", uses_tensor_cores)),
+    )  # fmt: skip
+    by_name = Table.of_pivot("by_name", "By name", frame, ["name"], [
+        _NAME, *use, *_TIMES,
+        (Column("calls_per_step", "Calls per step", "count", spare=7), per(total("in_steps"), events.step_count)),
+        (Column("total_per_step_us", "Per step", "duration", spare=6),
+         per(total("duration", "in_steps"), events.step_count)),
+        *_MEASURED,
+    ], ("-total_us", "name"))  # fmt: skip
+    launch = [(Column("operator", "Operator"), key("operator")),
+              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name))
+                for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
+    by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [
+        _NAME, *launch, *use,
+        (Column("operator_eligible", "Operator can", "flag", spare=10), _of_texts("operator", ELIGIBLE.__contains__)),
+        *((Column(name, title, spare=11), _joined(name)) for name, title in _CAPTURED if told),
+        *_TIMES, *_MEASURED,
+    ], ("-total_us", "name", *_LAUNCH))  # fmt: skip
+    sets = Table.of_pivot("copies", "Copies and sets", copies, ["name"], [
+        _NAME, *_TIMES, (Column("bytes", "Bytes", "bytes"), total_known("bytes")),
+    ], ("-total_us", "name"))  # fmt: skip
+    facts = (Fact("kernels", "Kernels", len(frame)),
+             Fact("total_us", "Their time", int(frame["duration"].sum()), "duration"))  # fmt: skip
+    tables = (by_name, by_launch, *([_captured(frame)] if told else ()), sets)
+    return Answer(facts, tables, notes=(*events.replay_notes, *events.overlap_notes),
+                  missing=tuple(map(Missing, captured.lacking if captured is not None else ())))  # fmt: skip
+
+
+def _captured(frame: Frame) -> Table:
+    keys = [name for name, _ in _CAPTURED]
+    matched, title = frame.take(frame["captured"] > 0), "Replayed kernels by what their capture tells"
+    return Table.of_pivot("captured", title, matched, keys, [
+        *((Column(name, title, spare=spare), key(name, None)) for (name, title), spare in
+          zip(_CAPTURED, (0, 3, 4), strict=True)), *_TIMES,
+    ], ("-total_us", *keys))  # fmt: skip
+
+
+def _joined(name: str) -> Figure:
+    """The distinct texts of a column, sorted; None where there is none."""
+
+    def values(groups: Groups) -> list[str | None]:
+        texts: list[set[str]] = [set() for _ in range(groups.count)]
+        codes, table = groups.frame[name], groups.frame.texts[name]
+        for group, code in set(zip(groups.index[codes >= 0].tolist(), codes[codes >= 0].tolist(), strict=True)):
+            texts[group].add(table[code])
+        return ["; ".join(sorted(of_group))[:_MOST_TEXT] or None for of_group in texts]
+
+    return values
+
+
+def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
+    return lambda groups: list(map(tell, key(name)(groups)))
+
+
+def _as_text(name: str) -> Figure:
+    """Values of a key column as text; what TensorBoard's table has for missing ones."""
+    missing = "None" if name in ("grid", "block") else "0"
+    return lambda groups: [missing if (known := plain(value)) is None else str(known)
+                           for value in key(name, None)(groups)]  # fmt: skip
+
+
+def _use(name: str) -> str:
+    use = tensor_core_use(name)
+    return "unknown" if use is None else "yes" if use else "no"
+
+
+@per_worker()
+def operators(events: WorkerEvents) -> Answer:
+    """The operators view of one worker."""
+    steps = events.step_count
+    frame = events.frame("thread", "name", "shapes", "stack", *_SIDES, "tensor_self", "tensor_total", "used_self",
+                            "used_total", "unknown_total", "eligible", "in_steps")  # fmt: skip
+    frame = frame.take(frame["host_total"] != INT_MISSING).with_texts("shapes", missing="[]")
+    known, main = events.recorded.tensor_cores_known, "device_self_us" if frame["device_self"].any() else "host_self_us"
+    unlinked = _is_unlinked(events)
+    times = tuple((replace(column, zero_unknown=unlinked and column.key.startswith("device")), figure)
+                  for column, figure in _SIDE_TIMES)  # fmt: skip
+    figures = (
+        (Column("calls", "Calls", "count"), rows), *times,
+        (Column("tensor_core_eligible", "Can use tensor cores", "flag", spare=3, shown=known), any_true("eligible")),
+        *((Column(f"tensor_core_{part}_share", f"TensorBoard's list {part}", "share", spare=spare, shown=known),
+           quotient(total(f"tensor_{part}"), total(f"device_{part}"))) for part, spare in (("self", 10), ("total", 9))),
+        *((Column(f"tensor_core_{word}_share", title, "share", spare=spare, shown=known),
+           _share(total(part), total(f"device_{part.partition('_')[2]}")) if known else _nothing)
+          for word, title, spare, part in _OWN_SHARES),
+    )  # fmt: skip
+    per_step = (
+        (Column("calls_per_step", "Calls per step", "count", spare=8), per(total("in_steps"), steps)),
+        *((Column(f"{side}_per_step_us", f"{side.replace('_', ' ').capitalize()} per step", "duration", spare=spare),
+           _nothing if unlinked and side.startswith("device") else per(total(side, "in_steps"), steps))
+          for side, spare in zip(_SIDES, (4, 6, 5, 7), strict=True)),
+    )  # fmt: skip
+    shapes, stack = (Column("shape", "Shapes"), key("shapes")), (Column("stack", "Call stack"), key("stack"))
+    order = (f"-{main}", "name")
+    told = (_UNLINKED,) if unlinked else ()
+    return Answer(notes=(*told, *events.step_notes, *events.replay_notes, *events.overlap_notes), tables=(
+        Table.of_pivot("by_name", "By name", frame, ["name"], [_NAME, *figures, *per_step], order),
+        Table.of_pivot("by_shape", "By name and shapes", frame, ["name", "shapes"], [_NAME, shapes, *figures],
+                       (*order, "shape")),
+        Table.of_pivot("stacks", "By call stack", frame.take(frame["stack"] >= 0), ["name", "stack"],
+                       [_NAME, stack, *figures], (*order, "stack")),
+    ))  # fmt: skip
+
+
+def _share(part: Figure, whole: Figure) -> Figure:
+    return lambda groups: [ratio(*each) for each in zip(part(groups), whole(groups), strict=True)]
+
+
+def _nothing(groups: Groups) -> list[None]:
+    return [None] * groups.count
+
+
+def _is_unlinked(events: WorkerEvents) -> bool:
+    """Whether there is device work, and nothing tells what launched any of it."""
+    work = events.whole.frame("stream", "call_start", "operator")
+    return bool(len(work)) and not bool((work["call_start"] != INT_MISSING).any() or (work["operator"] >= 0).any())
+
+
+@per_worker()
+def names(events: WorkerEvents) -> Answer:
+    """The names view of one worker."""
+    host = events.frame("thread", "name", "kind", "in_steps")
+    work = events.frame("stream", "name", "kind", "in_steps", "call_start")
+    if events.query.step is not None and events.steps.annotated:
+        # as HTA counts: work without a call is in no step
+        work = work.take(work["call_start"] != INT_MISSING)
+    host = host.take(np.isin(host["kind"], _HOST)).with_texts("name", lambda name: short_name(name, "<"))
+    texts, kernels = work.texts["name"], uniques(work["name"][work["kind"] == Kind.KERNEL]).tolist()
+    of_kernels = {texts[code] for code in kernels}
+    work = work.with_texts("name", lambda name: short_name(name, "<", "(") if name in of_kernels else name)
+    rows_by_side = [
+        (side, *row) for side, frame in (("host", host), ("device", work)) for row in pivot(frame, ["name"], {
+            "name": key("name"), "calls": rows, "total": total("duration"),
+            "calls_per_step": per(total("in_steps"), events.step_count),
+            "total_per_step": per(total("duration", "in_steps"), events.step_count),
+        }, ())]  # fmt: skip
+    rows_by_side.sort(key=lambda row: (-row[3], row[0], row[1]))
+    return Answer(tables=(Table.of_rows("names", "Names", _COLUMNS, rows_by_side),))
+
+
+def short_name(name: str, *signs: str) -> str:
+    """A name with any of ``signs`` without <...> and (...), and without what stands before its last blank, its type."""
+    if not any(sign in name for sign in signs):
+        return name
+    kept: list[str] = []
+    depth = 0
+    for sign in name:
+        if sign in "<(":
+            depth += 1
+        elif sign in _OPEN:
+            depth = max(depth - 1, 0)
+        elif not depth:
+            kept.append(sign)
+    return "".join(kept).strip().rpartition(" ")[2]
+
+
+def by_operator(session: Session) -> tuple[list[str], list[I32]]:
+    """Colours by operator: of device work its launching operator; of thread events the operator they belong to."""
+    return _by_column(session, "operator")
+
+
+def by_module(session: Session) -> tuple[list[str], list[I32]]:
+    """Colours by the innermost nn.Module around an event, or around what launched it."""
+    return _by_column(session, "module")
+
+
+def _by_column(session: Session, key: str) -> tuple[list[str], list[I32]]:
+    """Names by falling device time, then thread time; and for each lane the name's index for each row, -1: none."""
+    profile = session.profile
+    texts = profile.strings[key]
+    times = np.zeros((2, len(texts)))
+    columns = []
+    for lane in profile.lanes:
+        codes = lane[key] if key in lane else np.full(len(lane), -1, np.int32)
+        known = codes >= 0
+        length = (lane["end"] - lane["start"])[known]
+        times[int(lane.on_host)] += np.bincount(codes[known], length, len(texts))
+        columns.append(profile.arrays.stored(codes))
+        profile.arrays.release_pages()
+    used = np.flatnonzero(times.any(axis=0))
+    order = used[np.lexsort(-times[::-1, used])]
+    rank = np.full(len(texts) + 1, -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return [texts[code] for code in order.tolist()], [profile.arrays.stored(rank[codes]) for codes in columns]

@@ -6,7 +6,17 @@ from typing import Final
 
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.view import View
-from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, GroupKind, LaneKind, Shades, Vocabulary, Word
+from tpuprof_tui.model.vocabulary import (
+    NAMES,
+    Capability,
+    Category,
+    GroupKind,
+    LaneKind,
+    Shades,
+    Vocabulary,
+    Word,
+    WorkOrigin,
+)
 
 DEVICE: Final = "device"
 _VIEWS: Final = "tpuprof_tui.sources.ascend.views"
@@ -50,6 +60,8 @@ VOCABULARY: Final = Vocabulary(
     frames={"cpu_op": "(?!ProfilerStep#)"},
     # hcom_allReduce__586_0_1: behind the operator follow the hash of its group, which differs per run, and a number
     operation_class=r"(hcom_[^_]+)__\d",
+    # a call of CANN (aclnnMm) lies inside the operator of the framework (aten::mm)
+    origins=(WorkOrigin("operators", Word("operator"), pattern=r"\w+::"),),
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.ascend.source:EXAMPLES",
     views=(

@@ -19,6 +19,7 @@ from tpuprof_tui.views.differences import differences_of
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path.insert(0, str(SAMPLES))
 
+import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
 
@@ -49,7 +50,7 @@ async def shown(pilot, text: str) -> str:
 async def test_the_summary_tells_differences(pair):
     app = TpuprofApp(pair[0], against=pair[1], ascii_only=False)
     async with app.run_test(size=(100, 40)) as pilot:
-        first = await shown(pilot, "slower (+")
+        first = await shown(pilot, "slower per batch (+")
         await pilot.press("3")
         seen = await shown(pilot, "Against the base")
         assert "slower" in first.splitlines()[0]
@@ -161,19 +162,35 @@ async def test_a_base_is_chosen_from_the_list(pair):
         assert app.reader.against is None
         await press(pilot, "b g" if app.screen.query_one("#chooser").cursor else "b j")
         await press(pilot, "enter")
-        await shown(pilot, "slower (+")
+        await shown(pilot, "slower per batch (+")
+
+
+async def test_a_base_of_another_source_is_compared_by_operator(tmp_path):
+    """Views that it lacks are those of this profile alone."""
+    (trace,) = torch_trace.write_run(tmp_path / "gpu", steps=3, layers=2)
+    app = TpuprofApp(str(trace), against=str(SAMPLES / "ascend_synthetic" / "rank0_ascend_pt"), ascii_only=False)
+    async with app.run_test(size=(120, 60)) as pilot:
+        await shown(pilot, "per step (")
+        await pilot.press("3")
+        assert "Operators per step, by difference" in await shown(pilot, "Against the base")
+        pane = app.screen.query_one("#summary", SummaryPane)
+        for view in pane.answers.views:
+            pane.choose(view.id)
+            seen = await shown(pilot, view.title if view.id in ("kernels", "streams") else "")
+            assert "Unexpected error" not in seen
+        assert "figures of this one alone" in " ".join(pane.answers.by_view["kernels"].notes)
 
 
 async def test_what_cannot_be_compared_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    app = TpuprofApp(OTHER, against=str(SAMPLES / "aksv_cdma"), ascii_only=False)
+    app = TpuprofApp(str(SAMPLES / "aks_decode_mode0"), against=str(SAMPLES / "aksv_cdma"), ascii_only=False)
     async with app.run_test(size=(100, 30)) as pilot:
         assert "aksv_cdma" in await shown(pilot, "AKSV")
 
 
 def test_without_a_terminal_the_difference_is_printed(capsys):
     assert main([OTHER, "--against", BASE]) == 0
-    assert capsys.readouterr().out.startswith("Slower: ")
+    assert capsys.readouterr().out.startswith("Slower per batch: ")
     assert main([OTHER, BASE, "--against", BASE]) == 2
     assert main([OTHER, "--against", "/nowhere"]) == 2
 
@@ -181,7 +198,7 @@ def test_without_a_terminal_the_difference_is_printed(capsys):
 async def test_the_verdict_says_that_it_is_not_of_the_selected_core(pair):
     app = TpuprofApp(pair[0], against=pair[1])
     async with app.run_test(size=(100, 40)) as pilot:
-        await shown(pilot, "slower (+")
+        await shown(pilot, "slower per batch (+")
         assert "does not follow the scope" not in await shown(pilot, "Against the base")
         await press(pilot, "j o")
         assert "figures of all cores: a comparison does not follow the scope" in await shown(pilot, "core 0, whole")

@@ -18,7 +18,7 @@ from profiles import session_of
 
 from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
 from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
-from tpuprof_tui.analysis.compare.operation_names import operation_synonyms
+from tpuprof_tui.analysis.operation_names import operation_synonyms
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main

@@ -64,10 +64,10 @@ Rules that hold for every command
        -> verdict.contributors.*.name       largest difference first
      $ tpuprof gate AFTER --against BEFORE --fail-on 'total>5%' --json
        -> exit 3: FAIL
-     One run per side detects only large changes: give three or more of each. Two kinds of profile cannot be
-     compared:
+     One run per side detects only large changes: give three or more of each. Two kinds of profile are compared by
+     operator, which both must record:
      $ tpuprof diff BEFORE TRACE --json
-       -> exit 2: Only profiles of one source can be compared
+       -> exit 2: nothing in common
 
 5. Over many captures: what is slow, since when, and which one is an outlier?
      $ tpuprof dataset build FLEET FOLDER --json

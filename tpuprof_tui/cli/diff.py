@@ -1,17 +1,21 @@
-"""``tpuprof diff``: compares two profiles, as text, JSON or Markdown."""
+"""``tpuprof diff``: compares two profiles, or several with a reference, as text, JSON or Markdown."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.model import Profile
+from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.views.as_text import ROWS
-from tpuprof_tui.views.comparing import Compared
+from tpuprof_tui.views.comparing import OWN, Compared
 from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, selected_views
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.runs import runs_record, runs_reports
 
 from .opening import check_step, open_captures
 from .pages import pages_of
@@ -37,15 +41,38 @@ def print_diff(options: argparse.Namespace) -> int:
     """Prints the comparison that the options request; returns the exit status."""
     if options.json and options.markdown:
         raise UsageError("--json and --markdown do not go together.")
-    base, other = open_captures((options.base, options.other), options)
-    both = compared(base, other, options.step, options.run_noise)
-    views = selected_views(both, options.views)
+    captures, names = _captures(options)
+    base, *others = open_captures(captures, options)
+    runs = [compared(base, other, options.step, options.run_noise) for other in others]
+    views = selected_views(runs[0], names)
     if options.json:
-        print(answer_text(diff_record(both, views, options.limit, options.offset), indent=None))
+        record = (diff_record(runs[0], views, options.limit, options.offset) if len(runs) == 1 else
+                  runs_record(runs, views, options.limit, options.offset))  # fmt: skip
+        print(answer_text(record, indent=None))
     else:
         limit = ROWS if options.limit is None else options.limit
         # text and Markdown contain only views that are named
-        selected = views if options.views else []
-        reports = diff_reports(both, selected, limit, options.offset, notes=options.markdown)
+        selected = views if names else []
+        if len(runs) > 1 and selected:
+            raise UsageError("Views are of two captures, but more are named.", "--json has them for each.")
+        reports = (diff_reports(runs[0], selected, limit, options.offset, notes=options.markdown) if len(runs) == 1 else
+                   runs_reports(runs, options.limit))  # fmt: skip
         pages_of(options).show(reports, "--limit N shows all.")
-    return DATA_LOSS if has_lost_records(both) else OK
+    return DATA_LOSS if any(map(has_lost_records, runs)) else OK
+
+
+def _captures(options: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The captures, the reference first, and the names of views: words that are no file, or are known as a view.
+
+    Raises:
+        UsageError: The reference is none of the captures.
+    """
+    known = {view.id for words in vocabularies() for view in (*views_of(words), *OWN)}
+    captures = [options.base, options.other]
+    captures += (word for word in options.more if word not in known and Path(word).exists())
+    reference = captures[0] if options.reference is None else options.reference
+    if reference not in captures:
+        raise UsageError(f"{reference} is none of the captures that are compared.", f"They are {', '.join(captures)}.")
+    place = captures.index(reference)
+    views = [word for word in options.more if word not in captures[2:]]
+    return [reference, *captures[:place], *captures[place + 1 :]], views

@@ -404,7 +404,7 @@ COMMANDS: Final = {
         (
             _operand("base", "CAPTURE", "base of the comparison"),
             _operand("other", "CAPTURE", "capture to compare"),
-            _operand("views", "VIEW", "also these views, with differences", "*"),
+            _operand("more", "CAPTURE|VIEW", "further captures; also these views, with differences", "*"),
         ),
         texts.DIFF_HELP,
     ),

@@ -254,6 +254,7 @@ OPTIONS: Final = (
     ),
     _switch("--machine", "export", argparse.SUPPRESS),
     _valued("--expect", "export instructions", "FINGERPRINT", argparse.SUPPRESS),
+    _valued("--reference", "diff", "CAPTURE", "the capture among the given ones that the others are compared with"),
     _valued("--against", "open", "CAPTURE", "base to compare with: the summary shows differences, the cause first"),
     _switch("--ascii", "open", "draw only with ASCII characters", "store_const", const=True, dest="ascii"),
     _switch("--unicode", "open", "draw with Unicode whatever the locale", "store_const", const=False, dest="ascii"),

@@ -52,7 +52,9 @@ Durations are us in JSON, shares 0 to 1, unknown values null; keys are stable an
 counts events by their start and cuts unions at its edges.
 """
 DIFF_HELP: Final = """\
-What changed from one capture to another: the total, the cause first, what contributes, and whether it is noise.
+What changed from one capture to another: a step (else the total), the cause first, what contributes, and whether it is
+noise. Where most work of both sides has an operator, module or layer, it is compared by these, so also between chips,
+libraries and sources. Three and more captures stand side by side, each compared with the reference.
 
 A value is more or less only beyond the spread of repeats within each capture and the spread between runs, which is
 assumed (--run-noise) for one capture per side. Views: those of report, waits and alignment, joined by the names of

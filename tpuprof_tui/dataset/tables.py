@@ -380,7 +380,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
         Rows of the table ``figures``; type and location of the last bug in a view, empty if there was none.
     """
     from tpuprof_tui.views.answer import plain
-    from tpuprof_tui.views.registry import answer, facts_of, views_of
+    from tpuprof_tui.views.registry import answer, facts_of, figures_of, views_of
 
     rows: dict[str, dict[str, Any]] = {}
     fault = ""
@@ -389,9 +389,8 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
             continue
         try:
             found = answer(view, query) if view.id in _TABLES else None
-            # moments since 1970 are no amounts
-            known = [(fact.key, fact.value) for fact in (facts_of(view, query) if found is None else found.facts)
-                     if fact.epoch_ns is None]  # fmt: skip
+            facts = facts_of(view, query) if found is None else found.facts
+            known: list[tuple[str, Any]] = list(figures_of(facts).items())
             # cells are named by row label and column key
             known += [(f"{row[0]}.{column.key}", value) for table in (found.tables if found is not None else ())
                       if table.key == _TABLES[view.id] for row in table.rows()

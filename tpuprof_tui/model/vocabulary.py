@@ -142,6 +142,22 @@ class NameColouring(Struct, frozen=True):
     entry: str
 
 
+class WorkOrigin(Struct, frozen=True):
+    """What device work came from, by which recordings of other chips, libraries and sources are compared.
+
+    Attributes:
+        view: Id of the breakdown.
+        word: Word for what it came from.
+        column: Text column of the work; empty: the innermost frame (``Vocabulary.frames``) that called it.
+        pattern: Regular expression of the names; its group, if it has one, is what is compared. Empty: all names.
+    """
+
+    view: str
+    word: Word
+    column: str = ""
+    pattern: str = ""
+
+
 class Condition(Struct, frozen=True):
     """A filter condition ``KEY=WORD`` that is not based on a column.
 
@@ -267,7 +283,9 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         restarts: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do
             not name them; may be empty.
         work_breakdowns: (view, text column) pairs of the views that break down the sum of work by that column.
-        host_breakdowns: (view, table, column) of tables that break down host time, for idle times of the device.
+        host_breakdowns: (view, column) of views that break down a time of host events by name, for profiles in which
+            no device works.
+        origins: What work came from.
         frames: Host events that form call paths: by type, a regular expression for the beginning of their names.
         blocking: Regular expression for names of host events that wait for the device; may be empty.
         one_chip: Whether profiles of different chips cannot be compared.
@@ -312,7 +330,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     operands: tuple[str, ...] = ("bytes",)
     restarts: str = ""
     work_breakdowns: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
-    host_breakdowns: tuple[tuple[str, str, str], ...] = ()
+    host_breakdowns: tuple[tuple[str, str], ...] = ()
+    origins: tuple[WorkOrigin, ...] = ()
     frames: Mapping[str, str] = field(default_factory=dict)
     blocking: str = ""
     one_chip: bool = False

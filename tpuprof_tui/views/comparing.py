@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -10,30 +10,42 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.alignment import Pairs
-from tpuprof_tui.analysis.compare.comparison import Comparison
+from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps
+from tpuprof_tui.analysis.compare.matching import launch_rows, paired_rows
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
-from tpuprof_tui.analysis.pivot import key, pivot, rows, total
+from tpuprof_tui.analysis.compare.verdict import Verdict
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.steps.step_detection import KEY as STEP
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.model import Profile, Role, is_missing
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model import Profile, is_missing
 from tpuprof_tui.model.view import View
+from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
 
-from .answer import Answer, Column, Fact, Kind, Table
+from .answer import Answer, Column, Fact, Kind, Missing, Table
 from .joining import join_sides
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
 from .workers import WORKER
 
-#: Views that exist only for comparisons.
+#: Views that exist only for comparisons; one with the id of a view of the source replaces it.
 OWN: Final = (
     View("waits", "Waits", "Waits of each {unit}, by what they wait in.", ""),
     View("alignment", "Alignment", "Which launches and {events} belong together, were added, removed or changed.", ""),
 )
-
+#: Columns of an amount.
+_AMOUNTS: Final = (
+    Column("base_total_us", "Base", "duration"), Column("other_total_us", "Other", "duration"),
+    Column("delta_total_us", "Delta", "duration"), Column("base_count", "Count base", "count", spare=2),
+    Column("other_count", "Count other", "count", spare=2), Column("delta_count", "Count delta", "count", spare=2),
+    Column("status", "Status"),
+)  # fmt: skip
+#: Figures of `paired_rows` that are summed.
+_SUMS: Final = ("base_count", "other_count", "matched", "changed", "moved", "added", "removed", "base_ns", "other_ns")
 #: Columns of the alignment tables, of launches and of events within them.
 _COLUMNS: Final = (
     Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
@@ -54,6 +66,10 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     def __post_init__(self) -> None:
         refuse_unlike(self.base.profile, self.other.profile)
+        if not self.comparison.alike and not self.comparison.origins:
+            names = " and ".join(f"{query.profile.path} ({query.vocabulary.title})" for query in self._queries)
+            raise UsageError(f"{names} have nothing in common.", "It is not recorded which operators launched most of "
+                             "the device's work on both sides.")  # fmt: skip
 
     # -- workers
 
@@ -69,19 +85,10 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         found: list[tuple[Worker | None, Worker | None]] = []
         if len(ours) > 1 or len(theirs) > 1:
             # only ranks that are unique on a side: traces of one process at two times share a rank
-            one, two = (
-                {
-                    key: each
-                    for each, key in zip(side, keys, strict=True)
-                    if each.rank is not None and keys.count(key) == 1
-                }
-                for side, keys in ((side, [(each.rank, each.stage) for each in side]) for side in (ours, theirs))
-            )
+            one, two = map(_by_rank, (ours, theirs))
             found += ((one[key], two[key]) for key in one if key in two)
-            paired = [each for pair in found for each in pair]
-            ours, theirs = (
-                [each for each in side if not any(each is other for other in paired)] for side in (ours, theirs)
-            )
+            paired = {id(each) for pair in found for each in pair}
+            ours, theirs = ([each for each in side if id(each) not in paired] for side in (ours, theirs))
         both = min(len(ours), len(theirs))
         found += zip(ours[:both], theirs[:both], strict=True)
         return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]
@@ -101,14 +108,11 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     def comparison(self) -> Comparison:
         """Sums of work and alignment."""
         groups = [tuple(-2 if worker is None else worker.group for worker in pair) for pair in self.pairs]
-        steps: Any = None
+        steps = None
         if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
-            steps = tuple(
-                np.concatenate([np.zeros(0, np.int64), *((own.end - own.start)[own.counted] for own in spans)])
-                for spans in self.steps
-            )
-        return Comparison(self.base.filtered_session.profile, self.other.filtered_session.profile, pairs=groups,  # type: ignore[arg-type]
-                          run_noise=self.run_noise, steps=steps)  # fmt: skip
+            ours, theirs = map(_counted_steps, self._queries, self.steps)
+            steps = ours, theirs
+        return Comparison(self.base, self.other, pairs=groups, run_noise=self.run_noise, steps=steps)  # type: ignore[arg-type]
 
     @cached_property
     def steps(self) -> tuple[list[StepSpans], list[StepSpans]]:
@@ -132,31 +136,77 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def breakdowns(self) -> dict[str, list[Amount]]:
-        """Work by view; if the device did no work, host time from the source's own views."""
-        comparison = self.comparison
-        if comparison.work.base or comparison.work.other:
-            return comparison.breakdowns
-        found = {}
-        for view, table, column in self.base.vocabulary.host_breakdowns:
-            known = self.answer(view_to_compare(self.base.profile, view))
-            rows = next((each for each in known.tables if each.key == table), None)
-            if rows is None:
-                continue
-            keys = {each.key: place for place, each in enumerate(rows.columns)}
-            found[view] = sorted(
-                (Amount(str(row[keys["name"]]), row[keys[f"base_{column}"]], row[keys[f"other_{column}"]],
-                        row[keys["base_calls"]], row[keys["other_calls"]]) for row in rows.rows()),
-                key=lambda each: -abs(each.delta),
-            )  # fmt: skip
-            found[view] = [comparison.with_status(each) for each in found[view]]
-        return found or comparison.breakdowns
+        """Work by view; if the device did no work, host time by name."""
+        return self._host_amounts() or self.comparison.breakdowns
+
+    @cached_property
+    def step_parts(self) -> dict[str, list[Amount]]:
+        """As `contributors`, of a step; empty if not both sides have steps."""
+        per_step = self.comparison.stepped
+        return self._host_amounts(per_step=True) or self.comparison.per_step if per_step else {}
+
+    def _host_amounts(self, *, per_step: bool = False) -> dict[str, list[Amount]]:
+        """Times of host events by name, by |difference| descending; empty if a device did work."""
+        found: dict[str, list[Amount]] = {}
+        if self.comparison.work.base or self.comparison.work.other:
+            return found
+        steps = self.comparison.steps if per_step and self.comparison.steps else (None, None)
+        for view, column in self.base.vocabulary.host_breakdowns:
+            ours, theirs = (_host_sums(query, column, own) for query, own in zip(self._queries, steps, strict=True))
+            amounts = []
+            for name in dict.fromkeys((*ours, *theirs)):
+                (base, count), (other, calls) = (side.get(name, (0, 0)) for side in (ours, theirs))
+                amounts.append(self.comparison.with_status(Amount(name, base, other, count, calls)))
+            if amounts:
+                found[view] = sorted(amounts, key=lambda each: -abs(each.delta))
+        return found
+
+    @property
+    def contributors(self) -> dict[str, list[Amount]]:
+        """All parts of the sum of work, by view: what it came from, then what it is."""
+        device = self.breakdowns is self.comparison.breakdowns
+        return {**(self.comparison.origins if device else {}), **self.breakdowns}
 
     @cached_property
     def work(self) -> Amount:
         """Total work."""
-        parts = next(iter(self.breakdowns.values()), [])
+        return self._sum_of(self.contributors)
+
+    @cached_property
+    def step_work(self) -> Amount:
+        """Work of a step."""
+        return self._sum_of(self.step_parts)
+
+    def _sum_of(self, by_view: Mapping[str, Sequence[Amount]]) -> Amount:
+        parts = next(iter(by_view.values()), ())
         sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
         return self.comparison.with_status(Amount("", *sums))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What became of the base, and why."""
+        parts = self.step_parts or self.contributors
+        return Verdict(self.comparison, self.total, self.comparison.step(self.total), self.work, parts,
+                       self._more_steps())  # fmt: skip
+
+    def _more_steps(self) -> str:
+        """Another number of marked steps: then all sums differ."""
+        if self.base.step is not None:
+            return ""
+        sides = [query.steps for query in self._queries]
+        counts = [len(set(side.steps.number.tolist())) for side in sides]
+        marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
+        if not marked or counts[0] == counts[1]:
+            return ""
+        word = sides[0].word
+        more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
+        if self.comparison.stepped:
+            return f"The other has {more} ({counts[0]:,} -> {counts[1]:,})."
+        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
+                   for spans in self.steps]  # fmt: skip
+        lengths = " -> ".join("-" if length is None else time_text(round(length)) for length in typical)
+        return (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
+                "--step N compares one.")  # fmt: skip
 
     # -- views
 
@@ -164,14 +214,18 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         """The answer of a view, joined from both sides."""
         if view.id == "alignment":
             return _alignment(self)
+        if view.id == "waits":
+            return _waits(self)
+        if not view.compute:
+            return _origins(self, view)
+        if view.all_workers:
+            ours, theirs = (answer(view, query) for query in self._queries)
+            return join_sides(ours, theirs, self._judge(view), self._renamed)
         parts = []
-        if view.all_workers or view.id == "waits":
-            answers = [_waits(query) if view.id == "waits" else answer(view, query) for query in self._queries]
-            return join_sides(answers[0], answers[1], self._judge(view), self._renamed)
-        for ours, theirs in self.pairs:
+        for one, two in self.pairs:
             sides = [Answer() if worker is None else answer(view, of_worker(query, worker))
-                     for query, worker in zip(self._queries, (ours, theirs), strict=True)]  # fmt: skip
-            parts.append(((ours or theirs), join_sides(sides[0], sides[1], self._judge(view), self._renamed)))
+                     for query, worker in zip(self._queries, (one, two), strict=True)]  # fmt: skip
+            parts.append(((one or two), join_sides(sides[0], sides[1], self._judge(view), self._renamed)))
         found = parts[0][1] if len(parts) == 1 else _stack_answers([(each.key, told) for each, told in parts if each])
         if view.id == "steps":
             found = replace(found, tables=(*found.tables, self._steps_and_gaps()))
@@ -216,24 +270,64 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
 
 
 def refuse_unlike(base: Profile, other: Profile) -> None:
-    """Raises UsageError, naming both, if two profiles are of different sources or chips and so not comparable."""
+    """Raises UsageError, naming both, if two profiles of one source are of chips whose work nothing names alike."""
     ours, theirs = base.vocabulary, other.vocabulary
-    if ours.source != theirs.source:
-        raise UsageError(f"{base.path} and {other.path} are of different sources: {ours.title} and {theirs.title}.",
-                         "Only profiles of one source can be compared.")  # fmt: skip
-    if ours.one_chip and base.device.chip != other.device.chip:
+    unlike = ours.source == theirs.source and ours.one_chip and base.device.chip != other.device.chip
+    if unlike and not (base.has(NAMES) and other.has(NAMES)):
         raise UsageError(f"{base.path} is of {base.device.chip}, {other.path} of {other.device.chip}.",
-                         "Their commands cannot be compared.")  # fmt: skip
+                         "Their commands cannot be compared, and not both name operations.")  # fmt: skip
 
 
-def views_to_compare(profile: Profile) -> tuple[View, ...]:
-    """Views of a source that can be compared, and those that only a comparison has."""
-    return (*views_of(profile.vocabulary), *OWN)
+def views_to_compare(base: Profile, other: Profile) -> tuple[View, ...]:
+    """Views that both sources have, as far as they can be compared, and those that only a comparison has."""
+    theirs = {(view.id, view.compute) for view in views_of(other.vocabulary)}
+    own = {view.id for view in OWN}
+    shared = [view for view in views_of(base.vocabulary) if view.id not in own and (view.id, view.compute) in theirs]
+    known = {view.id for view in shared}
+    of_both = {origin.view for origin in other.vocabulary.origins}.difference(known)
+    origins = (View(origin.view, origin.word.plural.capitalize(), f"Work by {origin.word.one}.", "")
+               for origin in base.vocabulary.origins if origin.view in of_both)  # fmt: skip
+    return (*shared, *origins, *OWN)
 
 
-def view_to_compare(profile: Profile, name: str) -> View:
+def view_to_compare(base: Profile, other: Profile, name: str) -> View:
     """The view with an id; UsageError if there is none."""
-    return view_named(profile.vocabulary, views_to_compare(profile), name)
+    return view_named(base.vocabulary, views_to_compare(base, other), name)
+
+
+def _by_rank(workers: Sequence[Worker]) -> dict[Any, Worker]:
+    keys = [(worker.rank, worker.stage) for worker in workers]
+    return {key: worker for worker, key in zip(workers, keys, strict=True)
+            if worker.rank is not None and keys.count(key) == 1}  # fmt: skip
+
+
+def _counted_steps(query: Query, spans: Sequence[StepSpans]) -> CountedSteps:
+    """The steps of all workers that count in figures."""
+    nothing = np.zeros(0, np.int64)
+    longest = max((own for own in spans if own.typical == own.typical), key=lambda own: own.typical, default=None)
+    counted = [own for own in spans if own.counted.any()]
+    return CountedSteps(
+        numbers=np.unique(np.concatenate([nothing, *(own.number[own.counted] for own in counted)])),
+        count=sum(int(own.counted.sum()) for own in counted) / max(len(counted), 1),
+        typical=np.nan if longest is None else longest.typical,
+        lengths=nothing if longest is None else longest.lengths,
+        all_lengths=np.concatenate([nothing, *((own.end - own.start)[own.counted] for own in counted)]),
+        guessed=query.steps.guessed,
+    )
+
+
+def _host_sums(query: Query, column: str, steps: CountedSteps | None) -> dict[str, tuple[int, float]]:
+    """Sum of a time of host events, ns, and their number, by name; ``steps``: a step of those that count."""
+    lanes = [number for number, lane in enumerate(query.profile.lanes) if lane.on_host and column in lane]
+    events = query.events(("name", column, *(() if steps is None else (STEP,))), lanes)
+    events = events.take(~is_missing(events[column]))
+    if steps is not None:
+        events = events.take(np.isin(events[STEP], steps.numbers))
+    if not len(events):
+        return {}
+    count = 1 if steps is None else steps.count
+    figures = {"name": key("name", UNKNOWN), "ns": total(column), "count": rows}
+    return {name: (round(ns / count), calls / count) for name, ns, calls in pivot(events, ("name",), figures, ())}
 
 
 def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
@@ -287,26 +381,32 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
 # views that only a comparison has
 
 
-def _waits(query: Query) -> Answer:
-    profile, words = query.profile, query.vocabulary
-    lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
-    known = [column for column in ("kernel", "name") if column in words.schema]
-    waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
-    if not len(waits):
+def _origins(compared: Compared, view: View) -> Answer:
+    """Work by what it came from, of sources that have no view of it in common."""
+    parts = compared.comparison.origins.get(view.id, ())
+    if not parts:
+        return Answer(missing=(Missing(f"{view.title} of most work of both sides are not recorded."),))
+    columns = (Column("name", "Name"), *_AMOUNTS)
+    found = [(each.name, *_amount_cells(each)) for each in parts]
+    return Answer(tables=(Table.of_rows("by_name", "By name", columns, found, word="part"),))
+
+
+def _amount_cells(amount: Amount) -> tuple[Any, ...]:
+    """Values of ``_AMOUNTS``."""
+    count = amount.other_count - amount.base_count
+    return (amount.base, amount.other, amount.delta, amount.base_count, amount.other_count, count, amount.status)
+
+
+def _waits(compared: Compared) -> Answer:
+    waits = compared.verdict.waits
+    if not waits:
         return Answer()
-    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
-    waits = waits.with_columns(
-        {"unit": units},
-        unit=waits["lane"],
-        took=waits["end"] - waits["start"],
-        **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
-    )
-    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN).with_texts("name", missing=UNKNOWN)
+    words = compared.base.vocabulary
     columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
-               Column("total_us", "Waited", "duration"), Column("count", "Count", "count"))  # fmt: skip
-    figures = {"unit": key("unit"), "kernel": key("kernel"), "name": key("name"), "ns": total("took"), "count": rows}
-    told = pivot(waits, ("unit", "kernel", "name"), figures, ("-ns",))
-    return Answer(tables=(Table.of_rows("waits", "Waits", columns, told, word=words.operation.one),))
+               *_AMOUNTS)  # fmt: skip
+    ordered = sorted(waits.items(), key=lambda wait: -abs(wait[1].delta))
+    found = [(*names, *_amount_cells(each)) for names, each in ordered]
+    return Answer(tables=(Table.of_rows("waits", "Waits", columns, found, word=words.operation.one),))
 
 
 def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tuple[str, int], tuple[str, int]]:
@@ -343,88 +443,77 @@ def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tup
 
 
 def _alignment(compared: Compared) -> Answer:
-    comparison = compared.comparison
-    both, launches = comparison.joint, comparison.launches
-    base, other = both.base.launches, both.other.launches
-    real = base.unit[launches.base] >= 0
-    pairs = Pairs(launches.base[real], launches.other[real], launches.changed[real])
-    removed, added = launches.unpaired(len(base), len(other))
-    removed, added = removed[base.unit[removed] >= 0], added[other.unit[added] >= 0]
-    moved = base.unit[pairs.base] != other.unit[pairs.other]
-    known, known_other = base.unit >= 0, other.unit >= 0
-    counts = (("matched", len(pairs)), ("added", len(added)), ("removed", len(removed)),
-              ("changed", int(pairs.changed.sum())), ("moved", int(moved.sum())))  # fmt: skip
-    facts = [Fact(key, key.capitalize(), value) for key, value in counts]
-    facts += [
-        Fact("base_launches", "Launches of the base", int(known.sum())),
-        Fact("other_launches", "Launches of the other", int(known_other.sum())),
-    ]
-    codes = {
-        "base_count": base.kernel[known], "other_count": other.kernel[known_other],
-        "matched": base.kernel[pairs.base], "changed": base.kernel[pairs.base[pairs.changed]],
-        "moved": base.kernel[pairs.base[moved]], "added": other.kernel[added], "removed": base.kernel[removed],
-    }  # fmt: skip
-    work = base.work[known], other.work[known_other]
-    words, texts = compared.base.vocabulary, [(name,) for name in (*both.kernels, UNKNOWN)]
-    name = Column("name", words.say("{Scope}") if base.known else words.say("{Operation}"))
-    table = _counts_table("launches", "Launches", [name], texts, codes, work, comparison)
-    return Answer(tuple(facts), (table, *_operations(compared)))
+    comparison, words = compared.comparison, compared.base.vocabulary
+    both = comparison.joint
+    launches = launch_rows(both, comparison.launches)
+    facts = [Fact(key, key.capitalize(), int(launches[key].sum()))
+             for key in ("matched", "added", "removed", "changed", "moved")]  # fmt: skip
+    facts += [Fact(f"{side}_launches", f"Launches of the {side}", int(launches[f"{side}_count"].sum()))
+              for side in ("base", "other")]  # fmt: skip
+    name = Column("name", words.say("{Scope}") if both.base.launches.known else words.say("{Operation}"))
+    launches = launches.with_columns({"name": (*both.kernels, UNKNOWN)}, name=launches["kernel"])
+    tables = (_counts_table("launches", "Launches", (name,), launches, comparison), _operations(compared))
+    return Answer(tuple(facts), tables)
 
 
 def _counts_table(
-    key: str, title: str, names: list[Column], texts: Sequence[tuple[str, ...]], codes: Mapping[str, Any],
-    work: tuple[Any, Any], comparison: Comparison, examples: Mapping[int, str] | None = None,
+    name: str, title: str, names: Sequence[Column], elements: Frame, comparison: Comparison,
+    example: Callable[[Frame, int], str] | None = None,
 ) -> Table:  # fmt: skip
-    """Table of counts by text, rows by |difference| descending; code -1 counts in the last text's row.
+    """Table of counts of launches or events (`paired_rows`) by text, rows by |difference| descending.
 
-    ``codes``: for each count column the codes of what it counts; ``work``: ns of each of base's and other's elements;
-    ``examples``: changed operands by row.
+    ``example``: gives the changed operands of a row of ``elements``.
     """
-    size = len(texts)
-    sums = {}
-    for column, weights in (*((column, None) for column in codes), ("base", work[0]), ("other", work[1])):
-        places = codes[column if weights is None else f"{column}_count"]
-        sums[column] = np.bincount(np.where(places < 0, size - 1, places), weights=weights, minlength=size)
+    texts = {column.key: elements.texts[column.key] for column in names}
+    last = {key: np.where(elements[key] < 0, len(texts[key]) - 1, elements[key]) for key in texts}
     known = {part.name: part.status for part in next(iter(comparison.breakdowns.values()), [])}
-    rows = []
-    for place in np.flatnonzero(sums["base_count"] + sums["other_count"]).tolist():
-        one = {column: int(values[place]) for column, values in sums.items()}
-        amount = Amount("", one["base"], one["other"], one["base_count"], one["other_count"])
-        status = known.get(texts[place][0]) if len(names) == 1 else None
-        rows.append((*texts[place], one["base_count"], one["other_count"], one["other_count"] - one["base_count"],
-                     *(one.get(column, 0) for column in ("matched", "changed", "moved", "added", "removed")),
-                     one["base"], one["other"], amount.delta, status or comparison.with_status(amount).status,
-                     *(() if examples is None else (examples.get(place, ""),))))  # fmt: skip
+
+    def first_changed(groups: Groups) -> list[int]:
+        found = np.full(groups.count, -1)
+        changed = np.flatnonzero(groups.frame["changed"])[::-1]
+        found[groups.index[changed]] = changed
+        return found.tolist()  # type: ignore[no-any-return]
+
+    figures = {
+        **{column: key(column) for column in texts},
+        **{column: total(column) for column in _SUMS},
+        "example": first_changed,
+    }
+    found = []
+    for row in pivot(elements.with_columns(None, **last), tuple(texts), figures, ()):
+        of_row = dict(zip(figures, row, strict=True))
+        base, other, ours, theirs = (of_row[key] for key in ("base_count", "other_count", "base_ns", "other_ns"))
+        amount = Amount("", ours, theirs, base, other)
+        status = known.get(row[0]) if len(names) == 1 else None
+        found.append((
+            *row[: len(names)], base, other, other - base,
+            *(of_row[key] for key in ("matched", "changed", "moved", "added", "removed")), ours, theirs, amount.delta,
+            status or comparison.with_status(amount).status,
+            *(() if example is None else (example(elements, of_row["example"]) if of_row["example"] >= 0 else "",)),
+        ))  # fmt: skip
     at = len(names) + 10
-    rows.sort(key=lambda row: (-abs(row[at]), row[0]))
-    more = () if examples is None else (Column("operands", "Operands, the first that changed"),)
-    return Table.of_rows(key, title, (*names, *_COLUMNS, *more), rows)
+    found.sort(key=lambda row: (-abs(row[at]), row[0]))
+    more = () if example is None else (Column("operands", "Operands, the first that changed"),)
+    return Table.of_rows(name, title, (*names, *_COLUMNS, *more), found)
 
 
-def _operations(compared: Compared) -> tuple[Table, ...]:
+def _operations(compared: Compared) -> Table:
     comparison, words = compared.comparison, compared.base.vocabulary
     both, pairs = comparison.joint, comparison.events
-    base, other = both.base, both.other
-    removed, added = pairs.unpaired(len(base), len(other))
-    operations, kernels = (*both.operations, UNKNOWN), (*both.kernels, UNKNOWN)
-    size, whole = len(operations), base.launches.known
-    # kernel and operation as one integer; missing ones are numbered last
-    keys = [np.where(work.kernel < 0, len(kernels) - 1, work.kernel) * (size if whole else 0)
-            + np.where(work.label < 0, size - 1, work.label) for work in (base, other)]  # fmt: skip
-    known, which = np.unique(np.concatenate(keys), return_inverse=True)
-    ours, theirs = np.split(which.reshape(-1), [len(base)])
-    changed = np.flatnonzero(pairs.changed)
-    _, first = np.unique(ours[pairs.base[changed]], return_index=True)
-    examples = {int(ours[pairs.base[at]]): _operand_changes(compared, int(pairs.base[at]), int(pairs.other[at]))
-                for at in changed[first].tolist()}  # fmt: skip
-    texts = [(*((kernels[key // size],) if whole else ()), operations[key % size]) for key in known.tolist()]
-    codes = {
-        "base_count": ours, "other_count": theirs, "matched": ours[pairs.base],
-        "changed": ours[pairs.base[pairs.changed]], "added": theirs[added], "removed": ours[removed],
-    }  # fmt: skip
-    names = [*([Column("scope", words.say("{Scope}"))] if whole else []), Column("name", words.say("{Operation}"))]
-    return (_counts_table("operations", words.say("{Operations} within launches"), names, texts, codes,
-                  (base.length, other.length), comparison, examples),)  # fmt: skip
+    sides = ({"scope": work.kernel, "name": work.label, "ns": work.length} for work in (both.base, both.other))
+    events = paired_rows(pairs, np.zeros(len(pairs), np.bool_), *sides)
+    events = events.with_columns({"scope": (*both.kernels, UNKNOWN), "name": (*both.operations, UNKNOWN)})
+    partner = np.full(len(both.base), -1, np.int64)
+    partner[pairs.base] = pairs.other
+
+    def example(events: Frame, row: int) -> str:
+        index = int(events["index"][row])
+        return _operand_changes(compared, index, int(partner[index]))
+
+    scope = (Column("scope", words.say("{Scope}")),) if both.base.launches.known else ()
+    names = (*scope, Column("name", words.say("{Operation}")))
+    title = words.say("{Operations} within launches")
+    return _counts_table("operations", title, names, events, comparison, example)
 
 
 def _operand_changes(compared: Compared, one: int, two: int) -> str:
@@ -448,8 +537,13 @@ def _operand_changes(compared: Compared, one: int, two: int) -> str:
 
 
 def with_differences(view: View, query: Query) -> Answer:
-    """A view of the displayed profile, with differences from its baseline."""
-    return Compared.of(query).answer(view)
+    """A view of the displayed profile, with differences from its baseline if its source has the view too."""
+    assert query.baseline is not None
+    known = {each.id: each for each in views_to_compare(query.baseline.profile, query.profile)}
+    if view.id in known:
+        return Compared.of(query).answer(known[view.id])
+    found = answer(view, replace(query, baseline=None))
+    return replace(found, notes=(*found.notes, "The base is of another source: these are figures of this one alone."))
 
 
 def verdict(query: Query) -> Answer:

@@ -15,11 +15,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare import gating
-from tpuprof_tui.analysis.compare.comparison import LAUNCHES, Comparison
+from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
-from tpuprof_tui.analysis.compare.operation_names import names_by_code
+from tpuprof_tui.analysis.compare.verdict import status_word
 from tpuprof_tui.analysis.compare.work import recorded_operands
+from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
@@ -35,10 +36,9 @@ from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
-from .answer import plain
 from .comparing import Compared
-from .diff import has_lost_records, noise_record, status_word
-from .registry import answer, view_of, views_of
+from .diff import amount_record, change_of, has_lost_records, noise_record
+from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.
 BASELINE: Final = "tpuprof_baseline"
@@ -101,12 +101,8 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     for each in views_of(query.vocabulary):
         if not each.compared or each.all_workers:
             continue
-        for fact in answer(each, query).facts:
-            value = plain(fact.value)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                # of several workers the largest
-                key = f"{each.id}.{fact.key}"
-                figures[key] = max(figures.get(key, Figure(value)), Figure(value), key=lambda known: known.value)
+        for name, value in figures_of(facts_of(each, query)).items():
+            figures[f"{each.id}.{name}"] = Figure(value)
     launches = compared.comparison.joint.base.launches
     names = compared.comparison.joint.kernels
     signatures = {}
@@ -165,7 +161,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     events = query.events(("name", "start", "end"), named)
     events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
     longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
-    for view, _, _ in query.vocabulary.host_breakdowns:
+    for view, _ in query.vocabulary.host_breakdowns:
         for name, start, end in longest:
             if name is not None:
                 place = Place(range_text(start, max(end, start + 1)), None)
@@ -174,7 +170,7 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
 
 def _figure_of(amount: Amount) -> Figure:
     """The figure of a profile compared with itself: its variance is half that of the difference."""
-    return Figure(amount.base, amount.base_count, amount.variance / 2, amount.freedom / 2)
+    return Figure(amount.base, round(amount.base_count), amount.variance / 2, amount.freedom / 2)
 
 
 def refuse_unlike_sides(base: Side, other: Side) -> None:
@@ -307,10 +303,10 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
     work = [sum(getattr(each, side) for name, each in parts if name.startswith(kind)) for side in ("base", "other")]
     return {
         "status": status_word(amounts["total"]),
-        "total": _amount_record(amounts["total"]),
+        "total": amount_record(amounts["total"]),
         "work": {"base_us": work[0] / 1000, "other_us": work[1] / 1000, "delta_us": (work[1] - work[0]) / 1000},
         "contributors": [
-            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **_amount_record(each),
+            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **amount_record(each),
              "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
             for name, each in parts
         ],
@@ -318,11 +314,6 @@ def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str
         "noise": noise_record(result.noise),
         "why": why,
     }  # fmt: skip
-
-
-def _amount_record(amount: Amount) -> dict[str, Any]:
-    values = {key: getattr(amount, key) for key in ("base", "other", "delta", "low", "high")}
-    return {f"{key}_us": None if value is None else value / 1000 for key, value in values.items()}
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
@@ -337,7 +328,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
     if broken:
         most = max(parts or broken, key=_severity)
-        return f"{_sentence(most)}.{note}"
+        return f"{_sentence(most)}.{_total_too(result, base, other)}{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
@@ -353,8 +344,16 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _severity(outcome: RuleOutcome) -> tuple[bool, float]:
-    return outcome.rule.figure.startswith("kernel:"), outcome.delta
+def _total_too(result: Gate, base: Side, other: Side) -> str:
+    """That the total did not follow a part that grew."""
+    total = _amounts(result, base, other)["total"]
+    if total.status not in ("same", "less"):
+        return ""
+    return f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}."
+
+
+def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
+    return outcome.delta, outcome.rule.figure.startswith("kernel:")
 
 
 def _other_launches(base: Side, other: Side) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
 
-from .answer import Answer, Fact, Missing
+from .answer import Answer, Fact, Missing, plain
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.query import Query
@@ -106,11 +106,22 @@ def answer(view: View, query: Query) -> Answer:
 
 def facts_of(view: View, query: Query) -> tuple[Fact, ...]:
     """The facts of a view, without computing expensive tables; empty if the profile lacks what it needs."""
+    if not view.facts or missing_for(view, query.profile) is not None:
+        return ()
     if not view.facts_alone:
         return answer(view, query).facts
-    if missing_for(view, query.profile) is not None:
-        return ()
     found: tuple[Fact, ...] = import_entry(view.facts_alone)(query)
+    return found
+
+
+def figures_of(facts: Iterable[Fact]) -> dict[str, float]:
+    """The facts that are amounts, by key, in their own units; of several workers the largest."""
+    found: dict[str, float] = {}
+    for fact in facts:
+        value = plain(fact.value)
+        # moments since 1970 are no amounts
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and fact.epoch_ns is None:
+            found[fact.key] = max(found.get(fact.key, value), value)
     return found
 
 

@@ -12,7 +12,6 @@ from tpuprof_tui.model.vocabulary import join_words
 from tpuprof_tui.model.worker import Worker
 
 from .comparing import Compared
-from .diff import why
 from .findings import WARNS_FROM, by_gain, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
 from .registry import view_of
 from .report import of_worker, workers_of
@@ -26,7 +25,7 @@ def sentence(query: Query, workers: Sequence[Worker] = ()) -> str:
     the two differ.
     """
     if query.baseline is not None:
-        return why(Compared.of(query))
+        return Compared.of(query).verdict.why
     each_alone = not view_of(query.vocabulary, "findings").all_workers
     queries = [of_worker(query, worker) for worker in workers] if each_alone and workers else [query]
     firsts = [(found, asked) for asked in queries if (found := first_finding(asked)) is not None]

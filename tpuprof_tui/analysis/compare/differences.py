@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model.intervals import last_of_each
 
-from .comparison import Comparison
+from .amounts import Comparison
 from .noise import LEVEL, quantile
 
 Ints = npt.NDArray[np.int64]

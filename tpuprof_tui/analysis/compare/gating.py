@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
 
+from ..operation_names import NamesByCode, operation_synonyms
 from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, upper_tail
-from .operation_names import NamesByCode, operation_synonyms
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 #: Probability of a false alarm.

@@ -68,7 +68,7 @@ class Amount(Struct, frozen=True):
     Attributes:
         name: Label.
         base, other: ns.
-        base_count, other_count: Number of summands.
+        base_count, other_count: Number of summands; of a step possibly a fraction.
         low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
         status: See ``status_of``.
         variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
@@ -78,8 +78,8 @@ class Amount(Struct, frozen=True):
     name: str
     base: int
     other: int
-    base_count: int
-    other_count: int
+    base_count: float
+    other_count: float
     low: float | None = None
     high: float | None = None
     status: Status = "same"

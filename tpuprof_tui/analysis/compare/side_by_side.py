@@ -16,7 +16,7 @@ from ..index.axis import cell_at, edges_of
 from ..selecting.session import Session
 from ..selecting.state import Scope
 from ..steps.step_figures import step_lane
-from .comparison import Comparison
+from .amounts import Comparison
 from .sequences import ascending_subsequence
 from .work import paired_units
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +12,11 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import positions_in_runs
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.lane import ALL, Rows, row_count
 from tpuprof_tui.model.vocabulary import NAMES
 
+from ..operation_names import renamed_operations
 from ..steps.launch_sequence import launch_lane
-from .operation_names import renamed_operations
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -103,35 +104,11 @@ class JointWork(Struct, frozen=True, eq=False):
 
 
 def joint_work(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> JointWork:
-    """The work of two profiles of one source; ``pairs`` as in ``Comparison``. O(n log n)."""
-    renamed = renamed_operations(base, other)
-    operations, operation_codes = _joint_codes(base, other, "name", renamed)
-    kernels, kernel_codes = _joint_codes(base, other, "kernel", {})
-    units, unit_of = paired_units(base, other, pairs or [(-1, -1)])
-    launches_known = len(base.scopes) > 0 and len(other.scopes) > 0
-    operands = _shared_operands(base, other)
-    sequences: dict[Any, int] = {}
-    shapes: dict[Any, int] | None = None
-    together = False
-    # compared with itself, a profile is computed once
-    sides = (base,) if base is other else (base, other)
-    restarts: list[dict[int, _Restarts]] = [{} for _ in sides]
-    if not launches_known and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
-        restarts = [_restarts(profile) for profile in sides]
-        # if all lanes of each unit have equally many launches, the n-th of each lane are one launch
-        counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
-                  for side, profile in enumerate(sides) for number, each in restarts[side].items()}  # fmt: skip
-        launches_known, shapes, together = True, {}, len(counts) == len({each[:2] for each in counts})
-    hashes = hash_texts(operations), hash_texts(kernels)
-    works = [
-        _work(profile, operation_codes[side], kernel_codes[side], unit_of[side], operands, launches_known, sequences,
-              shapes, together, restarts[side], *hashes)
-        for side, profile in enumerate(sides)
-    ]  # fmt: skip
-    if shapes is not None:
-        texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in shapes)
-        kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in texts)
-    return JointWork(works[0], works[-1], operations, kernels if launches_known else operations, units, renamed)
+    """The work of two profiles; ``pairs`` as in ``Comparison``. O(n log n)."""
+    joint = _Joint(base, other, pairs or [(-1, -1)])
+    ours = joint.work(0)
+    theirs = ours if base is other else joint.work(1)  # compared with itself, a profile is computed once
+    return JointWork(ours, theirs, joint.operations, joint.kernel_texts, joint.units, joint.renamed)
 
 
 # joint codes
@@ -210,7 +187,195 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
     return np.array([*(int.from_bytes(each, "little") for each in own), 0], np.uint64)
 
 
+def rows_by_lane(lane: npt.NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
+    """Yields each lane number and the indexes of its elements, ascending."""
+    order = np.argsort(lane, kind="stable")
+    ordered = lane[order]
+    edges = [*np.flatnonzero(np.diff(ordered, prepend=-1)).tolist(), len(ordered)]
+    for first, last in pairwise(edges):
+        yield int(ordered[first]), order[first:last]
+
+
 # one side
+
+
+class _Restarts(Struct, frozen=True, eq=False):
+    """Unnamed launches of a lane.
+
+    Attributes:
+        rows: Rows of the lane as issued.
+        first: Index in ``rows`` of the first event of each launch.
+        count: Number (id) of the last event of each launch.
+    """
+
+    rows: Ints
+    first: Ints
+    count: Ints
+
+
+class _Events(Struct, frozen=True, eq=False):
+    """Work by lane, then as issued, as in `Work`; ``scope``: -1: none, ``sequence``: of its lane."""
+
+    lane: npt.NDArray[np.int32]
+    row: Ints
+    length: Ints
+    label: Ints
+    kernel: Ints
+    command: Hashes
+    scope: Ints
+    sequence: npt.NDArray[np.int32]
+
+    def take(self, order: Ints) -> _Events:
+        return _Events(*(getattr(self, key)[order] for key in self.__struct_fields__))
+
+
+class _Joint:
+    """Codes that two profiles share, and the work of each in these.
+
+    Launches are those of scopes, if both sides have them; else, where nothing names them, what a lane executed between
+    restarts of its numbers, or all lanes of a unit if each of them executed equally many; else events.
+    """
+
+    def __init__(self, base: Profile, other: Profile, pairs: Sequence[tuple[int, int]]) -> None:
+        self.profiles = base, other
+        self.renamed = renamed_operations(base, other)
+        self.operations, self._operation_codes = _joint_codes(base, other, "name", self.renamed)
+        self._kernels, self._kernel_codes = _joint_codes(base, other, "kernel", {})
+        self._hashes, self._kernel_hashes = hash_texts(self.operations), hash_texts(self._kernels)
+        self.units, self._unit_of = paired_units(base, other, pairs)
+        self._operands = _shared_operands(base, other)
+        self._sequences: dict[Any, int] = {}
+        self._shapes: dict[Any, int] = {}
+        alike = base.vocabulary.source == other.vocabulary.source
+        self._scoped = alike and len(base.scopes) > 0 and len(other.scopes) > 0
+        named = base.has(NAMES) and other.has(NAMES)
+        self._restarts: list[dict[int, _Restarts]] = []
+        if alike and not self._scoped and not named and base.vocabulary.restarts:
+            self._restarts = [_restarts(base), _restarts(other)]
+        counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
+                  for side, (profile, restarts) in enumerate(zip(self.profiles, self._restarts, strict=False))
+                  for number, each in restarts.items()}  # fmt: skip
+        self._together = len(counts) == len({each[:2] for each in counts})
+
+    @property
+    def kernel_texts(self) -> tuple[str, ...]:
+        """Texts of the codes of kernels, after the work of both sides was built."""
+        if not self._restarts:
+            return self._kernels if self._scoped else self.operations
+        texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in self._shapes)
+        return tuple(f"{each} {self.profiles[0].vocabulary.event.plural}" for each in texts)
+
+    def work(self, side: int) -> Work:
+        """The work of a side."""
+        events = self._events(side)
+        if self._scoped:
+            return self._by_scopes(side, events)
+        return self._by_restarts(side, events) if self._restarts else self._by_events(side, events)
+
+    def _sequence(self, *key: Any) -> int:
+        return self._sequences.setdefault(key, len(self._sequences))
+
+    def _events(self, side: int) -> _Events:
+        profile = self.profiles[side]
+        operation_codes, kernel_codes = self._operation_codes[side], self._kernel_codes[side]
+        parts: list[list[Any]] = [[] for _ in _Events.__struct_fields__]
+        lanes_seen: dict[tuple[int, str], int] = {}
+        hashes: dict[str, Hashes] = {}
+        kinds = {lane.kind: hash_rows(np.repeat(hash_texts([lane.kind])[:1], len(self._hashes)), self._hashes)
+                 for lane in profile.lanes}  # fmt: skip
+        for number, lane, rows in _lane_parts(profile):
+            label = operation_codes[_codes_of(lane, "name", rows, len(operation_codes) - 1)]
+            operands = [_operand(profile, lane, key, rows, hashes) for key in self._operands.get(lane.kind, ())]
+            pair = self._unit_of[side].get(profile.unit_of(lane), -1)
+            lane_in_unit = lanes_seen.get((pair, lane.kind), 0)
+            lanes_seen[pair, lane.kind] = lane_in_unit + 1
+            sequence = self._sequence("lane", pair, lane.kind, lane_in_unit)
+            for column, values in zip(parts, (
+                np.full(len(rows), number, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
+                kernel_codes[_codes_of(lane, "kernel", rows, len(kernel_codes) - 1)],
+                hash_rows(kinds[lane.kind][label], *operands), _codes_of(lane, "scope", rows, len(profile.scopes)),
+                np.full(len(rows), sequence, np.int32),
+            ), strict=True):  # fmt: skip
+                column.append(values)
+        types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
+        return _Events(*(np.concatenate([np.zeros(0, kind), *column])
+                         for column, kind in zip(parts, types, strict=True)))  # fmt: skip
+
+    def _by_events(self, side: int, events: _Events) -> Work:
+        """Work whose launches are unknown: events are launches, operations are kernels."""
+        profile, count = self.profiles[side], len(events.row)
+        units = [self._unit_of[side].get(profile.unit_of(lane), -1) for lane in profile.lanes]
+        start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for number, rows in rows_by_lane(events.lane):
+            for times, key in ((start, "start"), (end, "end")):
+                times[rows] = profile.lanes[number].take(key, events.row[rows])
+        order = np.argsort(events.sequence, kind="stable")
+        events = events.take(order)
+        launches = Launches(
+            events.sequence, np.array(units or [0], np.int32)[events.lane], events.label, events.command, start[order],
+            end[order], events.length, np.arange(count + 1, dtype=np.int64), False,
+        )  # fmt: skip
+        return Work(events.lane, events.row, events.length, events.label, events.label, events.command,
+                    np.arange(count, dtype=np.int64), launches)  # fmt: skip
+
+    def _by_restarts(self, side: int, events: _Events) -> Work:
+        """Work by unnamed launches; kernels are the numbers of events on each lane."""
+        profile, restarts = self.profiles[side], self._restarts[side]
+        launch, kernel = np.full(len(events.row), -1, np.int64), events.kernel
+        parts: dict[int, list[int]] = {}
+        for number in restarts:
+            parts.setdefault(profile.unit_of(profile.lanes[number]) if self._together else number, []).append(number)
+        rows_of = dict(rows_by_lane(events.lane))
+        columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
+        count = 0
+        for numbers in parts.values():
+            lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
+            pair = self._unit_of[side].get(profile.unit_of(lanes[0]), -1)
+            shape = np.array([
+                self._shapes.setdefault(tuple(zip((lane.kind for lane in lanes), counts, strict=True)),
+                                        len(self._shapes))
+                for counts in zip(*(each.count.tolist() for each in found), strict=True)
+            ])  # fmt: skip
+            for number, each in zip(numbers, found, strict=True):
+                rows = rows_of[number]
+                number_in_lane = np.searchsorted(each.first, np.argsort(each.rows)[events.row[rows]], side="right") - 1
+                launch[rows], kernel[rows] = count + number_in_lane, shape[number_in_lane]
+            sequence = self._sequence("unit", pair) if self._together else int(events.sequence[rows[0]])
+            edges = [np.array([ufunc.reduceat(lane[key][each.rows], each.first)
+                               for lane, each in zip(lanes, found, strict=True)])
+                     for key, ufunc in (("start", np.minimum), ("end", np.maximum))]  # fmt: skip
+            for values, one in zip(columns, (
+                np.full(len(shape), sequence), np.full(len(shape), pair), shape, edges[0].min(axis=0),
+                edges[1].max(axis=0),
+            ), strict=True):  # fmt: skip
+                values.append(one)
+            count += len(shape)
+        return _by_launch(events, launch, *map(np.concatenate, columns))
+
+    def _by_scopes(self, side: int, events: _Events) -> Work:
+        """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
+        profile, kernel_codes = self.profiles[side], self._kernel_codes[side]
+        columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(4)]
+        launch_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
+        count = 0
+        for unit in profile.units:
+            lane = launch_lane(profile, unit)
+            pair = np.full(len(lane), self._unit_of[side].get(unit, -1), np.int64)
+            kernel = kernel_codes[_codes_of(lane, "kernel", ALL, len(kernel_codes) - 1)]
+            for column, values in zip(columns, (pair, kernel, lane["start"], lane["end"]), strict=True):
+                column.append(values)
+            launch_of_scope[lane["scope"]] = np.arange(count, count + len(lane))
+            count += len(lane)
+        launch = launch_of_scope[events.scope]
+        if bool((launch < 0).any()):
+            # work that no launch issued becomes one launch at the end
+            launch[launch < 0] = count
+            for column in columns:
+                column.append(np.full(1, -1, np.int64))
+        unit_of, kernel_of, start, end = map(np.concatenate, columns)
+        pairs = range(-1, int(unit_of.max(initial=-1)) + 1)
+        sequence = np.array([self._sequence("unit", pair) for pair in pairs])[unit_of + 1]
+        return _by_launch(events, launch, sequence, unit_of, kernel_of, start, end, kernels=self._kernel_hashes)
 
 
 def _as_issued(profile: Profile, lane: Lane) -> Ints:
@@ -234,76 +399,6 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
                 yield number, lane, rows
 
 
-def _work(
-    profile: Profile, operation_codes: Ints, kernel_codes: Ints, unit_of: Mapping[int, int],
-    operands: Mapping[str, tuple[str, ...]], launches_known: bool, sequences: dict[Any, int],
-    shapes: dict[Any, int] | None, together: bool, restarts: Mapping[int, _Restarts], of_operations: Hashes,
-    of_kernels: Hashes,
-) -> Work:  # fmt: skip
-    parts: list[list[Any]] = [[] for _ in range(8)]
-    lanes_seen: dict[tuple[int, str], int] = {}
-    hashes: dict[str, Hashes] = {}
-    kinds = {lane.kind: hash_rows(np.repeat(hash_texts([lane.kind])[:1], len(of_operations)), of_operations)
-             for lane in profile.lanes}  # fmt: skip
-    for place_of_lane, lane, rows in _lane_parts(profile):
-        name = lane.take("name", rows) if "name" in lane else np.full(len(rows), -1, np.int32)
-        label = operation_codes[np.where((name >= 0) & (name < len(operation_codes) - 1), name, -1)]
-        operand_values = [_operand(profile, lane, key, rows, hashes) for key in operands.get(lane.kind, ())]
-        unit = profile.unit_of(lane)
-        scope = lane.take("scope", rows) if "scope" in lane else np.full(len(rows), -1, np.int64)
-        scope = np.where((scope >= 0) & (scope < len(profile.scopes)), scope, -1).astype(np.int64)
-        kernel = np.full(len(rows), -1, np.int64)
-        if "kernel" in lane:
-            code = lane.take("kernel", rows)
-            kernel = kernel_codes[np.where((code >= 0) & (code < len(kernel_codes) - 1), code, -1)]
-        unit_pair = unit_of.get(unit, -1)
-        lane_in_unit = lanes_seen.get((unit_pair, lane.kind), 0)
-        lanes_seen[unit_pair, lane.kind] = lane_in_unit + 1
-        numbered = sequences.setdefault(("lane", unit_pair, lane.kind, lane_in_unit), len(sequences))
-        for column, values in zip(parts, (
-            np.full(len(rows), place_of_lane, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
-            kernel, hash_rows(kinds[lane.kind][label], *operand_values), scope, np.full(len(rows), numbered, np.int32),
-        ), strict=True):  # fmt: skip
-            column.append(values)
-    types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
-    columns = [
-        np.concatenate(column) if column else np.zeros(0, kind) for column, kind in zip(parts, types, strict=True)
-    ]
-    if not launches_known:
-        lane_number, row, length, label, _, command, _, sequence = columns
-        # events are launches, operations are kernels
-        count = len(length)
-        unit_by_lane = np.array([unit_of.get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
-        start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for number in uniques(lane_number).tolist():
-            rows_of_lane = np.flatnonzero(lane_number == number)
-            for times, key in ((start, "start"), (end, "end")):
-                times[rows_of_lane] = profile.lanes[number].take(key, row[rows_of_lane])
-        order = np.argsort(sequence, kind="stable")
-        launches = Launches(sequence[order], unit_by_lane[lane_number[order]], label[order], command[order],
-                            start[order], end[order], length[order], np.arange(count + 1, dtype=np.int64),
-                            False)  # fmt: skip
-        return Work(lane_number[order], row[order], length[order], label[order], label[order], command[order],
-                    np.arange(count, dtype=np.int64), launches)  # fmt: skip
-    if shapes is not None:
-        return _work_by_restarts(profile, unit_of, sequences, shapes, together, restarts, columns)
-    return _work_by_scopes(profile, kernel_codes, unit_of, sequences, of_kernels, columns)
-
-
-class _Restarts(Struct, frozen=True, eq=False):
-    """Unnamed launches of a lane.
-
-    Attributes:
-        rows: Rows of the lane as issued.
-        first: Index in ``rows`` of the first event of each launch.
-        count: Number (id) of the last event of each launch.
-    """
-
-    rows: Ints
-    first: Ints
-    count: Ints
-
-
 def _restarts(profile: Profile) -> dict[int, _Restarts]:
     """Unnamed launches of each lane with work: one starts where the event numbers restart."""
     column, found = profile.vocabulary.restarts, {}
@@ -315,104 +410,28 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
     return found
 
 
-def _work_by_restarts(
-    profile: Profile, unit_of: Mapping[int, int], sequences: dict[Any, int], shapes: dict[Any, int], together: bool,
-    restarts: Mapping[int, _Restarts], columns: Sequence[Any],
-) -> Work:  # fmt: skip
-    """Work by unnamed launches; kernels are the numbers of events on each lane.
-
-    ``together``: a launch comprises all lanes of a unit; else one lane.
-    """
-    lane_number, row, _, _, kernel, _, launch, sequence = columns
-    parts: dict[int, list[int]] = {}
-    for number in restarts:
-        parts.setdefault(profile.unit_of(profile.lanes[number]) if together else number, []).append(number)
-    launch_columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
-    count = 0
-    for numbers in parts.values():
-        lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
-        unit_pair = unit_of.get(profile.unit_of(lanes[0]), -1)
-        shapes_of_launches = [
-            tuple(zip((lane.kind for lane in lanes), counts, strict=True))
-            for counts in zip(*(each.count.tolist() for each in found), strict=True)
-        ]
-        shape = np.array([shapes.setdefault(each, len(shapes)) for each in shapes_of_launches])
-        for number, each in zip(numbers, found, strict=True):
-            rows_of_lane = np.flatnonzero(lane_number == number)
-            place = np.argsort(each.rows)[row[rows_of_lane]]
-            number_in_lane = np.searchsorted(each.first, place, side="right") - 1
-            launch[rows_of_lane], kernel[rows_of_lane] = count + number_in_lane, shape[number_in_lane]
-        own = sequences.setdefault(("unit", unit_pair), len(sequences)) if together else int(sequence[rows_of_lane[0]])
-        starts = [
-            np.minimum.reduceat(lane["start"][each.rows], each.first) for lane, each in zip(lanes, found, strict=True)
-        ]
-        ends = [
-            np.maximum.reduceat(lane["end"][each.rows], each.first) for lane, each in zip(lanes, found, strict=True)
-        ]
-        for values, one in zip(launch_columns, (
-            np.full(len(shape), own), np.full(len(shape), unit_pair), shape, np.minimum.reduce(starts),
-            np.maximum.reduce(ends),
-        ), strict=True):  # fmt: skip
-            values.append(one)
-        count += len(shape)
-    return _by_launch(columns, *map(np.concatenate, launch_columns))
-
-
-def _work_by_scopes(
-    profile: Profile, kernel_codes: Ints, unit_of: Mapping[int, int], sequences: dict[Any, int], of_kernels: Hashes,
-    columns: Sequence[Any],
-) -> Work:  # fmt: skip
-    """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
-    scope = columns[6]
-    units, kernels, starts, ends = [], [], [], []
-    launch_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
-    count = 0
-    for unit in profile.units:
-        lane = launch_lane(profile, unit)
-        size = len(lane)
-        units.append(np.full(size, unit_of.get(unit, -1), np.int32))
-        code = lane["kernel"].astype(np.int64)
-        kernels.append(kernel_codes[np.where((code >= 0) & (code < len(kernel_codes) - 1), code, -1)])
-        starts.append(lane["start"])
-        ends.append(lane["end"])
-        launch_of_scope[lane["scope"]] = np.arange(count, count + size)
-        count += size
-    # work that no launch issued becomes one launch at the end
-    launch = launch_of_scope[scope]
-    if bool((launch < 0).any()):
-        launch[launch < 0] = count
-        count += 1
-        units.append(np.full(1, -1, np.int32))
-        for column in (kernels, starts, ends):
-            column.append(np.full(1, -1, np.int64))
-    of_unit = np.concatenate([np.zeros(0, np.int32), *units])
-    sequence_of_unit = [
-        sequences.setdefault(("unit", each), len(sequences)) for each in range(-1, int(of_unit.max(initial=-1)) + 1)
-    ]
-    launch_columns = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (kernels, starts, ends))
-    with_launch = (*columns[:6], launch)
-    return _by_launch(
-        with_launch, np.array(sequence_of_unit, np.int32)[of_unit + 1], of_unit, *launch_columns, kernels=of_kernels
-    )
-
-
 def _by_launch(
-    columns: Sequence[Any], sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
+    events: _Events, launch: Ints, sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
     *, kernels: Hashes | None = None,
 ) -> Work:  # fmt: skip
     """Orders events by launch and builds the launches; ``kernels``: hashes of the kernels' names, None: unnamed."""
-    lane_number, row, launch = columns[0], columns[1], columns[6]
-    order = np.lexsort((lane_number, launch))  # stable: within a lane as issued
-    lane_number, row, length, label, kernel, command, launch = (column[order] for column in columns[:7])
+    order = np.lexsort((events.lane, launch))  # stable: within a lane as issued
+    events, launch = events.take(order), launch[order]
     first = np.searchsorted(launch, np.arange(len(kernel_of) + 1))
-    sums = np.concatenate([[0], np.cumsum(length)])
+    sums = np.concatenate([[0], np.cumsum(events.length)])
     launches = Launches(
         sequence=sequence.astype(np.int32), unit=unit.astype(np.int32), kernel=kernel_of,
-        signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], command, first),
+        signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], events.command, first),
         start=start, end=end, work=sums[first[1:]] - sums[first[:-1]], first=first, known=True,
         named=kernels is not None,
     )  # fmt: skip
-    return Work(lane_number, row, length, label, kernel, command, launch, launches)
+    return Work(events.lane, events.row, events.length, events.label, events.kernel, events.command, launch, launches)
+
+
+def _codes_of(lane: Lane, key: str, rows: Rows, count: int) -> Ints:
+    """Codes of a column below ``count``; -1 for others, and where the lane lacks it."""
+    codes = lane.take(key, rows) if key in lane else np.full(row_count(rows), -1, np.int64)
+    return np.where((codes >= 0) & (codes < count), codes, -1).astype(np.int64)
 
 
 def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[str, Hashes]) -> npt.NDArray[Any]:

@@ -142,6 +142,18 @@ class _RowBuilder:
             self._append(parent, levels[-1], paths.reduce(events["took"]), paths.sizes)
 
 
+def calling_names(session: Session, pattern: str = "") -> Ints:
+    """By event: code of the name of the innermost frame that called it and whose name matches ``pattern``; -1: none."""
+    frames = _frames_of(session)
+    if frames is None:
+        return np.full(session.profile.instructions, -1, np.int64)
+    names, fits = session.profile.strings["name"], re.compile(pattern).match
+    used = [code for code in uniques(frames.name).tolist() if fits(names[code])]
+    none = len(frames.name)
+    jump = nearest(np.where(frames.above < 0, none, frames.above), np.isin(frames.name, used))
+    return np.append(frames.name, -1)[jump][frames.caller]
+
+
 class _Frames(Struct, frozen=True, eq=False):
     """Host events that are frames of call paths.
 

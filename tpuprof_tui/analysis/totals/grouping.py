@@ -16,8 +16,8 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 
-from ..compare.operation_names import renamed_operations
 from ..index.ordering import column_values, lane_rows
+from ..operation_names import renamed_operations
 from ..pivot import Frame, Groups, most, rows, total, total_known, weighted_mean
 from ..selecting.cell_texts import header_text, value_text
 from ..selecting.filter_masks import numbers_shown

@@ -181,13 +181,12 @@ class CaptureReader:
         from tpuprof_tui.analysis.selecting.state import Scope
         from tpuprof_tui.sources.catalog import open_profile
         from tpuprof_tui.views.comparing import Compared
-        from tpuprof_tui.views.diff import headline
         from tpuprof_tui.views.differences import side_by_side
 
         baseline = prepared_session(open_profile(self.against, **self._options))
         session = replace(session, baseline=baseline)
         compared = Compared.of(Query(session, baseline=Query(baseline)))
-        session.cache.get("verdict", lambda: headline(compared))
+        session.cache.get("verdict", lambda: compared.verdict.headline)
         both = side_by_side(session)
         if both is not None:
             both.axis(Scope())

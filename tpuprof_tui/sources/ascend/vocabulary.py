@@ -6,7 +6,17 @@ from typing import Final
 
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.view import View
-from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, GroupKind, LaneKind, Shades, Vocabulary, Word
+from tpuprof_tui.model.vocabulary import (
+    NAMES,
+    Capability,
+    Category,
+    GroupKind,
+    LaneKind,
+    Shades,
+    Vocabulary,
+    Word,
+    WorkOrigin,
+)
 
 DEVICE: Final = "device"
 _VIEWS: Final = "tpuprof_tui.sources.ascend.views"
@@ -50,25 +60,27 @@ VOCABULARY: Final = Vocabulary(
     frames={"cpu_op": "(?!ProfilerStep#)"},
     # hcom_allReduce__586_0_1: behind the operator follow the hash of its group, which differs per run, and a number
     operation_class=r"(hcom_[^_]+)__\d",
+    # a call of CANN (aclnnMm) lies inside the operator of the framework (aten::mm)
+    origins=(WorkOrigin("operators", Word("operator"), pattern=r"\w+::"),),
     columns_entry="tpuprof_tui.sources.ascend.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.ascend.source:EXAMPLES",
     views=(
         View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
              "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),
         View("overview", "Overview", "Computing, communication and free time of each step, next to the recorded table.",
-             f"{_VIEWS}.overview:overview", place="second"),
+             f"{_VIEWS}.device:overview", place="second"),
         View("kernels", "Kernels", "Every kernel, its metrics and the pipe that binds it; sums by name, type, core.",
              f"{_VIEWS}.kernels:kernels"),
         View("free", "Free", "Every gap of the device with its cause, and the gaps between steps.",
-             f"{_VIEWS}.free:free"),
+             f"{_VIEWS}.device:free"),
         View("communication", "Communication", "Communication operators: transfer, wait, links, packets, matrix.",
              f"{_VIEWS}.communication:communication"),
         View("cluster", "Cluster", "Ranks side by side: steps, links, the slow and the late one.",
-             f"{_VIEWS}.cluster:cluster", all_workers=True),
+             f"{_VIEWS}.communication:cluster", all_workers=True),
         View("operators", "Operators", "Time by type of kernel, and of framework operators on host and device.",
-             f"{_VIEWS}.operators:operators", facts=False),
+             f"{_VIEWS}.kernels:operators", facts=False),
         View("streams", "Streams", "How long each stream works, and how well two of them cover each other.",
-             f"{_VIEWS}.streams:streams", in_summary=False, facts=False),
+             f"{_VIEWS}.device:streams", in_summary=False, facts=False),
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory", facts=False),

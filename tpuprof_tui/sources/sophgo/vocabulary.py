@@ -21,6 +21,7 @@ from tpuprof_tui.model.vocabulary import (
     ShareColouring,
     Vocabulary,
     Word,
+    WorkOrigin,
 )
 
 _HERE: Final = "tpuprof_tui.sources.sophgo"
@@ -70,6 +71,13 @@ CATEGORIES: Final = (
     Category("matrix move", "B", Shades("#8bbf3f", "#587d12", "#f0e442"), ("dma_matrix",)),
     Category("move", "D", Shades("#b5a642", "#77700f", "#e69f00"), ("dma",)),
 )  # fmt: skip
+
+
+def _layers(column: str) -> tuple[WorkOrigin, ...]:
+    """Layers, which compilers number in their own order for each chip, and their types."""
+    return (WorkOrigin("layers", Word("layer"), column),
+            WorkOrigin("layer_types", Word("type of layer", "types of layers"), column, r"(.+?)_\d+$"))  # fmt: skip
+
 
 VOCABULARY: Final = Vocabulary(
     source="sophgo",
@@ -165,6 +173,7 @@ VOCABULARY: Final = Vocabulary(
     output_files={"web": ("PerfWeb/result.html",)},
     operation_codes=("tiu_type", "tiu_function", "dma_type", "dma_function"),
     one_chip=True,
+    origins=_layers("layer"),
     hosts_apart=True,
     restarts="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),
@@ -191,6 +200,7 @@ VOCABULARY: Final = Vocabulary(
 LAYER_VOCABULARY: Final = replace(
     VOCABULARY,
     scope=Word("layer"),
+    origins=_layers("kernel"),
     usual_name="bmprofile_data-",
     step=Word("run"),
     columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",

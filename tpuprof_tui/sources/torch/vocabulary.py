@@ -16,6 +16,7 @@ from tpuprof_tui.model.vocabulary import (
     Shades,
     Vocabulary,
     Word,
+    WorkOrigin,
 )
 
 MEMORY: Final = "memory"
@@ -69,7 +70,11 @@ VOCABULARY: Final = Vocabulary(
     work_breakdowns=(("kernels", "name"),),
     frames={"cpu_op": "", "operator": "", "python_function": "nn\\.Module: "},
     blocking="Synchronize|^(cuda|hip)Memcpy$",
-    host_breakdowns=(("operators", "by_name", "host_self_us"),),
+    host_breakdowns=(("operators", "host_self"),),
+    origins=(
+        WorkOrigin("operators", Word("operator"), "operator"),
+        WorkOrigin("modules", Word("module"), "module", r"(.+?)(?:_\d+)?$"),
+    ),
     columns_entry="tpuprof_tui.sources.torch.schema:COLUMNS",
     texts_entry="tpuprof_tui.sources.torch.command_texts:TEXTS",
     views=(

@@ -1,12 +1,17 @@
-"""Alignment of two profiles: pairs of corresponding launches, and of events within them.
+"""Matching of two profiles: pairs of corresponding launches, and of events within them.
 
-Launches of paired units are matched in order by kernel and commands, then those between matches by kernel alone (if
-nothing names them and both sides have equally many, one by one); what is then left on both sides is matched as moved
-to another position or another unit. Within paired launches, events are matched by operation and operands, then by
-operation.
+If the launches of paired units have the same kernels in the same order, they belong together one by one. Else they are
+matched in order by kernel and commands, then those between matches by kernel alone (if nothing names them and both
+sides have equally many, one by one). Lost records change the commands of a launch, not its place: with them launches
+are matched by kernel, and equally many unnamed ones by their place. What is then left on both sides is matched as
+moved to another position or another unit. Within paired launches, events are matched by operation and operands, then
+by operation.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +20,13 @@ from msgspec import Struct
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.profile import occurrence_numbers
 
+from ..pivot import Frame
 from .sequences import match_sequences
 from .work import JointWork, Launches
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Columns = Mapping[str, npt.NDArray[Any]]
 
 
 class Pairs(Struct, frozen=True, eq=False):
@@ -42,16 +49,22 @@ class Pairs(Struct, frozen=True, eq=False):
         return np.setdiff1d(np.arange(base), self.base), np.setdiff1d(np.arange(other), self.other)
 
 
-def paired_launches(work: JointWork) -> Pairs:
-    """Pairs of corresponding launches. O(n log n)."""
+def paired_launches(work: JointWork, *, lost: bool = False) -> Pairs:
+    """Pairs of corresponding launches; ``lost``: records of a side were lost. O(n log n)."""
     base, other = work.base.launches, work.other.launches
     kernel = _ranks(work.kernels)
     parts: list[tuple[Ints, Ints]] = []
     for number in np.intersect1d(base.sequence, other.sequence).tolist():
-        # in order: identical launches first, between them those of the same kernel
         ours, theirs = (np.flatnonzero(side.sequence == number) for side in (base, other))
-        one, two = match_sequences(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
-        one, two = _match_between(one, two, kernel[base.kernel[ours]], kernel[other.kernel[theirs]], named=base.named)
+        kernels = kernel[base.kernel[ours]], kernel[other.kernel[theirs]]
+        if np.array_equal(*kernels) or (lost and not base.named and len(ours) == len(theirs)):
+            parts.append((ours, theirs))
+            continue
+        if lost and base.named:
+            one, two = match_sequences(*kernels)
+        else:  # identical launches first, between them those of the same kernel
+            one, two = match_sequences(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
+            one, two = _match_between(one, two, *kernels, named=base.named)
         parts.append((ours[one], theirs[two]))
     one, two = _concatenated(parts)
     left = Pairs(one, two, np.zeros(0, np.bool_)).unpaired(len(base), len(other))
@@ -63,6 +76,52 @@ def paired_launches(work: JointWork) -> Pairs:
     one, two = one[order], two[order]
     changed = (base.signature[one] != other.signature[two]) | (base.unit[one] != other.unit[two])
     return Pairs(one, two, changed)
+
+
+def paired_rows(pairs: Pairs, moved: Mask, base: Columns, other: Columns) -> Frame:
+    """A row for each element of the base, then of the other side, and what became of it.
+
+    Args:
+        pairs: Pairs of elements.
+        moved: Mask of pairs that moved to another unit.
+        base, other: Columns of each side, of one length a side: ``ns``, and what the rows are grouped by.
+
+    Returns:
+        The columns; ``base_ns`` and ``other_ns`` instead of ``ns``; the flags ``base_count``, ``other_count`` (its
+        side), ``matched``, ``changed``, ``moved`` (of rows of the base), ``removed``, ``added``; and ``index`` (int64,
+        the element's index on its side).
+    """
+    ours, theirs = len(base["ns"]), len(other["ns"])
+    index = np.concatenate([np.arange(ours), np.arange(theirs)])
+    of_base = np.arange(ours + theirs) < ours
+
+    def flags(*rows: Ints) -> Ints:
+        found = np.zeros(ours + theirs, np.int64)
+        found[np.concatenate(rows)] = 1
+        return found
+
+    removed, added = pairs.unpaired(ours, theirs)
+    columns = {key: np.concatenate([base[key], other[key]]) for key in base}
+    ns = columns.pop("ns")
+    return Frame({
+        **columns, "index": index, "base_count": of_base.astype(np.int64), "other_count": (~of_base).astype(np.int64),
+        "matched": flags(pairs.base), "changed": flags(pairs.base[pairs.changed]), "moved": flags(pairs.base[moved]),
+        "removed": flags(removed), "added": flags(added + ours),
+        "base_ns": np.where(of_base, ns, 0), "other_ns": np.where(of_base, 0, ns),
+    }, {})  # fmt: skip
+
+
+def launch_rows(work: JointWork, pairs: Pairs) -> Frame:
+    """All launches of both sides by ``kernel`` (-1: none), as `paired_rows`; without work that no launch issued."""
+    base, other = work.base.launches, work.other.launches
+    moved = base.unit[pairs.base] != other.unit[pairs.other]
+    ours, theirs = map(_launch_columns, (base, other))
+    found = paired_rows(pairs, moved, ours, theirs)
+    return found.take(found["unit"] >= 0)
+
+
+def _launch_columns(side: Launches) -> Columns:
+    return {"kernel": side.kernel, "unit": side.unit, "ns": side.work}
 
 
 def _ranks(texts: tuple[str, ...]) -> Ints:

@@ -1,0 +1,401 @@
+"""Amounts of two profiles: all work by what it came from and by what it is, with confidence intervals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.vocabulary import NAMES, WorkOrigin
+
+from ..query import Query
+from ..selecting.filter_masks import apply_filter
+from ..steps.step_detection import KEY as STEP
+from ..totals.call_stacks import calling_names
+from .matching import Pairs, paired_events, paired_launches
+from .noise import LEVEL, NOTHING_LOST, UNKNOWN, Amount, Lost, Noise, Strata, interval, status_of, within_share
+from .work import JointWork, Work, hash_rows, joint_work, rows_by_lane
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Minimum number of steps on each side to estimate the variation of steps.
+FEWEST_STEPS: Final = 3
+#: Views for profiles without names: by launch if launches are known, else by lane.
+LAUNCHES: Final = "alignment"
+LANES: Final = "lanes"
+#: Share of the work of each side whose origin must be known.
+_MOST: Final = 0.5
+
+
+class CountedSteps(Struct, frozen=True, eq=False):
+    """The steps of a side that count in figures.
+
+    Attributes:
+        numbers: int64, their distinct numbers.
+        count: Number of steps; of several workers the mean.
+        typical: What a step takes, ns, of the worker with the longest; NaN: unknown.
+        lengths: int64 ns, the lengths that ``typical`` is the mean or median of.
+        all_lengths: int64 ns, lengths of the counted steps of all workers.
+        guessed: Whether they were detected by repetition.
+    """
+
+    numbers: Ints
+    count: float
+    typical: float
+    lengths: Ints
+    all_lengths: Ints
+    guessed: bool
+
+
+class _Cut(Struct, frozen=True, eq=False):
+    """All work of both sides by label.
+
+    Attributes:
+        names: Text of each label.
+        labels: Label of each work event of the base and of the other side; -1: none.
+        strata: Repeats of each side, by the same labels.
+        within: Relative standard deviation of what nothing repeats; None: unknown.
+    """
+
+    names: Sequence[str]
+    labels: tuple[Ints, Ints]
+    strata: tuple[Strata, Strata]
+    within: float | None
+
+
+class Comparison:
+    """Compares a base with another profile; only device work in sums counts.
+
+    Attributes:
+        sides: The queries of base and other, whose filter and step select the events.
+        base, other: Profiles of the selected events.
+        pairs: Ids of paired groups (workers); None: both profiles as a whole.
+        steps: Steps of both sides; None: events of one step, or of a filter, are compared.
+        lost: Records known to be lost.
+        alike: Whether both are of one source, so that their names and commands can be compared.
+    """
+
+    def __init__(
+        self,
+        base: Query,
+        other: Query,
+        *,
+        pairs: Sequence[tuple[int, int]] | None = None,
+        run_noise: float,
+        steps: tuple[CountedSteps, CountedSteps] | None = None,
+    ) -> None:
+        self.sides = base, other
+        self.base, self.other = (query.filtered_session.profile for query in self.sides)
+        self.pairs = pairs
+        self.steps = steps
+        self._run_noise = run_noise
+        lost = [sum(problem.lost for problem in side.problems) for side in (self.base, self.other)]
+        self.lost = Lost(lost[0], lost[1], self.base.is_fragmentary or self.other.is_fragmentary)
+        self.alike = self.base.vocabulary.source == self.other.vocabulary.source
+
+    # -- match
+
+    @cached_property
+    def joint(self) -> JointWork:
+        """The work of both sides in joint codes."""
+        return joint_work(self.base, self.other, self.pairs)
+
+    @cached_property
+    def launches(self) -> Pairs:
+        """Pairs of corresponding launches."""
+        return paired_launches(self.joint, lost=self.lost != NOTHING_LOST)
+
+    @cached_property
+    def events(self) -> Pairs:
+        """Pairs of corresponding events."""
+        return paired_events(self.joint, self.launches)
+
+    @property
+    def works(self) -> tuple[Work, Work]:
+        """The work of the base and of the other side."""
+        return self.joint.base, self.joint.other
+
+    # -- noise
+
+    @cached_property
+    def noise(self) -> Noise:
+        """Variation of launches within a run, and between runs."""
+        within = within_share(*map(self._strata_of_launches, self.works))
+        if within is None and self._steps_vary:
+            within = within_share(*(_one_stratum(side.all_lengths) for side in self.steps or ()))
+        return Noise(within, self._run_noise)
+
+    @cached_property
+    def within_events(self) -> float | None:
+        """Relative standard deviation of a single event, estimated from repeated events; None: nothing repeats."""
+        return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
+
+    @property
+    def _steps_vary(self) -> bool:
+        return self.steps is not None and min(len(side.all_lengths) for side in self.steps) >= FEWEST_STEPS
+
+    def _strata_of_launches(self, work: Work) -> Strata:
+        """Strata of launches: same kernel, commands and unit."""
+        launches = work.launches
+        if not launches.known:
+            return self._strata_of_events(work, work.label)
+        return Strata.of(launches.kernel, hash_rows(launches.unit, launches.signature), launches.work)
+
+    def _strata_of_events(self, work: Work, label: Ints) -> Strata:
+        """Strata of events: same operation, operands, kernel and unit."""
+        if not work.launches.named:  # the n-th event of such launches is a stratum
+            index = np.arange(len(work)) - work.launches.first[work.launch]
+            strata = hash_rows(work.lane, work.launches.signature[work.launch], index)
+            return Strata.of(np.zeros(len(work), np.int64), strata, work.length)
+        unit = work.launches.unit[work.launch] if len(work) else np.zeros(0, np.int32)
+        known = work.label >= 0  # events without a name cannot be known to repeat
+        columns = (unit[known], work.kernel[known], work.command[known], label[known])
+        return Strata.of(label[known], hash_rows(*columns), work.length[known])
+
+    # -- amounts
+
+    @cached_property
+    def work(self) -> Amount:
+        """Total work over all units."""
+        base, other = self.works
+        return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
+
+    @cached_property
+    def breakdowns(self) -> dict[str, list[Amount]]:
+        """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
+        return {view: self._amounts(cut) for view, cut in self._cuts.items()}
+
+    @cached_property
+    def origins(self) -> dict[str, list[Amount]]:
+        """All work by what it came from (`WorkOrigin`), where this is known of most work of both sides."""
+        return {view: self._amounts(cut) for view, cut in self._origin_cuts.items()}
+
+    @cached_property
+    def kernels(self) -> list[Amount]:
+        """Work by kernel; by |difference| descending."""
+        return self._amounts(self._kernel_cut)
+
+    @cached_property
+    def _cuts(self) -> dict[str, _Cut]:
+        if not self.alike:  # names of different sources have nothing in common
+            return {}
+        found = {}
+        named = self.base.has(NAMES) and self.other.has(NAMES)
+        for view, key in self.base.vocabulary.work_breakdowns if named else ():
+            if key == "name":
+                found[view] = self._cut_of_events(self.joint.operations, [work.label for work in self.works])
+            elif self.joint.base.launches.known:
+                found[view] = self._kernel_cut
+        if found:
+            return found
+        return {**({LAUNCHES: self._kernel_cut} if self.joint.base.launches.known else {}), LANES: self._lane_cut()}
+
+    @cached_property
+    def _kernel_cut(self) -> _Cut:
+        one, two = map(self._strata_of_launches, self.works)
+        return _Cut(self.joint.kernels, (self.joint.base.kernel, self.joint.other.kernel), (one, two),
+                    self.noise.within)  # fmt: skip
+
+    def _cut_of_events(self, names: Sequence[str], labels: Sequence[Ints]) -> _Cut:
+        one, two = (self._strata_of_events(work, label) for work, label in zip(self.works, labels, strict=True))
+        return _Cut(names, (labels[0], labels[1]), (one, two), self.within_events)
+
+    def _lane_cut(self) -> _Cut:
+        titles: dict[str, int] = {}
+        labels, strata = [], []
+        for profile, work in zip((self.base, self.other), self.works, strict=True):
+            own = [titles.setdefault(profile.title_of(lane), len(titles)) for lane in profile.lanes] or [0]
+            label = np.array(own, np.int64)[work.lane]
+            if len(work) and work.launches.known:  # strata are parts of launches
+                first = np.flatnonzero(np.append(True, (np.diff(work.launch) != 0) | (np.diff(label) != 0)))
+                part = hash_rows(label[first], work.launches.signature[work.launch[first]])
+                strata.append(Strata.of(label[first], part, np.add.reduceat(work.length, first)))
+            else:
+                strata.append(self._strata_of_events(work, label))
+            labels.append(label)
+        return _Cut(tuple(titles), (labels[0], labels[1]), (strata[0], strata[1]), self.noise.within)
+
+    @cached_property
+    def _origin_cuts(self) -> dict[str, _Cut]:
+        ours, theirs = ({each.view: each for each in side.vocabulary.origins} for side in (self.base, self.other))
+        found = {}
+        for view in (view for view in ours if view in theirs):
+            codes: dict[str, int] = {}
+            both = ours[view], theirs[view]
+            # by frames, if one side has no column
+            by_frames = next((origin for origin in both if not origin.column), None)
+            labels = [_origins(query, work, by_frames or origin, codes)
+                      for query, work, origin in zip(self.sides, self.works, both, strict=True)]  # fmt: skip
+            chosen = self._in_steps if self.stepped else [np.ones(len(work), np.bool_) for work in self.works]
+            if all(work.length[mask & (label >= 0)].sum() > _MOST * work.length[mask].sum()
+                   for work, label, mask in zip(self.works, labels, chosen, strict=True)):  # fmt: skip
+                found[view] = self._cut_of_events(list(codes), labels)
+        return found
+
+    def within(self, view: str, name: str) -> list[Amount]:
+        """The work of a part of a view by name, of a step if both sides have steps; empty if nothing names it."""
+        cut = (self._origin_cuts | self._cuts).get(view)
+        if cut is None or cut.names is self.joint.operations or not self.joint.operations:
+            return []
+        code = list(cut.names).index(name) if name in cut.names else -1
+        labels = [np.where(label == code, work.label, -1) for label, work in zip(cut.labels, self.works, strict=True)]
+        amounts = self._amounts(self._cut_of_events(self.joint.operations, labels), per_step=self.stepped)
+        return [amount for amount in amounts if amount.name != UNKNOWN]
+
+    def _amounts(self, cut: _Cut, *, per_step: bool = False) -> list[Amount]:
+        """Sums by label, of which -1 is work without a name; ``per_step``: of the counted steps, a step."""
+        size = len(cut.names) + 1
+        sums: list[Ints] = []
+        counts: list[npt.NDArray[Any]] = []
+        variance, freedom = np.zeros(size), np.zeros(size)
+        for number, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
+            label = _missing_last(cut.labels[number], size - 1)
+            count = np.bincount(label, minlength=size)
+            own, free = replace(strata, label=_missing_last(strata.label, size - 1)).spread(size, cut.within)
+            # a label without strata has no known repeats
+            own[(count > 0) & (np.bincount(_missing_last(strata.label, size - 1), minlength=size) == 0)] = np.nan
+            if per_step:
+                inside, steps = self._in_steps[number], self._step_counts[number]
+                part = np.bincount(label[inside], minlength=size)
+                sums.append(np.rint(np.bincount(label[inside], work.length[inside], size) / steps).astype(np.int64))
+                counts.append(part / steps)
+                # what is in steps varies as all of it does
+                own *= part / np.maximum(count, 1) / steps**2
+            else:
+                sums.append(np.bincount(label, work.length, size).astype(np.int64))
+                counts.append(count)
+            variance, freedom = variance + own, freedom + free
+        found = []
+        parts = np.flatnonzero(counts[0] + counts[1]).tolist()
+        for index in parts:
+            values = [side[index].item() for side in (*sums, *counts)]
+            amount = Amount(cut.names[index] if index < size - 1 else UNKNOWN, *values)
+            # Bonferroni: the chance that any of them is wrong equals that of a single test
+            found.append(self._with_interval(amount, float(variance[index]), float(freedom[index]), LEVEL / len(parts)))
+        return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
+
+    def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
+        floor = self.noise.between * max(abs(amount.base), abs(amount.other))
+        low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
+        amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
+        status = status_of(amount, self.noise, self.lost)
+        if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:
+            status = "unclear"  # kernels identified by their number of events may have lost some
+        return replace(amount, status=status)
+
+    def with_status(self, amount: Amount) -> Amount:
+        """Judges a sum of which only the number of repeats is known: each is assumed to vary as a launch does."""
+        within = self.noise.within
+        parts = ((amount.base, amount.base_count), (amount.other, amount.other_count))
+        variance = sum(((within or 0.0) * value) ** 2 / max(count, 1) for value, count in parts)
+        return self._with_interval(amount, float("nan") if within is None else variance, 0.0)
+
+    # -- total: first start to last end
+
+    def total(self, base: int, other: int) -> Amount:
+        """Judges the total lengths of both sides, ns; their variance is estimated from launches, else from steps."""
+        variance, freedom = 0.0, 0.0
+        if self.steps is not None and self._steps_vary and not self.joint.base.launches.known:
+            spreads = [_one_stratum(side.all_lengths).spread(1, None) for side in self.steps]
+            variance, freedom = (sum(float(each[0]) for each in both) for both in zip(*spreads, strict=True))
+            return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
+        for work in self.works:
+            launches = work.launches
+            known = (launches.unit >= 0) & (launches.kernel >= 0)
+            unit = launches.sequence[known].astype(np.int64)
+            if not len(unit):
+                variance = float("nan")
+                continue
+            length = (launches.end - launches.start)[known]
+            strata = Strata.of(unit, hash_rows(unit, launches.signature[known]), length)
+            busiest = int(np.bincount(unit, weights=length).argmax())
+            own, free = strata.spread(int(unit.max()) + 1, self.noise.within)
+            variance, freedom = variance + float(own[busiest]), freedom + float(free[busiest])
+        return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
+
+    # -- per step
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether both sides have marked steps, with device work if they have any: a step is compared with a step."""
+        return self.steps is not None and all(
+            side.count and side.typical == side.typical and not side.guessed and bool(inside.any() or not len(inside))
+            for side, inside in zip(self.steps, self._in_steps, strict=True)
+        )
+
+    @property
+    def _step_counts(self) -> list[float]:
+        return [side.count for side in self.steps or ()]
+
+    @cached_property
+    def _in_steps(self) -> list[Mask]:
+        """Mask of the work of each side that belongs to counted steps."""
+        found = []
+        for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True):
+            inside = np.zeros(len(work), np.bool_)
+            for number, rows in rows_by_lane(work.lane) if len(steps.numbers) else ():
+                lane = profile.lanes[number]
+                if STEP in lane:
+                    inside[rows] = np.isin(lane.take(STEP, work.row[rows]), steps.numbers)
+            found.append(inside)
+        return found
+
+    def step(self, total: Amount) -> Amount | None:
+        """What a step takes on both sides; None if they have none. Single steps vary as the total does."""
+        if self.steps is None or not self.stepped:
+            return None
+        base, other = self.steps
+        amount = Amount("", round(base.typical), round(other.typical), len(base.lengths), len(other.lengths))
+        if min(amount.base_count, amount.other_count) < 2:
+            return self._with_interval(amount, total.variance * max(amount.base, amount.other)
+                                       / max(total.base, total.other, 1), total.freedom)  # fmt: skip
+        variance = sum(float(side.lengths.var(ddof=1)) / len(side.lengths) for side in self.steps)
+        return self._with_interval(amount, variance, float(amount.base_count + amount.other_count - 2))
+
+    @cached_property
+    def per_step(self) -> dict[str, list[Amount]]:
+        """As `origins` and `breakdowns`, of the counted steps: work of a step; empty if the sides have no steps."""
+        cuts = (self._origin_cuts | self._cuts) if self.stepped else {}
+        return {view: self._amounts(cut, per_step=True) for view, cut in cuts.items()}
+
+
+def _origins(query: Query, work: Work, origin: WorkOrigin, codes: dict[str, int]) -> Ints:
+    """Joint code of what each work event came from; -1: unknown. New texts are added to ``codes``."""
+    profile, own = query.filtered_session.profile, np.full(len(work), -1, np.int64)
+    if origin.column:
+        texts = profile.strings.get(origin.column, ())
+        for number, rows in rows_by_lane(work.lane):
+            lane = profile.lanes[number]
+            if origin.column in lane:
+                own[rows] = lane.take(origin.column, work.row[rows])
+    else:
+        texts, of_event = profile.strings["name"], calling_names(query.session, origin.pattern)
+        if query.full_filter:
+            of_event = of_event[apply_filter(query.session, query.full_filter).mask]
+        own = of_event[query.filtered_session.offsets[work.lane] + work.row]
+    joint = np.full(len(texts) + 1, -1, np.int64)
+    for code in uniques(own[own >= 0]).tolist():
+        joint[code] = codes.setdefault(compared_label(origin, texts[code]), len(codes))
+    return joint[own]
+
+
+def compared_label(origin: WorkOrigin, text: str) -> str:
+    """The part of a text that is compared."""
+    found = re.match(origin.pattern, text)
+    return found[1] if found is not None and found.re.groups else text
+
+
+def _missing_last(label: Ints, last: int) -> Ints:
+    return np.where(label < 0, last, label)
+
+
+def _one_stratum(lengths: Ints) -> Strata:
+    return Strata.of(np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.uint64), lengths)

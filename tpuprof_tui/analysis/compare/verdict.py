@@ -1,0 +1,368 @@
+"""Verdict of a comparison: the cause of the difference in one sentence, made from amounts, pairs and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tpuprof_tui.formats.escape import line_text
+from tpuprof_tui.formats.units import delta_text, percent_text, time_text
+from tpuprof_tui.model import Role
+from tpuprof_tui.model.vocabulary import Word
+
+from ..pivot import Frame, key, pivot, rows, total
+from ..query import Query
+from .amounts import LANES, Comparison
+from .matching import launch_rows
+from .noise import NOTHING_LOST, UNKNOWN, Amount
+
+#: Statuses that are a change.
+CHANGED: Final = ("more", "less", "added", "removed")
+#: Status of a total in words.
+_WORDS: Final = {"more": "slower", "less": "faster", "added": "slower", "removed": "faster"}
+_LAUNCH: Final = Word("launch", "launches")
+#: Maximum characters of a name in a sentence.
+_NAME: Final = 40
+#: A part explains a change if it is at least this share of all changes of its view, and of the largest of any view.
+_MOST: Final = 0.5
+#: Shares that differ by no more are equal: the first view counts.
+_EQUAL: Final = 0.02
+#: Parts listed beside the largest, each way, and their minimum share of it.
+_LISTED: Final = 3
+_SMALL: Final = 0.1
+#: Waits are what is left between other times and vary more: between runs of one program by up to 4 % of the total,
+#: where the runs lie 1 % apart.
+_WAITS: Final = 2.5
+#: Counts of launches of a kernel that a sentence names.
+_COUNTS: Final = ("matched", "changed", "moved", "added", "removed")
+
+#: Unit, scope and name of a wait.
+WaitKey = tuple[str, str, str]
+
+
+class Cause(Struct, frozen=True):
+    """A sentence, and how much of the difference it accounts for, ns."""
+
+    weight: float
+    sentence: str
+    waits: bool = False
+
+
+class Verdict(Struct, frozen=True, eq=False, dict=True):
+    """What became of a profile.
+
+    Attributes:
+        comparison: The comparison.
+        total: First start to last end.
+        step: A step of each side; None: there are none to compare.
+        work: All work, or the host's where no device works.
+        parts: Work by view: of a step if both sides have steps, else all.
+        more_steps: A sentence that the sides have another number of steps; may be empty.
+    """
+
+    comparison: Comparison
+    total: Amount
+    step: Amount | None
+    work: Amount
+    parts: Mapping[str, Sequence[Amount]]
+    more_steps: str = ""
+
+    @property
+    def lead(self) -> Amount:
+        """What the verdict is about: a step if both sides have steps, else the total."""
+        return self.total if self.step is None else self.step
+
+    @property
+    def a_step(self) -> str:
+        """Behind figures: of a step; empty if they are of the whole."""
+        return "" if self.step is None else f" per {self.comparison.base.vocabulary.step.one}"
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words."""
+        return f"{status_word(self.lead)}{self.a_step}{change_text(self.lead)}"
+
+    @cached_property
+    def waits(self) -> dict[WaitKey, Amount]:
+        """Waits of both sides by unit, scope and name."""
+        ours, theirs = (_wait_sums(query, self.comparison.joint.renamed) for query in self.comparison.sides)
+        found = {}
+        for each in dict.fromkeys((*ours, *theirs)):
+            (base, count), (other, times) = (side.get(each, (0, 0)) for side in (ours, theirs))
+            found[each] = self.comparison.with_status(Amount(each[2], base, other, count, times))
+        return found
+
+    @cached_property
+    def why(self) -> str:
+        """The main cause of the difference, and the longest new wait, in a sentence each."""
+        lost = self.comparison.lost
+        causes = sorted(self._causes(), key=lambda cause: -cause.weight)
+        told = [cause.sentence for cause in causes[:1] if cause.weight]
+        if lost.base or lost.other:
+            which = [
+                f"{count:,} of the {side}" for side, count in (("base", lost.base), ("other", lost.other)) if count
+            ]
+            told.insert(0, f"Records are lost, {' and '.join(which)}: what they could explain is unclear.")
+        told = told or [self._nothing]
+        told += [cause.sentence for cause in causes if cause.waits and cause.sentence not in told][:1]
+        told.insert(0 if self.step is None and not (lost.base or lost.other) else len(told), self.more_steps)
+        return " ".join(filter(None, told))
+
+    @property
+    def _nothing(self) -> str:
+        if self.lead.status == "same":
+            return "No part changed by more than noise."
+        if self.comparison.noise.within is None:
+            return "Nothing repeats within them, so noise is unknown with one capture per side: use three (gate)."
+        return "No single part changed by more than noise: the time lies between the parts listed here."
+
+    def _causes(self) -> Iterator[Cause]:
+        shapes = list(self._other_shapes())
+        yield from (cause for cause, _ in shapes)
+        yield from self._of_work({name for _, names in shapes for name in names})
+        if self.comparison.joint.base.launches.known and self.comparison.alike:
+            yield from self._moves()
+        yield from self._late()
+
+    # -- work
+
+    def _of_work(self, known: set[str]) -> Iterator[Cause]:
+        """Causes: the part that explains the change, else the largest of the first view; ``known``: told already."""
+        changes = {view: [part for part in parts if part.status in CHANGED and part.name not in known]
+                   for view, parts in self._candidates.items()}  # fmt: skip
+        changed = [(view, part) for view, parts in changes.items() for part in parts]
+        if not changed:
+            return
+        most = max(abs(part.delta) for _, part in changed)
+        shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in changes[view])), view, part)
+                  for view, part in changed]  # fmt: skip
+        largest, whole = (
+            max(share for share, _, _ in shares),
+            sum(part.delta for part in next(iter(self.parts.values()))),
+        )
+        if largest >= _MOST:
+            view, part = next((view, part) for share, view, part in shares if share >= largest - _EQUAL)
+            yield Cause(abs(part.delta), self._sentence(view, part, whole))
+            return
+        # nothing explains it alone: those that changed most, in the direction of the whole first
+        view, parts = next((view, parts) for view, parts in changes.items() if parts)
+        parts = sorted(parts, key=lambda part: ((part.delta > 0) != (whole > 0), -abs(part.delta)))
+        beside = [part for part in parts[1:] if abs(part.delta) >= _SMALL * abs(parts[0].delta)]
+        words = ("Longer", "shorter") if parts[0].delta > 0 else ("Shorter", "longer")
+        ways = [self._listed(view, [part for part in beside if (part.delta > 0) == (sign > 0)])
+                for sign in (parts[0].delta, -parts[0].delta)]  # fmt: skip
+        told = [f" {words[0]} too: {ways[0]}." if ways[0] else "", f" But {words[1]}: {ways[1]}." if ways[1] else ""]
+        yield Cause(most, f"{self._sentence(view, parts[0])}{''.join(told)}")
+
+    def _listed(self, view: str, parts: Sequence[Amount]) -> str:
+        shown = (f"{self._name(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in parts[:_LISTED])
+        return ", ".join(shown)
+
+    @property
+    def _candidates(self) -> dict[str, Sequence[Amount]]:
+        """Parts by view that may be the cause, what work came from first.
+
+        Names that one side alone has are no cause where it is known what work came from, or if others may have taken
+        their place.
+        """
+        origins = [view for view in self.comparison.origins if view in self.parts]
+        origins.sort(key=lambda view: is_renamed(self.parts[view]))
+        found = {view: self.parts[view] for view in origins[:1]}
+        for view, parts in self.parts.items():
+            shared = [part for part in parts if part.base_count and part.other_count]
+            if view in origins or (view == LANES and found) or (origins and is_renamed(parts)):
+                continue
+            one_sided = {part.status for part in parts if part not in shared}
+            found[view] = [self._replaced(parts), *shared] if origins or len(one_sided) > 1 else parts
+        return found
+
+    def _replaced(self, parts: Sequence[Amount]) -> Amount:
+        """The names that one side alone has, as one part."""
+        gone = [part for part in parts if not part.other_count]
+        new = [part for part in parts if not part.base_count]
+        return self.comparison.with_status(Amount(
+            f"Other names ({len(gone):,} gone, {len(new):,} new)", sum(part.base for part in gone),
+            sum(part.other for part in new), sum(part.base_count for part in gone),
+            sum(part.other_count for part in new),
+        ))  # fmt: skip
+
+    @cached_property
+    def _launched(self) -> dict[str, dict[str, int]]:
+        """Counts of launches by the name of their kernel, as `launch_rows` has them."""
+        figures = {"kernel": key("kernel"), **{column: total(column) for column in _COUNTS}}
+        launches = launch_rows(self.comparison.joint, self.comparison.launches)
+        names = (*self.comparison.joint.kernels, UNKNOWN)
+        return {names[kernel]: dict(zip(_COUNTS, counts, strict=True))
+                for kernel, *counts in pivot(launches, ("kernel",), figures, ())}  # fmt: skip
+
+    def _sentence(self, view: str, part: Amount, whole: int = 0) -> str:
+        """How a part changed; ``whole``: the change that it explains, ns, if it differs."""
+        comparison = self.comparison
+        launched = None if view in comparison.origins else self._launched.get(part.name)
+        name = self._name(view, part)
+        if launched is not None and not comparison.joint.base.launches.named:
+            name = f"A launch of {name}"
+        change = f"{delta_text(part.delta)} of work{self.a_step}{change_text(part)}"
+        if whole and abs(whole - part.delta) > _EQUAL * abs(whole):
+            change += f", all work {delta_text(whole)}"
+        if part.status in ("added", "removed"):
+            count = max(part.base_count, part.other_count)
+            events = comparison.base.vocabulary.event.of(round(count))
+            return f"{name} is {'new' if part.status == 'added' else 'gone'}: {change}, {events}."
+        details = list(self._launch_details(part, launched)) if launched is not None else []
+        details += self._of_it(view, part)
+        verb = "took longer" if part.delta > 0 else "took less"
+        return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
+
+    def _name(self, view: str, part: Amount) -> str:
+        if part.name != UNKNOWN:
+            return short_name(part.name)
+        origins = self.comparison.base.vocabulary.origins
+        word = next((origin.word.with_article for origin in origins if origin.view == view), "a name")
+        return f"Work without {word}"
+
+    def _of_it(self, view: str, part: Amount) -> Iterator[str]:
+        """The name within a part that most of its change is of, if both sides have it."""
+        for each in (inside := self.comparison.within(view, part.name))[:1]:
+            both = each.base_count and each.other_count and len(inside) > 1
+            if both and _MOST * abs(part.delta) <= abs(each.delta) and (each.delta > 0) == (part.delta > 0):
+                yield f"of it {short_name(each.name)} {delta_text(each.delta)}"
+
+    def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
+        told = False
+        for word in ("added", "removed"):
+            if launched[word]:
+                told = True
+                yield f"{_LAUNCH.of(launched[word])} {word}"
+        if launched["changed"] > launched["moved"]:
+            yield f"{_LAUNCH.of(launched['changed'] - launched['moved'])} with other commands or operands"
+        elif not told and launched["matched"]:
+            each = [time_text(round(ns * self._per_step(side) / launched["matched"]))
+                    for side, ns in enumerate((part.base, part.other))]  # fmt: skip
+            yield f"{_LAUNCH.of(launched['matched'])}, the same commands, each {' -> '.join(each)}"
+
+    def _per_step(self, side: int) -> float:
+        """Number of steps that an amount of a side stands for."""
+        steps = self.comparison.steps
+        return 1 if self.step is None or steps is None else steps[side].count
+
+    # -- launches
+
+    def _moves(self) -> Iterator[Cause]:
+        """Causes: launches that moved to another unit."""
+        both, pairs = self.comparison.joint, self.comparison.launches
+        base, other = both.base.launches, both.other.launches
+        launches = Frame({"kernel": base.kernel[pairs.base], "from": base.unit[pairs.base],
+                          "to": other.unit[pairs.other], "work": base.work[pairs.base]}, {})  # fmt: skip
+        moved = launches.take(launches["from"] != launches["to"])
+        figures = {**{column: key(column) for column in ("kernel", "from", "to")}, "count": rows, "work": total("work")}
+        for kernel, source, target, count, work in pivot(moved, ("kernel", "from", "to"), figures, ()):
+            name = short_name(both.kernels[kernel] if kernel is not None and kernel >= 0 else UNKNOWN)
+            yield Cause(work, f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from "
+                              f"{both.units[source]} to {both.units[target]}.")  # fmt: skip
+
+    def _other_shapes(self) -> Iterator[tuple[Cause, tuple[str, str]]]:
+        """Causes: unnamed launches whose number of events differs from that of the paired launch."""
+        both = self.comparison.joint
+        base, other = both.base.launches, both.other.launches
+        if base.named or self.comparison.lost != NOTHING_LOST:
+            return
+        pairs = self.comparison.launches
+        launches = Frame({"before": base.kernel[pairs.base], "after": other.kernel[pairs.other],
+                          "base": base.work[pairs.base], "other": other.work[pairs.other]}, {})  # fmt: skip
+        launches = launches.take(launches["before"] != launches["after"])
+        figures = {"before": key("before"), "after": key("after"), "base": total("base"), "other": total("other"),
+                   "count": rows}  # fmt: skip
+        for one, two, ours, theirs, count in pivot(launches, ("before", "after"), figures, ()):
+            names = both.kernels[one], both.kernels[two]
+            amount = self.comparison.with_status(Amount("", ours, theirs, count, count))
+            if amount.status in CHANGED:
+                text = (f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: {delta_text(amount.delta)} of work"
+                        f"{change_text(amount)}.")  # fmt: skip
+                yield Cause(abs(amount.delta), text), names
+
+    # -- waits
+
+    def _late(self) -> Iterator[Cause]:
+        """Causes: a unit that arrives later, so that the others wait longer in one scope; else the longest new wait.
+
+        A unit is late only if the change in work of a unit explains less than half of the change in total.
+        """
+        by_scope: dict[str, dict[str, int]] = {}
+        for (unit, scope, _), amount in self.waits.items():
+            # engines of a unit wait together, each by its own name
+            units = by_scope.setdefault(scope, {})
+            units[unit] = max(units.get(unit, 0), amount.delta, key=abs)
+        count = max(len(self.comparison.joint.units), 1)
+        waits = self.total.status in CHANGED and 2 * abs(self.work.delta) <= abs(self.total.delta) * count
+        found = []
+        for scope, units in by_scope.items():
+            late = min(units, key=lambda unit: units[unit])
+            longer = [ns for unit, ns in units.items() if unit != late]
+            mean = sum(longer) / len(longer) if longer else 0
+            if waits and mean > 0 and units[late] < mean / 2:
+                found.append(Cause(mean, f"Waits, not work: {late} comes later to where the others wait{_in(scope)}, "
+                                         f"they wait {delta_text(round(mean))} longer each.", waits=True))  # fmt: skip
+        if found:
+            yield from found
+            return
+        floor = _WAITS * self.comparison.noise.between * max(self.total.base, self.total.other)
+        longest = max(((ns, unit, scope) for scope, units in by_scope.items() for unit, ns in units.items()),
+                      default=(0, "", ""))  # fmt: skip
+        if longest[0] > floor:
+            yield Cause(0, f"{longest[1]} waits {time_text(longest[0])} longer{_in(longest[2])}.", waits=True)
+
+
+def _wait_sums(query: Query, renamed: Mapping[str, str]) -> dict[WaitKey, tuple[int, int]]:
+    """Time waited, ns, and number of waits, by unit, scope and name."""
+    profile = query.profile
+    lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
+    known = [column for column in ("kernel", "name") if column in query.vocabulary.schema]
+    waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
+    if not len(waits):
+        return {}
+    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
+    waits = waits.with_columns(
+        {"unit": units},
+        unit=waits["lane"],
+        took=waits["end"] - waits["start"],
+        **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
+    )
+    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
+    waits = waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
+    keys = ("unit", "kernel", "name")
+    figures = {**{column: key(column) for column in keys}, "ns": total("took"), "count": rows}
+    return {
+        (unit, kernel, name): (ns, count) for unit, kernel, name, ns, count in pivot(waits, keys, figures, ("-ns",))
+    }
+
+
+def _in(scope: str) -> str:
+    return "" if scope == UNKNOWN else f" in {short_name(scope)}"
+
+
+def status_word(amount: Amount) -> str:
+    """Status of a total in words."""
+    return _WORDS.get(amount.status, amount.status)
+
+
+def change_text(amount: Amount) -> str:
+    """The change as a share of the base, in parentheses; empty without a base."""
+    share = amount.delta / amount.base if amount.base else 0
+    return f" ({'+' if amount.delta > 0 else ''}{percent_text(share)})" if amount.base else ""
+
+
+def is_renamed(parts: Sequence[Amount]) -> bool:
+    """Whether most changes are of names that one side alone has."""
+    alone = sum(abs(part.delta) for part in parts if not part.base_count or not part.other_count)
+    return alone > _MOST * sum(abs(part.delta) for part in parts)
+
+
+def short_name(name: str) -> str:
+    """A name from a profile as a line of text, cut."""
+    cut = line_text(name)
+    return cut if len(cut) <= _NAME else f"{cut[: _NAME - 3]}..."

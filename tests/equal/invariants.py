@@ -38,6 +38,7 @@ ALIKE = ("memory.held step", "modules step", "steps.steps filter", "steps* group
 SUMS = {
     "lanes.lanes": ("count",), "lanes.kinds": ("count",), "kernels.by_name": ("count", "calls", "total_us"),
     "kernels.by_launch": ("calls", "total_us"), "kernels.copies": ("calls", "total_us", "bytes"),
+    "kernels.categories": ("calls", "total_us"),
     "kernels.by_core": ("count", "total_us"), "kernels.by_type": ("count", "total_us"),
     "kernels.by_type_shapes": ("count", "total_us"), "operations.by_name": ("count", "total_us"),
     "operators.by_type": ("count", "total_us"), "operators.by_name": ("calls", "host_self_us", "device_self_us"),
@@ -59,7 +60,8 @@ CUT = {
 }  # fmt: skip
 #: Tables whose column ``share`` divides a whole.
 SHARES = (
-    "kernels.by_core", "kernels.by_type", "kernels.by_name", "operations.by_name", "kernel_launches.launched",
+    "kernels.by_core", "kernels.by_type", "kernels.by_name", "kernels.categories",
+    "operations.by_name", "kernel_launches.launched",
     "critical_path.operations", "critical_path.lanes", "operators.by_type",
 )  # fmt: skip
 

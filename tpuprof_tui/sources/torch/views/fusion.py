@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, distinct_together, key, mean, pivot, rows, total
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 
 from ..work_categories import CATEGORIES, FUSIBLE
@@ -107,7 +108,7 @@ def _sequences(frame: Frame) -> Iterator[tuple[str, Any, Any]]:
     place = np.arange(len(frame)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
     first = np.flatnonzero(place % _LONGEST == 0)
     length = np.diff(np.append(first, len(frame)))
-    for count in np.unique(length[length > 1]).tolist():
+    for count in uniques(length[length > 1]).tolist():
         starts = first[length == count]
         labels = [frame["label"][starts + step] for step in range(count)]
         index, _ = distinct_together(*labels, frame["module"][starts])

@@ -46,6 +46,7 @@ SUMS = {
     "calltree.calltree": ("self_us",), "lost.scopes": ("total_us", "count"), "lost.operations": ("total_us", "count"),
     "durations.durations": ("count",), "api.apis": ("count", "total_us"),
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
+    "distributed.groups": ("calls", "time_us"),
     "communication.by_operator": ("count", "elapse_us"), "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip

@@ -107,7 +107,9 @@ def roofline(events: WorkerEvents) -> Answer:
         message = "There are no operators with shapes whose work is known."
         return Answer(missing=(Missing(message, "record_shapes=True"),))
     card = _card(events)
-    notes = [*(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
+    cached = any(line.bound == "cache" for line in lines)
+    notes = [*(["Bound by cache: it moved more than memory can; its data were in the cache."] if cached else []),
+             *(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
              *([f"Of {unknown} shapes the work is not known."] if unknown else [])]  # fmt: skip
     return Answer(tables=(
         Table.of_rows("roofline", "By name and shapes", _COLUMNS, lines, notes=tuple(notes)),
@@ -119,7 +121,7 @@ def _bounds(lines: list[Line]) -> Table:
     """Device time by category and by what bounds it, with the time that it would take at the peak."""
     known = [line for line in lines if line.peak_share is not None and line.bound is not None]
     texts = {"category": [line.category for line in known], "bound": [line.bound or "" for line in known]}
-    at_peak = [round(line.device * min(line.peak_share or 0, 1)) for line in known]
+    at_peak = [round(line.device * (line.peak_share or 0)) for line in known]
     codes = np.arange(len(known), dtype=np.int64)
     frame = Frame({"category": codes, "bound": codes, "calls": np.array([line.calls for line in known], np.int64),
                    "device": np.array([line.device for line in known], np.int64),
@@ -201,6 +203,9 @@ def _line(
     if card is not None and moved and throughput and (peak is not None or operations <= moved):
         bound = "memory" if peak is None or operations / moved <= peak / (card.memory * 1e9) else "compute"
         share = share if bound == "compute" else throughput / (card.memory * 1e9)
+        if bound == "memory" and share is not None and share > 1:
+            bound = "cache"
     told = f"{shape} sq {lengths.queries:,}, sk {lengths.keys:,}" if lengths and "attention" in name else shape
+    share = None if share is not None and share > 1 else share
     return Line(name, told, dtype, category_of(name, ""), calls, device, operations, moved, rate / 1e12, share,
                 None if throughput is None else throughput / 1e9, bound)  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.torch.operator_work import FORMULAS, Call, Lengths, lengths_told, work_of
+from tpuprof_tui.sources.torch.views.modules import longest_of_peers, peers_of
 from tpuprof_tui.sources.torch.work_categories import CATEGORIES, category_of
 from tpuprof_tui.views.registry import answer, view_of
 
@@ -143,3 +144,21 @@ def test_categories_add_up_to_all_work(tmp_path):
     assert table.column("cumulative_share") == [0.5, 1.0]
     narrowed = answer(view_of(profile.vocabulary, "kernels"), query_of(profile, filter="op_category=elementwise"))
     assert narrowed.table("by_name").column("total_us") == [50_000]
+
+
+def test_modules_beside_their_peers():
+    """Those of the same classes from the outermost on; a module in two places counts with all its times."""
+    # depth, name, id, times, operators, host total, host self, device total, device self
+    tree = [(0, "Model_0", 0, 1, 0, 0, 0, 900, 0), (1, "Layer_0", 0, 2, 0, 0, 0, 600, 0),
+            (2, "Linear_0", 0, 2, 1, 0, 0, 400, 400), (2, "Linear_1", 1, 2, 1, 0, 0, 200, 200),
+            (1, "Layer_1", 1, 2, 0, 0, 0, 200, 0), (2, "Linear_2", 2, 2, 1, 0, 0, 200, 200),
+            (1, "Linear_3", 3, 1, 1, 0, 0, 100, 100)]  # fmt: skip
+    peers = peers_of(tree)
+    assert {tree[row][1]: (peer.peers, peer.ratio, peer.beyond) for row, peer in peers.items()} == {
+        "Layer_0": (1, 3.0, 400), "Layer_1": (1, 1 / 3, -400), "Linear_0": (2, 2.0, 200), "Linear_1": (2, 2 / 3, -100),
+        "Linear_2": (2, 2 / 3, -100),
+    }  # fmt: skip
+    assert [peer.name for peer in longest_of_peers(peers)] == ["Linear_0"], "two alone tell nothing"
+    on_host = [(*row[:5], 100 * (number + 1), 0, 0, 0) for number, row in enumerate(tree)]
+    assert peers_of(on_host)[3].mean == 200
+    assert peers_of([]) == {}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tpuprof_tui.analysis.events import column_of
 from tpuprof_tui.analysis.pivot import Frame, Groups, distinct_together, key, mean, pivot, rows, total
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
@@ -57,13 +58,17 @@ def repeated_sequences(events: WorkerEvents) -> Frame:
     the module of that, ``source``: the first Python frame with a line around them, ``kernels``: their number; times
     are ns: ``duration`` of all, ``gaps`` between them, ``gain``: all but the longest, and the gaps.
     """
-    frame = events.kernels("name", "operator", "module", "frame", "op_category", "lane", "row")
+    frame = events.kernels("name", "op_category", "lane", "row")
     frame = frame.take(np.isin(frame["op_category"], [CATEGORIES.index(each) for each in FUSIBLE]))
-    frame = _labelled(frame).with_texts("module", lambda text: text.rstrip("0123456789").rstrip("_"), "module")
+    session = events.query.session
+    more = {key: column_of(session, frame, key) for key in ("operator", "module", "frame")}
+    frame = _labelled(frame.with_columns({key: session.profile.strings[key] for key in more}, **more)).with_texts(
+        "module", lambda text: text.rstrip("0123456789").rstrip("_"), "module"
+    )
     found = list(_sequences(frame))
     if not found:
-        return Frame({key: np.zeros(0, np.int64) for key in (
-            "sequence", "module", "source", "kernels", "duration", "gaps", "gain", "lane", "row")}, {})  # fmt: skip
+        keys = ("sequence", "module", "source", "kernels", "start", "duration", "gaps", "gain", "lane", "row")
+        return Frame({key: np.zeros(0, np.int64) for key in keys}, {})
     texts = list(dict.fromkeys(each[0] for each in found))
     code_of = {text: code for code, text in enumerate(texts)}
     codes = np.concatenate([np.full(len(each[1]), code_of[each[0]]) for each in found])
@@ -79,7 +84,8 @@ def repeated_sequences(events: WorkerEvents) -> Frame:
     place = next_line[first]
     source = np.where(place < first + count, np.append(frame["frame"], -1)[place], -1)
     return Frame(
-        {"sequence": codes, "module": frame["module"][first], "source": source, "kernels": count, "duration": duration,
+        {"sequence": codes, "module": frame["module"][first], "source": source, "kernels": count,
+         "start": frame["start"][first], "duration": duration,
          "gaps": gaps, "gain": duration - longest + gaps, "lane": frame["lane"][first], "row": frame["row"][first]},
         {"sequence": texts, "module": frame.texts["module"], "source": frame.texts["frame"]},
     )  # fmt: skip

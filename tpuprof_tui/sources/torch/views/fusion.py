@@ -22,11 +22,10 @@ _LONGEST: Final = 32
 #: Least number of times that a sequence runs.
 _LEAST: Final = 2
 _COLUMNS: Final = (
-    Column("sequence", "Sequence"), Column("module", "Module", spare=2), Column("source", "Source line", spare=1),
-    Column("kernels", "Kernels", "count"), Column("times", "Times", "count"),
-    Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration", spare=4),
-    Column("gaps_us", "Gaps", "duration", spare=3),
-    Column("gain_us", "To win", "duration"),
+    Column("sequence", "Sequence"), Column("module", "Module", spare=3), Column("source", "Source line"),
+    Column("kernels", "Kernels", "count", spare=2), Column("times", "Times", "count"),
+    Column("total_us", "Total", "duration", spare=1), Column("mean_us", "Mean", "duration", spare=5),
+    Column("gaps_us", "Gaps", "duration", spare=4), Column("gain_us", "To win", "duration"),
 )  # fmt: skip
 _NOTE: Final = "To win, at most: all but the longest kernel of each sequence, and the gaps between its kernels."
 

@@ -81,6 +81,8 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.kernels:operators", facts=False),
         View("streams", "Streams", "How long each stream works, and how well two of them cover each other.",
              f"{_VIEWS}.device:streams", in_summary=False, facts=False),
+        View("modules", "Modules", "Time of modules of the model on the host, and of what their operators called.",
+             f"{_VIEWS}.recipes:modules", place="", in_summary=False, facts=False),
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory", facts=False),

@@ -28,10 +28,11 @@ from tpuprof_tui.model.lane import ALL
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
-from .communication import Selection, of_ranks
+from ..recorded import METRICS, OTHER, RecordedRank, is_total
+from .communication import Selection, of_ranks, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
+from .recipes import main_cause
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -358,10 +359,6 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 # -- rules of several ranks
 
 
-def _number(rank: RecordedRank | str) -> Any:
-    return rank if isinstance(rank, str) else rank.rank
-
-
 def _about_rank(
     query: Query, rule: Rule, rank: RecordedRank | str, gain: float, text: str, figure: str, value: float,
     threshold: float,
@@ -374,21 +371,18 @@ def _about_rank(
 
 
 def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
-    found: dict[RecordedRank | str, list[tuple[Any, ...]]] = {}
-    for rank, row in of_ranks(query, ranks_of(query), "operations", "start", "wait", "synchronization"):
-        found.setdefault(rank, []).append(row)
-    ranks = [(_number(rank), None if isinstance(rank, str) else rank.clock,
-              waits_of(rows, 0 if isinstance(rank, str) else rank.zero)) for rank, rows in found.items()]  # fmt: skip
-    last = late_rank(ranks)
-    for index, (rank, (_, _, rows)) in enumerate(zip(found, ranks, strict=True)):
+    ranks, late = waiting_ranks(query, ranks_of(query))
+    who = late.rank if isinstance(late, RecordedRank) else late
+    others = [rank for rank in ranks if isinstance(rank, RecordedRank)]
+    why = main_cause(query, late, others) if isinstance(late, RecordedRank) else ""
+    for rank, rows in ranks.items():
         wait, synchronization = (sum(row[place] or 0 for row in rows) for place in (4, 5))
         if wait and synchronization > rule.threshold * wait:
-            who = ranks[last][0] if last not in (-1, index) else None
-            others = f"; the others waited for rank {who}" if who is not None else ""
+            last = f"; the others waited for rank {who}{why}" if who is not None and rank is not late else ""
             share = synchronization / wait
             whose = f" of rank {rank}" if isinstance(rank, str) else ""
             text = (f"{percent_text(share)} of the wait{whose} in communication is for the slowest rank to begin"
-                    f"{others}.")  # fmt: skip
+                    f"{last}.")  # fmt: skip
             yield _about_rank(query, rule, rank, synchronization, text, "synchronization / wait", share, rule.threshold)
 
 

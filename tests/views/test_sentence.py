@@ -15,6 +15,7 @@ from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.sentence import first_finding, sentence
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -93,6 +94,11 @@ BUSY = make_profile([make_lane("TIU", 0, starts=[0], ends=[100])])
 )
 def test_that_nothing_stands_out_says_how_sure_that_is(profile, told):
     assert sentence(query_of(profile)) == told
+
+
+def test_in_a_comparison_it_says_why_they_differ():
+    base, other = (query_of(open_profile(SAMPLES / f"aks_decode_mode{number}")) for number in (1, 2))
+    assert sentence(replace(other, baseline=base)) == Compared(base, other).verdict.why
 
 
 def test_a_filter_hides_sums_and_the_sentence_says_so():

@@ -11,6 +11,7 @@ from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
 from tpuprof_tui.model.vocabulary import join_words
 from tpuprof_tui.model.worker import Worker
 
+from .comparing import Compared
 from .findings import WARNS_FROM, by_gain, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
 from .registry import view_of
 from .report import of_worker, workers_of
@@ -20,8 +21,11 @@ from .rules import TIMES, Finding
 def sentence(query: Query, workers: Sequence[Worker] = ()) -> str:
     """The sentence about what a query selects, for a first line; O(events) unless its findings are cached.
 
-    Of ``workers`` whose findings are listed one by one, the one with the most to win is told.
+    Of ``workers`` whose findings are listed one by one, the one with the most to win is told. With a baseline it is why
+    the two differ.
     """
+    if query.baseline is not None:
+        return Compared.of(query).verdict.why
     each_alone = not view_of(query.vocabulary, "findings").all_workers
     queries = [of_worker(query, worker) for worker in workers] if each_alone and workers else [query]
     firsts = [(found, asked) for asked in queries if (found := first_finding(asked)) is not None]

@@ -33,6 +33,7 @@ I64 = npt.NDArray[np.int64]
 MODULE: Final = "nn.Module: "
 _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
+_BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
 _CYCLES, _CORE_TIME = f"{OTHER}aic_total_cycles", f"{OTHER}aicore_time(us)"
 #: Operations of a cube core in a cycle: 16 x 16 x 16 multiplications and additions of 16-bit numbers; of INT8 twice.
 _PER_CYCLE: Final = 2 * 16**3
@@ -104,30 +105,36 @@ def matrix_multiplications(table: Records, chosen: I64) -> Table | None:
     chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     if not len(chosen) or "output_shapes" not in table:
         return None
-    texts = [name for name in ("type", "input_shapes", "output_shapes", "input_types") if name in table]
-    frame = frame_of(table, ("duration", *texts), chosen)
-    groups = Groups(frame, texts)
-    values = [key(name)(groups) for name in texts]
-    of_groups = np.array([operations(inputs, outputs) for _, inputs, outputs, *_ in zip(*values, strict=True)])
-    halved = [0.5 if types[:1] and types[0].startswith("INT8") else 1 for _, _, _, *types in zip(*values, strict=True)]
-    frame = frame.with_columns(flop=of_groups[groups.index], work=(of_groups * halved)[groups.index])
-    heads = [(Column(name, title), key(name, None)) for name, title in zip(
-        texts, ("Type", "Input Shapes", "Output Shapes", "Input Data Types"), strict=False)]  # fmt: skip
-    speed = quotient(total("flop"), total("duration"))
+    heads = {name: head for name, head in _PRODUCT.items() if name in table}
+    frame = frame_of(table, ("duration", *heads), chosen)
+    groups = Groups(frame, tuple(heads))
+    texts = [key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT]
+    flop, halved = np.array([(operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
+                             for _, inputs, outputs, types, formats in zip(*texts, strict=True)]).T  # fmt: skip
+    frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
     figures = [
-        *heads, *TIMES[:2], (Column("flop", "FLOP", "number", spare=1), total("flop")),
-        (Column("tflops", "TFLOP/s", "number"), per(speed, 1000)),
+        *((Column(name, title, spare=spare), key(name, None)) for name, (title, spare) in heads.items()), *TIMES[:2],
+        (Column("flop", "FLOP", "number", spare=2), total("flop")),
+        (Column("tflops", "TFLOP/s", "number"), per(quotient(total("flop"), total("duration")), 1000)),
         (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak_of(table))),
     ]  # fmt: skip
-    return Table.of_pivot("mfu", "Matrix multiplications", frame, texts, figures, ("-total_us",), word="row")
+    return Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
 
 
-def operations(inputs: str, outputs: str) -> float:
+#: Texts that tell a matrix multiplication, with the title of each, and which are dropped first where room is scarce.
+_PRODUCT: Final = {
+    "type": ("Type", 0), "input_shapes": ("Input Shapes", 0), "output_shapes": ("Output Shapes", 3),
+    "input_types": ("Input Data Types", 1), "input_formats": ("Input Formats", 4),
+}  # fmt: skip
+
+
+def operations(inputs: str, outputs: str, formats: str = "") -> float:
     """Operations of a matrix multiplication, 2 M N K, by its shapes (``32,64;64,8``); NaN if they do not tell."""
     left, *_ = parts_of(inputs) or [()]
     product = parts_of(outputs)
-    # blocked formats have other numbers of dimensions, a list of products does not tell how they add up
-    if len(product) != 1 or len(left) != len(product[0]) or len(left) < 2 or not product[0][-2]:
+    # dimensions of blocked formats are others; a list of products does not tell how they add up
+    blocked = _BLOCKED.search(formats.partition(";")[0]) is not None
+    if blocked or len(product) != 1 or len(left) != len(product[0]) or len(left) < 2 or not product[0][-2]:
         return nan
     inner, rest = divmod(left[-2] * left[-1], product[0][-2])
     return nan if rest else 2.0 * prod(product[0]) * inner

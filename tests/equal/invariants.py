@@ -46,7 +46,7 @@ SUMS = {
     "durations.durations": ("count",), "api.apis": ("count", "total_us"),
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
     "communication.by_operator": ("count", "elapse_us"), "communication.by_group": ("count", "elapse_us"),
-    "kernels.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
+    "mfu.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
     "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip

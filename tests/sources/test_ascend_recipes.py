@@ -235,16 +235,20 @@ def test_use_of_the_cube_cores(tmp_path):
         f'k,{kind},AI_CORE,17500000000000{number}0,50,"""{shapes}""",{types},"""512,2048""",40,{cycles}'
         for number, (kind, shapes, types, cycles) in enumerate(every)
     ]
-    found = rows(kernels(tmp_path / OUTPUT, lines, header), "kernels", "mfu")
+    found = rows(kernels(tmp_path / OUTPUT, lines, header), "mfu", "mfu")
     flop, peak = 2 * 512 * 1024 * 2048, 24 * 1.8 * 8192  # FLOP per ns
     assert [(row["input_types"], row["count"], row["flop"]) for row in found] == [
         ("FLOAT16;FLOAT16", 2, 2 * flop), ("INT8;INT8", 1, flop), ("FLOAT16", 1, None)]  # fmt: skip
     assert found[0]["tflops"] == pytest.approx(flop / 50_000 / 1000)
     assert [row["mfu"] for row in found[:2]] == pytest.approx([flop / 50_000 / peak, flop / 2 / 50_000 / peak])
-    # without cycles the peak is not known
+    # cube_utilization tells all cores, of which these are a half
     head, *lines = (tmp_path / OUTPUT / "kernel_details.csv").read_text().splitlines()
-    lines = [line.rpartition(",")[0] for line in lines]
-    found = rows(kernels(tmp_path / "less" / OUTPUT, lines, head.rpartition(",")[0]), "kernels", "mfu")
+    lines = [f"{line},40.0" for line in lines]
+    found = rows(kernels(tmp_path / "more" / OUTPUT, lines, f"{head},cube_utilization(%)"), "mfu", "mfu")
+    assert found[0]["mfu"] == pytest.approx(flop / 50_000 / (full / 50_000 / 0.4 * 8192))
+    # without cycles the peak is not known
+    lines = [line.rpartition(",")[0].rpartition(",")[0] for line in lines]
+    found = rows(kernels(tmp_path / "less" / OUTPUT, lines, head.rpartition(",")[0]), "mfu", "mfu")
     assert found[0]["flop"] == 2 * flop
     assert {row["mfu"] for row in found} == {None}
 

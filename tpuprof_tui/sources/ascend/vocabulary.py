@@ -83,6 +83,8 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.device:streams", in_summary=False, facts=False),
         View("modules", "Modules", "Time of modules of the model on the host, and of what their operators called.",
              f"{_VIEWS}.recipes:modules", place="", in_summary=False, facts=False),
+        View("mfu", "MFU", "Operations per time of matrix multiplications, as a share of what the cube cores could do.",
+             f"{_VIEWS}.recipes:mfu", place="", in_summary=False, facts=False),
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.memory:memory", facts=False),

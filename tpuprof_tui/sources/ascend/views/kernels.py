@@ -33,7 +33,6 @@ from .ranks import (
     plain,
     selected_rows,
 )
-from .recipes import matrix_multiplications
 
 I64 = npt.NDArray[np.int64]
 #: Further columns that are shown by default.
@@ -42,12 +41,6 @@ _SEEN: Final = ("input_shapes",)
 _PAGE: Final = 256
 #: Most kernels for which sums by shape are computed: reading the shapes of more takes longer than the rest of the view.
 _SUMMED_BY_SHAPES: Final = 200_000
-_BOUND: Final = (
-    "Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation or too few blocks."
-)
-_MFU: Final = (
-    "MFU: share of what all cube cores compute (16-bit; INT8: twice that) at the most cycles per time of a kernel here."
-)
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 #: Columns that kernels are grouped by; Enter filters events by them.
 _NAME, _TYPE, _CORE = (Column("name", "Name", narrows="name"), Column("type", "Type", narrows="type"),
@@ -77,8 +70,6 @@ def kernels(query: Query, rank: RecordedRank) -> Answer:
             shapes = frame_of(table, ("type", "input_shapes", "duration"), rows)
             tables.append(by_texts("by_type_shapes", "By type and input shapes",
                                    (_TYPE, Column("input_shapes", "Input Shapes")), shapes))  # fmt: skip
-            products = matrix_multiplications(table, rows)
-            tables += [] if products is None else [products]
     if not any(column.group == METRICS for column in table.schema):
         missing.append(lacks("metrics", "There are no AI Core metrics.", "AI Core metrics", NO_METRICS))
     if not types:
@@ -90,10 +81,9 @@ def kernels(query: Query, rank: RecordedRank) -> Answer:
             )
         missing.append(lacks("by_type", message, needs,
                              "export text with profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
-    notes = [_BOUND] if table.texts["bound"] else []
-    notes += [_MFU] if any(each.key == "mfu" for each in tables) else []
     return Answer(_facts(table, rank, rows), tuple(tables), missing=tuple(missing), source=table.file,
-                  notes=tuple(notes))  # fmt: skip
+                  notes=("Bound: the pipe with the largest ratio; below 60% no pipe is full: latency, synchronisation "
+                         "or too few blocks.",) if table.texts["bound"] else ())  # fmt: skip
 
 
 def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:

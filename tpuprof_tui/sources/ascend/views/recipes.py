@@ -27,6 +27,7 @@ from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
 from ..recorded import OTHER, RecordedRank
 from .figures import WHY, figures_of
+from .kernels import NO_METRICS
 from .ranks import TIMES, frame_of, lacks, lanes_of, per_rank, selected_rows
 
 I64 = npt.NDArray[np.int64]
@@ -34,7 +35,11 @@ MODULE: Final = "nn.Module: "
 _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
 _BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
-_CYCLES, _CORE_TIME = f"{OTHER}aic_total_cycles", f"{OTHER}aicore_time(us)"
+_CYCLES, _CORE_TIME, _UTILIZATION = (
+    f"{OTHER}{name}" for name in ("aic_total_cycles", "aicore_time(us)", "cube_utilization(%)")
+)
+#: Least use of cube cores from which their number and frequency follow: it is written with three digits.
+_LEAST_SHARE: Final = 0.01
 #: Operations of a cube core in a cycle: 16 x 16 x 16 multiplications and additions of 16-bit numbers; of INT8 twice.
 _PER_CYCLE: Final = 2 * 16**3
 #: Names of groups between which experts are divided.
@@ -69,9 +74,10 @@ def modules(query: Query, rank: RecordedRank) -> Answer:
                            word="module")  # fmt: skip
     names = table.column("name")
     table = replace(table, target=lambda row: Target(condition=text_condition("name", MODULE + names[row])))
-    return Answer(tables=(table,), source=rank.timeline, notes=(
-        "Device: what operators called that began in the module; of the backward pass nothing. Self: not in a module "
-        "inside.",))  # fmt: skip
+    note = (
+        "Device: what operators that begin in the module called; not of the backward pass. Self: not of modules inside."
+    )
+    return Answer(tables=(table,), source=rank.timeline, notes=(note,))
 
 
 def _every_module(query: Query) -> Frame:
@@ -99,26 +105,47 @@ def _every_module(query: Query) -> Frame:
 # -- matrix multiplications
 
 
-def matrix_multiplications(table: Records, chosen: I64) -> Table | None:
-    """Operations of matrix multiplications by shape, and their share of what the cube cores could do; None: none."""
-    kinds = frame_of(table, ("type", "duration"), chosen)
-    chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
-    if not len(chosen) or "output_shapes" not in table:
-        return None
+@per_rank
+def mfu(query: Query, rank: RecordedRank) -> Answer:
+    """Operations of matrix multiplications by shape, and their share of what the cube cores could do."""
+    table = query.profile.table("kernels", rank.group)
+    chosen = np.zeros(0, np.int64) if table is None else selected_rows(query, table)
+    if table is not None and "output_shapes" in table:
+        kinds = frame_of(table, ("type", "duration"), chosen)
+        chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
+    if table is None or "output_shapes" not in table:
+        return Answer(missing=(lacks("mfu", "Shapes of kernels are not known.", "kernel_details.csv or op_summary with "
+                                     "shapes", "profiler_level=Level1, or msprof --task-time=l1"),))  # fmt: skip
     heads = {name: head for name, head in _PRODUCT.items() if name in table}
     frame = frame_of(table, ("duration", *heads), chosen)
     groups = Groups(frame, tuple(heads))
     texts = [key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT]
-    flop, halved = np.array([(operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
-                             for _, inputs, outputs, types, formats in zip(*texts, strict=True)]).T  # fmt: skip
+    flop, halved = (
+        np.array(
+            [
+                (operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
+                for _, inputs, outputs, types, formats in zip(*texts, strict=True)
+            ]
+        )
+        .reshape(-1, 2)
+        .T
+    )
     frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
+    peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
     figures = [
         *((Column(name, title, spare=spare), key(name, None)) for name, (title, spare) in heads.items()), *TIMES[:2],
         (Column("flop", "FLOP", "number", spare=2), total("flop")),
         (Column("tflops", "TFLOP/s", "number"), per(quotient(total("flop"), total("duration")), 1000)),
-        (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak_of(table))),
+        (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),
     ]  # fmt: skip
-    return Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
+    products = Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
+    unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
+    note = (
+        f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores reach at most."
+    )
+    return Answer(
+        tables=(products,), missing=() if peak else (unknown,), source=table.file, notes=(note,) if peak else ()
+    )
 
 
 #: Texts that tell a matrix multiplication, with the title of each, and which are dropped first where room is scarce.
@@ -146,13 +173,24 @@ def parts_of(shapes: str) -> list[tuple[int, ...]]:
     return [tuple(int(size) for size in part.split(",") if size.strip()) for part in parts]
 
 
-def peak_of(table: Records) -> float:
-    """16-bit operations per ns of all cube cores: by the most cycles per time of a kernel; 0 if they are not known."""
-    if not {_CYCLES, _CORE_TIME} <= {column.key for column in table.schema}:
+def _peak(table: Records) -> float:
+    """16-bit operations per ns of all cube cores; 0 if unknown.
+
+    Cycles of all cores per time follow from ``cube_utilization(%)``, else are those of the kernel with the most.
+    """
+    recorded = {column.key for column in table.schema}
+    if _CYCLES not in recorded:
         return 0
-    cycles, time = table[_CYCLES], table[_CORE_TIME]
-    known = (time >= 1) & (cycles > 0)
-    return float((cycles[known] / time[known]).max(initial=0)) / 1000 * _PER_CYCLE
+    cycles, found = table[_CYCLES], np.zeros(0)
+    if _UTILIZATION in recorded:
+        share, time = table[_UTILIZATION] / 100, table["duration"]
+        known = (share >= _LEAST_SHARE) & (time > 0) & (cycles > 0)
+        found = cycles[known] / (share * time)[known]
+    if not len(found) and _CORE_TIME in recorded:
+        time = table[_CORE_TIME]
+        known = (time >= 1) & (cycles > 0)
+        found = np.sort(cycles[known] / time[known])[-1:] / 1000
+    return float(np.median(found)) * _PER_CYCLE if len(found) else 0
 
 
 # -- several ranks

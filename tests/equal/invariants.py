@@ -45,7 +45,9 @@ SUMS = {
     "calltree.calltree": ("self_us",), "lost.scopes": ("total_us", "count"), "lost.operations": ("total_us", "count"),
     "durations.durations": ("count",), "api.apis": ("count", "total_us"),
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
-    "communication.by_operator": ("count", "elapse_us"), "launches": ("launches", "host_us", "device_us", "delay_us"),
+    "communication.by_operator": ("count", "elapse_us"), "communication.by_group": ("count", "elapse_us"),
+    "mfu.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
+    "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip
 #: Columns that are unions cut at the edges of a range: of two ranges that touch they are the sum of both.

@@ -13,7 +13,7 @@ ROOT = Path(tpuprof_tui.app.__file__).parent
 #: Where Textual's own private names are overridden.
 OVERRIDES = "terminal/"
 #: What stands for the screens and the application that hold parts.
-HOLDERS = {"App", "Screen", "LineScreen", "ModalScreen", "ExplorerScreen", "TpuprofApp"}
+HOLDERS = {"App", "Screen", "OnceScreen", "ModalScreen", "ExplorerScreen", "TpuprofApp"}
 
 
 @cache

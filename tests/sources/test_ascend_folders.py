@@ -18,7 +18,7 @@ import pytest
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.ascend.read.places import NamedFile, found_at, named_file, newest_export
+from tpuprof_tui.sources.ascend.read.places import NamedFile, found_at, named_file, newest_export, seconds_of
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"
@@ -156,7 +156,7 @@ def test_names_have_parts():
     assert named_file("rank0-trace.json") is None
     odd = named_file("op_summary_slice_7_99999999999999.csv")
     assert odd is not None
-    assert (odd.slice, odd.seconds) == (7, 0)
+    assert (odd.slice, seconds_of(odd.time)) == (7, 0)
     # any number of exports
     many = [NamedFile(f"{number}", "op_summary.csv", slice=number % 1000) for number in range(4000)]
     assert len(newest_export(many)) <= 1000

@@ -126,15 +126,21 @@ def frame_of(table: Table, keys: Collection[str], rows: Rows = ALL) -> Frame:
     )
 
 
-def rows_of_table(session: Session, table: Table, window: tuple[int, int] | None = None, condition: str = "") -> Ints:
+def rows_of_table(
+    session: Session, table: Table, window: tuple[int, int] | None = None, condition: str = "",
+    step: int | None = None, time: str = "start",
+) -> Ints:  # fmt: skip
     """Rows of a table that start in a window and are of events that pass a filter, as `events` selects those.
 
-    A row of no event passes no filter; tables without events or times are not narrowed by filter or window.
+    A row of no event passes no filter; tables without events or times are not narrowed by filter or window. With a
+    ``step``, rows whose ``step_number`` that is; ``time``: column with their start.
     """
     chosen = np.ones(len(table), np.bool_)
-    if window is not None and "start" in table:
-        start = table["start"]
+    if window is not None and time in table:
+        start = table[time]
         chosen &= (start >= window[0]) & ((start < window[1]) | (window[1] >= session.profile.end_ns))
+    if step is not None:
+        chosen &= table["step_number"] == step
     if condition and "event" in table:
         # -1, no event, selects the appended False
         chosen &= np.append(apply_filter(session, condition).mask, False)[table["event"]]

@@ -36,7 +36,6 @@ from ..settings.actions import Action, ActionTable, bindings
 from ..shell import messages
 from ..shell.background import background_of
 from ..shell.exports import ExportRunner
-from ..terminal.line_compositor import LineScreen
 from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -54,7 +53,7 @@ from .table_requests import TableRequests
 _GIVE_BACK_EVERY: Final = 0.5
 
 
-class ExplorerScreen(LineScreen[None]):
+class ExplorerScreen(Screen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
     Attributes:

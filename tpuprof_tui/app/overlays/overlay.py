@@ -25,7 +25,7 @@ from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.messages import CopyText, ExportChanged
-from ..terminal.line_compositor import LineScreen
+from ..terminal.application import OnceScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
@@ -42,7 +42,7 @@ class Close(Message):
         self.result = result
 
 
-class Overlay(ModalScreen[Any], LineScreen[Any]):
+class Overlay(ModalScreen[Any], OnceScreen):
     """Modal screen that hosts a pane, with key bar and prompt, and optionally an input ``field``, below it.
 
     The pane's id is also the screen's CSS class. The screen's result is that of the pane's ``Close`` message.
@@ -162,7 +162,7 @@ class ConfirmPane(LinesView):
         self.post_message(Close(answer))
 
 
-class JumpScreen(ModalScreen[str], LineScreen[str]):
+class JumpScreen(ModalScreen[Any], OnceScreen):
     """Shows a letter over each pane; its result is the id of the chosen pane, empty if none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]

@@ -19,7 +19,6 @@ from tpuprof_tui.formats.text import ELLIPSIS, wrap
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import CopyText
-from ..terminal.pane_lines import PaneStylesCache
 
 #: Block characters, which bars are drawn with in Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
@@ -72,7 +71,6 @@ class LinesView(ScrollView, can_focus=True):
         self.items: list[int] = []
         self.cursor = 0
         self._built_for = -1
-        self._styles_cache = PaneStylesCache()
 
     def build(self, width: int) -> tuple[list[Line], list[int]]:
         """Returns lines for a pane of ``width`` cells, and the item number of each (-1: none); empty: no items."""
@@ -133,11 +131,11 @@ class LinesView(ScrollView, can_focus=True):
         width = self.size.width
         number = y + self.scroll_offset.y
         if not 0 <= number < len(self.lines):
-            return Strip([Segment(" " * width)], width)
+            return Strip.blank(width, self.rich_style)
         strip = self._cut(self.lines[number]).adjust_cell_length(width, Style.null())
         if self.items and self.items[number] >= 0 and self.items[number] == self.cursor:
             strip = self._highlighted(strip, number)
-        return strip
+        return strip.apply_style(self.rich_style)
 
     def _cut(self, strip: Strip) -> Strip:
         """A line that is longer than the pane is wide, cut with an ellipsis."""

@@ -32,7 +32,6 @@ from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.background import background_of
 from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
-from ..terminal.pane_lines import PaneStylesCache
 from .lines import MOVES
 from .prompt import Hint, Prompt, PromptRequest
 from .table_columns import GAP, ColumnLayout
@@ -80,7 +79,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows = TableRows(session)
         self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
-        self._styles_cache = PaneStylesCache()
 
     # state
 
@@ -202,6 +200,9 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Renders the header or a row."""
+        return self._line(y).apply_style(self.rich_style)
+
+    def _line(self, y: int) -> Strip:
         width, rows = self.size.width, self.rows
         indices = self.columns.in_view(self.scroll_offset.x, width)
         if y == 0:

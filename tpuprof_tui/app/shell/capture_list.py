@@ -13,6 +13,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.formats.escape import clean
@@ -25,7 +26,6 @@ from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
-from ..terminal.line_compositor import LineScreen
 from .captures import CancelledError, CaptureEntry, facts_of, find_captures
 from .messages import CaptureRequest, post_worker_failure
 
@@ -207,7 +207,7 @@ def same_path(path: Path, other: str) -> bool:
     return os.path.abspath(path) == os.path.abspath(other)
 
 
-class ChooseScreen(LineScreen[None]):
+class ChooseScreen(Screen[None]):
     """Screen with the list of captures."""
 
     AUTO_FOCUS = "#chooser"

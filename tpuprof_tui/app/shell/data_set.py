@@ -13,6 +13,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
@@ -30,7 +31,6 @@ from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
-from ..terminal.line_compositor import LineScreen
 from .capture_list import CaptureList
 from .messages import CaptureRequest, ShowMessage, post_worker_failure
 
@@ -252,7 +252,7 @@ def _text(figure: Figure, value: float | None) -> str:
     )
 
 
-class DataSetScreen(LineScreen[None]):
+class DataSetScreen(Screen[None]):
     """Screen with the captures of a data set.
 
     Args:

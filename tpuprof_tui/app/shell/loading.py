@@ -9,6 +9,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -21,7 +22,6 @@ from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
-from ..terminal.line_compositor import LineScreen
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -113,7 +113,7 @@ class LoadingPane(Widget, can_focus=True):
             self.post_message(self.Again())
 
 
-class LoadingScreen(LineScreen[None]):
+class LoadingScreen(Screen[None]):
     """The first screen, painted before anything is read."""
 
     AUTO_FOCUS = "LoadingPane"

@@ -28,6 +28,7 @@ from rich.segment import Segment
 from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.css.scalar import Scalar
 from textual.dom import DOMNode
 from textual.geometry import Region
@@ -51,6 +52,14 @@ CACHES: Final = (
     (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
     *((Region, name) for name in ("intersection", "union", "shrink", "grow", "translate", "__contains__")),
 )  # fmt: skip
+
+
+class OnceScreen(Screen[Any]):
+    """A screen that is dismissed once: a second key that comes before it is gone would close the screen below."""
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Closes the screen unless it is closed already."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class TerminalApp(App[int]):

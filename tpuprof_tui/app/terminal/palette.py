@@ -17,7 +17,7 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
-from .line_compositor import LineScreen
+from .application import OnceScreen
 
 #: Textual's implementation without the ``work`` decorator, so that it can be awaited.
 _gather: Callable[[CommandPalette, str], Awaitable[None]] = CommandPalette._gather_commands.__wrapped__  # type: ignore[attr-defined]
@@ -33,7 +33,7 @@ class Options(CommandList, can_focus=False):
             event.prevent_default()
 
 
-class Commands(CommandPalette, LineScreen[Any]):
+class Commands(CommandPalette, OnceScreen):
     """Command palette of all actions."""
 
     def compose(self) -> ComposeResult:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Final
 
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -13,7 +12,7 @@ from tpuprof_tui.sources.ranks import ranks_in_names
 from tpuprof_tui.sources.runs import Recorded, session_entries
 from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes
 
-from .read.places import WorkerFiles
+from .read.places import WorkerFiles, seconds_of
 
 #: Host and process, and time of the start, in the name of a rank's folder.
 _NAME: Final = lazy_pattern(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")
@@ -32,7 +31,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
         guess = of_parent if own is None else own
         rank = guess if worker.rank_of_file is None else worker.rank_of_file
         # clocks of timelines and times of names do not compare
-        start, end = times if timed and times is not None else (_ns(match[2]) if match else 0,) * 2
+        start, end = times if timed and times is not None else (seconds_of(match[2]) * 10**9 if match else 0,) * 2
         recordings.append(Recorded(match[1] if match else root.name, start, end, rank,
                                    "" if rank is None else "ranks", open_ended=not timed))  # fmt: skip
         guessed.append(worker.rank_of_file is None)
@@ -47,18 +46,10 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
 
 def _extent(worker: WorkerFiles) -> tuple[int, int] | None:
     """First and last time of its timeline, ns; None if it has none whose end is known."""
-    files = worker.by_role.get(worker.timeline_role, ())
+    files = worker.paths(worker.timeline_role)
     tails = list(map(last_bytes, files))
     found = [extent(first_bytes(file), tail) for file, tail in zip(files, tails, strict=True)]
     known = [each for each in found if each is not None]
     if not all(tails) or not known:
         return None
     return min(low for low, _ in known), max(high for _, high in known)
-
-
-def _ns(text: str) -> int:
-    """The time in a name, ns since 1970, as if it were UTC; 0 if it is none."""
-    try:
-        return int(datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc).timestamp()) * 10**9
-    except ValueError:
-        return 0

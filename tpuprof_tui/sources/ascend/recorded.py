@@ -70,35 +70,18 @@ class RecordedRank(Struct, frozen=True, eq=False):
 
     Attributes:
         key: Unique name among the ranks.
-        name: Name of its folder.
-        rank: Its number; None if unknown.
-        rank_guessed: Whether that is only what names suggest.
-        span: Number of this recording among the rank's, from 1.
-        files: Names of its files, relative to the opened path.
-        device: Number of its device; -1 if unknown.
-        chip: Name of its device; empty if unknown.
         zero: Reading of its own clock at the zero of the profile's time line, ns.
-        window: First start and last end of its slices, else of its kernels, ns; None if it has neither.
         group, unit: Ids of its group and of its NPU's group.
-        timeline: Name of the file of its slices; empty if there are none.
-        work_file: Name of the file that tells the use of the device; empty if none does.
-        level: Profiler level; empty if unknown.
-        metrics: Setting of the metrics of AI Cores; empty if unknown.
+        timeline, work_file: Names of the files of its slices, and that tells the use of the device; empty: none.
+        level, metrics: Profiler level, and setting of the metrics of AI Cores; empty if unknown.
         clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
             the host, so ranks on one host have the same offset.
         advice: The vendor's own advice (``prof_rule_*.json``), with the name of each file.
     """
 
     key: str
-    name: str
     rank: int | None
-    rank_guessed: bool
-    span: int
-    files: tuple[str, ...]
-    device: int
-    chip: str
     zero: int
-    window: tuple[int, int] | None
     group: int
     unit: int
     timeline: str

@@ -42,7 +42,7 @@ class AscendSource(Source):
             example = min(found.workers[0].every_file(), default=first.root)
             more = len(found.workers) - 1
             reason = f"it holds {example.name}" + (f" and {more} more ranks" if more else "")
-            if found.by_content:
+            if all(worker.by_content for worker in found.workers):
                 return Verdict("content", f"{reason}, which CANN wrote", decides=True)
             return Verdict("name", reason)
         if found.cluster:

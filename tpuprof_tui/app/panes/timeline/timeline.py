@@ -27,7 +27,6 @@ from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, Sh
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
-from ...terminal.pane_lines import PaneStylesCache
 from ..prompt import Hint, Prompt, PromptRequest
 from . import texts
 from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
@@ -55,7 +54,6 @@ class Timeline(Widget, can_focus=True):
         self.palette = palette
         self._selected = -1
         self._titles = ("", "")
-        self._styles_cache = PaneStylesCache()
 
     @property
     def palette(self) -> Palette:
@@ -181,6 +179,9 @@ class Timeline(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Renders a line: the ruler, a row, the legend, or the description at the cursor."""
+        return self._line(y).apply_style(self.rich_style)
+
+    def _line(self, y: int) -> Strip:
         lanes, width = self.lanes, self.lanes.width
         if y == 0:
             segments = self.painter.ruler()

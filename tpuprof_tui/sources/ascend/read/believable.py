@@ -89,7 +89,7 @@ def _far_samples(timeline: Timeline) -> bool:
     return not all(recording.near(each.times[[0, -1]]).all() for each in timeline.counters)
 
 
-def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Kernels, list[Problem]]:
+def believable_kernels(kernels: Kernels, timeline: Timeline) -> tuple[Kernels, list[Problem]]:
     """Kernels of a table on the clock of the timeline, without times that cannot be of their recording.
 
     Kernels whose times are not believed stay in the table, but nothing over time uses them.
@@ -110,8 +110,8 @@ def believable_kernels(kernels: Kernels, timeline: Timeline | None) -> tuple[Ker
             lost=len(found.far)))  # fmt: skip
         unplaced[rows[found.far]] = True
         kernels = replace(kernels, unplaced=unplaced, aside=rows[found.far])
-    work = timeline.work if timeline is not None else rows[:0]
-    if timeline is None or not len(work):
+    work = timeline.work
+    if not len(work):
         return kernels, problems
     low, high = int(timeline.start[work].min()), int(timeline.end[work].max())
     if Judgement(low, high).near(np.array([found.low, found.high])).any():

@@ -46,19 +46,17 @@ def align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
 
 def _steps(rank: Rank) -> set[str]:
     timeline = rank.timeline
-    return set() if timeline is None else {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
+    return {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
 
 
 def _operators(rank: Rank) -> _Operators:
     timeline, kernels = rank.timeline, rank.kernels
-    if timeline is not None and len(rows := timeline.rows(SliceClass.COLLECTIVE)):
+    if len(rows := timeline.rows(SliceClass.COLLECTIVE)):
         start, end = timeline.start[rows], timeline.end[rows]
         names: list[str | None] = [timeline.names[code] for code in timeline.name[rows].tolist()]
-    elif kernels is not None:
+    else:
         rows = np.flatnonzero(kernels.communicates & kernels.timed)
         start, end, names = kernels.start[rows], kernels.end[rows], kernels.name.values(rows)
-    else:
-        return {}
     counts: dict[str | None, int] = {}
     found: _Operators = {}
     for row in np.argsort(start, kind="stable").tolist():

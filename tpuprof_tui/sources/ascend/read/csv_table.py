@@ -6,7 +6,6 @@ import contextlib
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
@@ -16,10 +15,10 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, Numbers, numbers
+from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, numbers
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model import Problem, Severity
 
 if TYPE_CHECKING:
     from .plain_csv import Rewriter
@@ -30,8 +29,6 @@ Words = npt.NDArray[np.uint64]
 
 #: Bytes read at a time.
 BLOCK: Final = 2 << 20
-#: From this file size on, blocks are split into cells in a thread of their own.
-_LARGE: Final = 16 << 20
 #: Reading ends at a row longer than this, in bytes.
 LONGEST_ROW: Final = 256 << 20
 #: Most unclosed quotes that are skipped.
@@ -52,6 +49,8 @@ _FIRST_COLUMNS: Final = frozenset(
 _SAMPLED_ROWS, _MANY_SHORT = 64, 1000
 _NUMBER: Final = lazy_pattern(r"[-+]?[0-9]+[.]?[0-9]*(e[-+]?[0-9]+)?$", re.IGNORECASE)
 _GB18030: Final = "Texts are not encoded in UTF-8."
+#: Types of columns by kind; of texts, those of codes.
+_TYPES: Final = {"time": np.int64, "number": np.float64, "text": np.int32}
 #: Cells that mean a missing value.
 NOTHING: Final = ("", "N/A")
 
@@ -93,13 +92,12 @@ class CsvTable(Struct, eq=False):
     """A table in one or more files that continue each other.
 
     Attributes:
-        paths: The files, in order.
-        name: Name of the first, relative to the opened path.
+        name: Name of the first file, relative to the opened path.
         columns: Names of the columns of all files.
-        rows: Number of rows; known once columns have been read.
+        rows: Number of rows; known once columns have been read, as are ``begin`` and ``length``.
         problems: Defects found; each is reported once.
         device: Only rows of this device, and of no device, are read; -1: all.
-        begin, length: int64 and int32 of each row: offset over all files, and bytes; known once columns have been read.
+        begin, length: int64 and int32 of each row: offset over all files, and bytes.
         rewriter: What rewrote files as plain csv, which are deleted with it; None: none was.
     """
 
@@ -153,34 +151,25 @@ class CsvTable(Struct, eq=False):
 
     def read(self, wanted: Mapping[str, Kind]) -> dict[str, Any]:
         """Reads columns: int64, float64 or ``Texts`` of one length. Names that the table lacks are left out."""
-        kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
         of_device = self.first(*DEVICES) if self.device >= 0 else ""
-        if of_device and of_device not in kinds:
-            found = self.read({**wanted, of_device: "text"})
-            del found[of_device]
-            return found
-        parts: dict[str, list[Any]] = {name: [] for name in kinds}
-        codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
-        reread = bool(self.rows)
+        columns = _Columns(self, {**wanted, of_device: "text"})
+        again, before = bool(self.rows), 0
         begins, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-        before = 0
         for path in self.paths:
             size = path.stat().st_size
-            blocks = iter(_Blocks(path, self, reread))
-            for block in _ahead(blocks) if size > _LARGE else blocks:
+            for block in _Blocks(path, self, again):
                 begins.append(block.begin + (before + block.offset))
                 lengths.append(block.length)
-                for name, kind in kinds.items():
-                    parts[name].append(block.column(name, kind, codes.get(name)))
+                columns.add(block)
             before += size
         self.begin, self.length = np.concatenate(begins), np.concatenate(lengths)
-        read = {name: self._joined(kind, parts[name], codes.get(name)) for name, kind in kinds.items()}
+        read = columns.joined()
         if of_device:
-            here = read[of_device].where(lambda text: device_number(text) in (self.device, -1))
-            here |= read[of_device].codes < 0
+            device = read[of_device]
+            here = device.where(lambda text: device_number(text) in (self.device, -1)) | (device.codes < 0)
             self.begin, self.length = self.begin[here], self.length[here]
-            read = {name: Texts(each.codes[here], each.texts) if isinstance(each, Texts) else each[here]
-                    for name, each in read.items()}  # fmt: skip
+            read = {name: Texts(column.codes[here], column.texts) if isinstance(column, Texts) else column[here]
+                    for name, column in read.items() if name in wanted}  # fmt: skip
         self.rows = len(self.begin)
         return read
 
@@ -190,40 +179,64 @@ class CsvTable(Struct, eq=False):
         Raises:
             UnreadableError: A file has changed since.
         """
-        kinds = {name: kind for name, kind in wanted.items() if name in self.columns}
-        codes: dict[str, _Codes] = {name: _Codes() for name, kind in kinds.items() if kind == "text"}
-        parts: dict[str, list[Any]] = {name: [] for name in kinds}
-        found_rows, before = [np.zeros(0, np.int64)], 0
+        columns, before = _Columns(self, wanted), 0
+        found, begins, lengths = [np.zeros(0, np.int64)], self.begin[rows], self.length[rows]
         for path in self.paths:
             size = path.stat().st_size
-            in_file = np.flatnonzero((self.begin[rows] >= before) & (self.begin[rows] < before + size))
-            found_rows.append(in_file)
+            here = np.flatnonzero((begins >= before) & (begins < before + size))
+            if len(here):
+                with path.open("rb") as file:
+                    texts = [_line_at(file, 0, LONGEST_ROW)]
+                    texts += map(_line_at, repeat(file), (begins[here] - before).tolist(), lengths[here].tolist())
+                block = _Blocks(path, self, again=True).block(b"".join(texts))
+                if block is None or block.count != len(here):
+                    break
+                columns.add(block)
+                found.append(here)
             before += size
-            if not len(in_file):
-                continue
-            with path.open("rb") as file:
-                texts = [_line_at(file, 0, LONGEST_ROW)]
-                begin, length = self.begin[rows[in_file]] - (before - size), self.length[rows[in_file]]
-                texts += map(_line_at, repeat(file), begin.tolist(), length.tolist())
-            block = _Blocks(path, self, again=True).block(b"".join(texts))
-            if block is None or block.count != len(in_file):
-                raise UnreadableError(f"{self.name} has changed since it was read.")
-            for name, kind in kinds.items():
-                parts[name].append(block.column(name, kind, codes.get(name)))
-        order = np.argsort(np.concatenate(found_rows))
+        order = np.argsort(np.concatenate(found))
         if len(order) != len(rows):
             raise UnreadableError(f"{self.name} has changed since it was read.")
-        return {name: self._joined(kind, parts[name], codes.get(name), order) for name, kind in kinds.items()}
+        return columns.joined(order)
 
-    def _joined(self, kind: Kind, parts: list[Any], codes: _Codes | None, order: Any = slice(None)) -> Any:
-        if codes is None:
-            nothing = np.zeros(0, np.int64 if kind == "time" else np.float64)
-            return (np.concatenate(parts) if parts else nothing)[order]
-        index: dict[str, int] = {}
-        texts = map(self._cell, codes.cells)
-        mapped = [-1 if text in NOTHING else index.setdefault(text, len(index)) for text in texts]
-        found = np.array([*mapped, -1], np.int32)[np.concatenate(parts) if parts else np.zeros(0, np.int32)]
-        return Texts(found[order], tuple(index))
+    def note(self, path: Path, offset: int, severity: Severity, what: str, done: str, count: int = 1) -> None:
+        """Adds a problem, or adds to the count of the same kind of problem; the first offset is kept."""
+        kind = what.partition(" (")[0]
+        for number, known in enumerate(self.problems):
+            if known.what.startswith((f"{kind}, line", f"{kind} (")):
+                self.problems[number] = Problem(known.severity, known.what, known.done, known.file, known.offset,
+                                                count=known.count + count)  # fmt: skip
+                return
+        with path.open("rb") as file:
+            parts = (min(BLOCK, offset - begin) for begin in range(0, offset, BLOCK))
+            line = 1 + sum(file.read(size).count(b"\n") for size in parts)
+        self.problems.append(Problem(severity, f"{what}, line {line:,}.", done, self.name, offset, count=count))
+
+
+class _Columns:
+    """Columns that are read from blocks; names that the table lacks are left out."""
+
+    def __init__(self, table: CsvTable, wanted: Mapping[str, Kind]) -> None:
+        self._table = table
+        self._kinds = {name: kind for name, kind in wanted.items() if name in table.columns}
+        self._codes = {name: _Codes() for name, kind in self._kinds.items() if kind == "text"}
+        self._parts: dict[str, list[Any]] = {
+            name: [np.zeros(0, _TYPES[kind])] for name, kind in self._kinds.items()
+        }  # fmt: skip
+
+    def add(self, block: _Block) -> None:
+        for name, kind in self._kinds.items():
+            self._parts[name].append(block.column(name, kind, self._codes.get(name)))
+
+    def joined(self, order: Any = slice(None)) -> dict[str, Any]:
+        """The columns: arrays, or ``Texts``."""
+        found: dict[str, Any] = {name: np.concatenate(parts)[order] for name, parts in self._parts.items()}
+        for name, codes in self._codes.items():
+            index: dict[str, int] = {}
+            texts = map(self._cell, codes.cells)
+            mapped = [-1 if text in NOTHING else index.setdefault(text, len(index)) for text in texts]
+            found[name] = Texts(np.array([*mapped, -1], np.int32)[found[name]], tuple(index))
+        return found
 
     def _cell(self, raw: bytes) -> str:
         if not raw.isascii() and len(raw) <= _LONGEST_TEXT:
@@ -232,13 +245,10 @@ class CsvTable(Struct, eq=False):
                 return _cell(raw)
             with contextlib.suppress(UnicodeDecodeError):
                 raw = raw.decode("gb18030").encode()
-                if not any(each.what == _GB18030 for each in self.problems):
-                    self.problems.append(Problem(Severity.NOTE, _GB18030, "They are read as GB18030.", self.name))
+                problems = self._table.problems
+                if not any(known.what == _GB18030 for known in problems):
+                    problems.append(Problem(Severity.NOTE, _GB18030, "They are read as GB18030.", self._table.name))
         return _cell(raw)
-
-    def text(self, names: Iterable[str]) -> dict[str, list[str | None]]:
-        """Reads columns as texts."""
-        return {name: column.values() for name, column in self.read(dict.fromkeys(names, "text")).items()}
 
 
 def _is_not_plain(line: bytes) -> bool:
@@ -262,73 +272,22 @@ def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
     return text.rstrip(b"\r\n") + b"\n"
 
 
-def _ahead(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """The same blocks, the next one parsed in a thread while the caller uses the current: numpy releases the GIL."""
-    from concurrent.futures import ThreadPoolExecutor  # slow to import, and few tables are large
-
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, blocks, None)
-        while (block := waiting.result()) is not None:
-            waiting = pool.submit(next, blocks, None)
-            yield block
-
-
 class _Codes:
-    """Dictionary encoding of the distinct cells of a column, in order of first use.
-
-    Cells seen before are found vectorized, by a hash and then a comparison of their bytes; new, long or few cells are
-    looked up one by one.
-    """
+    """Codes of the distinct cells of a column: of most blocks only those of different hashes are looked up."""
 
     def __init__(self) -> None:
         self.cells: dict[bytes, int] = {}
-        self._hashes = np.zeros(0, np.uint64)
-        self._codes = np.zeros(0, np.int32)
-        self._lengths = np.zeros(0, np.int64)
-        self._words: list[Words] = []
 
     def of(self, text: Bytes, begin: I64, end: I64) -> I32:
         """Codes of some cells."""
         length = end - begin
-        if int(length.max(initial=0)) > WIDEST or len(begin) < _FEW:
-            return self._lookup(text, begin, end)
-        hashes, words = _hashed(text, begin, length)
-        index = np.minimum(np.searchsorted(self._hashes, hashes), max(len(self._hashes) - 1, 0))
-        if len(self._hashes):
-            matching = (self._hashes[index] == hashes) & (self._lengths[index] == length)
-            for word, known_word in zip(words, self._words, strict=False):
-                matching &= known_word[index] == word
-            found = self._codes[index]
-        else:
-            matching, found = np.zeros(len(begin), np.bool_), np.zeros(len(begin), np.int32)
-        if matching.all():
-            return found
-        rows = np.flatnonzero(~matching)
-        _, first, inverse = np.unique(hashes[rows], return_index=True, return_inverse=True)
-        representatives = rows[first][inverse]
-        if all(np.array_equal(each[representatives], each[rows]) for each in (length, *words)):
-            new = rows[first]
-            codes = self._lookup(text, begin[new], end[new])
-            found[rows] = codes[inverse]
-            if len(self._hashes) + len(new) <= _MOST_KNOWN:
-                self._add_cells(hashes[new], codes, length[new], [word[new] for word in words])
-        else:
-            found[rows] = self._lookup(text, begin[rows], end[rows])
-        return found
-
-    def _add_cells(self, hashes: Words, codes: I32, lengths: I64, words: list[Any]) -> None:
-        count = len(self._hashes)
-        steps = max(len(words), len(self._words))
-        order = np.argsort(np.concatenate([self._hashes, hashes]), kind="stable")
-        nothing, none = np.zeros(count, np.uint64), np.zeros(len(hashes), np.uint64)
-        self._words = [
-            np.concatenate([self._words[step] if step < len(self._words) else nothing,
-                            words[step] if step < len(words) else none])[order]
-            for step in range(steps)
-        ]  # fmt: skip
-        self._hashes = np.concatenate([self._hashes, hashes])[order]
-        self._codes = np.concatenate([self._codes, codes])[order]
-        self._lengths = np.concatenate([self._lengths, lengths])[order]
+        if int(length.max(initial=0)) <= WIDEST and len(begin) >= _FEW:
+            hashes, words = _hashed(text, begin, length)
+            _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+            same = first[inverse]
+            if all(np.array_equal(each[same], each) for each in (length, *words)):
+                return self._lookup(text, begin[first], end[first])[inverse]
+        return self._lookup(text, begin, end)
 
     def _lookup(self, text: Bytes, begin: I64, end: I64) -> I32:
         data, cells = text.data, self.cells
@@ -344,22 +303,13 @@ def _hashed(text: Bytes, begin: I64, length: I64) -> tuple[Words, list[Words]]:
     Words are padded with zeros where a slice is shorter.
     """
     tail = text.words(begin + np.maximum(length - 8, 0)) & MASKS[np.minimum(length, 8)]
-    mixed = (length.astype(np.uint64) ^ tail) * _MIX
+    mixed, words = (length.astype(np.uint64) ^ tail) * _MIX, [tail]
     mixed ^= mixed >> _SHIFT
-    words = [tail]
     for offset in range(0, int(length.max(initial=0)) - 8, 8):
-        rows = np.flatnonzero(length > offset + 8)
-        if len(rows) == len(begin):
-            word = text.words(begin + offset)
-            mixed = (mixed ^ word) * _MIX
-            mixed ^= mixed >> _SHIFT
-        else:
-            some = text.words(begin[rows] + offset)
-            word = np.zeros(len(begin), np.uint64)
-            word[rows] = some
-            some = (mixed[rows] ^ some) * _MIX
-            mixed[rows] = some ^ (some >> _SHIFT)
-        words.append(word)
+        longer = length > offset + 8
+        words.append(np.where(longer, text.words(begin + offset), np.uint64(0)))
+        further = (mixed ^ words[-1]) * _MIX
+        mixed = np.where(longer, further ^ (further >> _SHIFT), mixed)
     return mixed, words
 
 
@@ -387,37 +337,25 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         return length
 
     def column(self, name: str, kind: Kind, codes: _Codes | None) -> Any:
-        number = self.column_numbers.get(name)
-        if number is None:
-            nothing: dict[Kind, Any] = {"time": np.full(self.count, INT_MISSING), "number": np.full(self.count, np.nan)}
-            return nothing.get(kind, np.full(self.count, -1, np.int32))
-        grid = self._grid
-        if grid is not None and number < grid.shape[1]:
-            begin = grid[:, number - 1] + 1 if number else self.begin
-            return self._values(name, kind, codes, begin, np.ascontiguousarray(grid[:, number]))
+        """Values of a column; codes of a text column."""
+        number = self.column_numbers.get(name, 1 << 32)
         has = self.cells > number
-        at = self.first + number if has.all() else np.where(has, self.first + number, 0)
-        end = self.stops[at]
-        begin = self.stops[np.maximum(at - 1, 0)] + 1 if number else self.begin
-        if not has.all():
+        everywhere = bool(has.all())
+        at = self.first + number if everywhere else np.where(has, self.first + number, 0)
+        begin, end = self.stops[at - 1] + 1 if number else self.begin, self.stops[at]
+        if not everywhere:
             begin, end = np.where(has, begin, 0), np.where(has, end, 0)
-        found = self._values(name, kind, codes, begin, end)
-        return np.where(has, found, -1).astype(np.int32) if codes is not None else found
-
-    def _values(self, name: str, kind: Kind, codes: _Codes | None, begin: I64, end: I64) -> Any:
-        if codes is None:
-            found = numbers(self.text, begin, end)
-            self._report_bad_numbers(found, name, begin, end)
-            return found.nanoseconds() if kind == "time" else found.floats()
-        return codes.of(self.text, begin, end)
-
-    @cached_property
-    def _grid(self) -> I64 | None:
-        """Cell ends as an array (rows, cells); None if rows differ in their number of cells."""
-        width = int(self.cells[0])
-        rows = self.stops[int(self.first[0]) : int(self.first[-1]) + width]
-        even = len(rows) == width * self.count and bool((self.cells == width).all())
-        return rows.reshape(self.count, width) if even else None
+        if codes is not None:
+            found_codes = codes.of(self.text, begin, end)
+            return found_codes if everywhere else np.where(has, found_codes, -1).astype(np.int32)
+        found = numbers(self.text, begin, end)
+        if found.bad and not self.again:
+            low = int(begin[found.bad[0]])
+            text = utf8_text(self.text.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
+            what = f"{name} holds cells that are not numbers ({text})"
+            path, offset = self.table.paths[0], self.offset + low
+            self.table.note(path, offset, Severity.WARNING, what, "They are left empty.", len(found.bad))
+        return found.nanoseconds() if kind == "time" else found.floats()
 
     def cell_types(self, row: int) -> list[bool | None]:
         """For each cell of a row whether it is a number; None if it is missing."""
@@ -426,13 +364,6 @@ class _Block(Struct, frozen=True, eq=False, dict=True):
         begins = [int(self.begin[row]), *(end + 1 for end in ends)]
         texts = [_cell(self.text.data[low:high]) for low, high in zip(begins, ends, strict=False)]
         return [None if text in NOTHING else _NUMBER.match(text) is not None for text in texts]
-
-    def _report_bad_numbers(self, found: Numbers, name: str, begin: I64, end: I64) -> None:
-        if found.bad and not self.again:
-            low = int(begin[found.bad[0]])
-            text = utf8_text(self.text.data[low : int(end[found.bad[0]])][:40].decode("utf-8", "replace"))
-            _note(self.table, self.offset + low, Severity.WARNING, f"{name} holds cells that are not numbers ({text})",
-                  "They are left empty.", len(found.bad))  # fmt: skip
 
 
 class _Blocks:
@@ -477,9 +408,9 @@ class _Blocks:
         """Parses a text of the header and some rows; offsets are unknown."""
         return self._rows(text, 0)[0]
 
-    def _note(self, offset: int, message: str, done: str) -> None:
+    def _note(self, offset: int, what: str, done: str, severity: Severity = Severity.ERROR, count: int = 1) -> None:
         if not self._again:
-            _note(self._table, offset, Severity.ERROR, message, done, 1, self._path)
+            self._table.note(self._path, offset, severity, what, done, count)
 
     def _rows(self, data: bytes, offset: int) -> tuple[_Block | None, int]:
         block_text = Bytes(data)
@@ -518,15 +449,11 @@ class _Blocks:
         return block, used
 
     def _may_be_headers(self, text: Bytes, begin: I64, keep: npt.NDArray[np.bool_]) -> I64:
-        """Rows that begin with four bytes as a header does; few others begin with the same byte."""
-        beginnings, bom = self._beginnings, int.from_bytes(_BOM, "little")
-        first_bytes = np.zeros(256, np.bool_)
-        first_bytes[[_BOM[0], *(beginnings & np.uint64(0xFF)).tolist()]] = True
-        rows = np.flatnonzero(first_bytes[text.array[begin]] & keep)
-        words = text.words(begin[rows])
-        likely = beginnings[np.minimum(np.searchsorted(beginnings, words & MASKS[4]), len(beginnings) - 1)]
-        found: I64 = rows[(likely == words & MASKS[4]) | (words & MASKS[3] == bom)]
-        return found
+        """Rows that begin with four bytes as a header does."""
+        words, beginnings = text.words(begin), self._beginnings
+        head = words & MASKS[4]
+        likely = beginnings[np.minimum(np.searchsorted(beginnings, head), len(beginnings) - 1)] == head
+        return np.flatnonzero(keep & (likely | (words & MASKS[3] == int.from_bytes(_BOM, "little"))))
 
     def _drop_headers(self, text: Bytes, offset: int, begin: I64, ends: I64, keep: npt.NDArray[np.bool_]) -> None:
         """Unmarks further headers in ``keep``, as in files that were appended to each other; all behind another one."""
@@ -548,9 +475,8 @@ class _Blocks:
                 break
         if dropped:
             keep[dropped] = False
-            if not self._again:
-                _note(self._table, offset + int(begin[dropped[0]]), Severity.NOTE, "Headers within the table",
-                      "They are left out.", len(dropped), self._path)  # fmt: skip
+            self._note(offset + int(begin[dropped[0]]), "Headers within the table", "They are left out.", Severity.NOTE,
+                       len(dropped))  # fmt: skip
 
     def _report_row_lengths(self, block: _Block) -> None:
         cells, offsets = block.cells, block.begin + block.offset
@@ -561,7 +487,7 @@ class _Blocks:
         ):  # fmt: skip
             rows = np.flatnonzero(wrong)
             if len(rows):
-                _note(self._table, int(offsets[rows[0]]), Severity.ERROR, message, done, len(rows), self._path)
+                self._note(int(offsets[rows[0]]), message, done, count=len(rows))
 
     def _lack_last(self, block: _Block) -> npt.NDArray[np.bool_]:
         """Mask of rows that lack only their last cell, which is no damage: all other cells match their columns' types.
@@ -597,32 +523,6 @@ def _inside(quotes: Words) -> Words:
     odd = np.bitwise_xor.accumulate(quotes >> np.uint64(63))
     quotes[1:] ^= np.uint64(0) - odd[:-1]
     return quotes
-
-
-def _note(
-    table: CsvTable, offset: int, severity: Severity, what: str, done: str, count: int, path: Path | None = None
-) -> None:  # fmt: skip
-    """Adds a problem to a table, or to the count of the same kind of problem; the first offset is kept."""
-    key = what.partition(" (")[0]
-    for number, each in enumerate(table.problems):
-        if each.what.startswith(f"{key}, line") or each.what.startswith(f"{key} ("):
-            table.problems[number] = Problem(each.severity, each.what, each.done, each.file, each.offset,
-                                             count=each.count + count)  # fmt: skip
-            return
-    line = _line(path or table.paths[0], offset)
-    table.problems.append(Problem(severity, f"{what}, line {line:,}.", done, table.name, offset, count=count))
-
-
-def _line(path: Path, offset: int) -> int:
-    line = 1
-    with path.open("rb") as file:
-        while offset > 0:
-            data = file.read(min(offset, BLOCK))
-            if not data:
-                break
-            line += data.count(b"\n")
-            offset -= len(data)
-    return line
 
 
 def line_with(paths: Sequence[Path], text: str) -> int:

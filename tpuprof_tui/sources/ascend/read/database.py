@@ -6,7 +6,7 @@ connectionCats, ``waitNs``, ``depth``) is ignored, as a fresh export does not ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.sources.chrome.columns import lookup
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .csv_table import NOTHING, Texts, texts_of
@@ -48,11 +49,10 @@ _NO_CONTEXT: Final = (1 << 32) - 1
 _MEGA: Final = 1 << 20
 #: Metrics that have another name in csv files.
 _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
-_NO: Final = np.zeros(0, np.int64)
 
 
 class Database:
-    """An open SQLite database.
+    """An open SQLite database; without a path one that has no tables.
 
     Attributes:
         name: Name of its file.
@@ -60,23 +60,24 @@ class Database:
         problems: Tables that could not be read completely.
     """
 
-    def __init__(self, path: Path, name: str, device: int = -1) -> None:
+    def __init__(self, path: Path | None = None, name: str = "", device: int = -1) -> None:
+        self.name, self._device = name, device
+        self.problems: list[Problem] = []
+        self.tables: dict[str, tuple[str, ...]] = {}
+        if path is None:
+            return
         # slow to import, and most folders hold no database
         import sqlite3
 
         # Python decodes messages that quote the file as UTF-8
         self._error = (sqlite3.Error, UnicodeDecodeError)
-        self.name = name
-        self._device = device
-        self.problems: list[Problem] = []
         where = quote(str(path.absolute()))
         try:
             self._connection = sqlite3.connect(f"file:{where}?mode=ro&immutable=1", uri=True, check_same_thread=False)
             self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            self.tables = {
-                table: tuple(row[1] for row in self._connection.execute(f"pragma table_info({_quoted(table)})"))
-                for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'")
-            }
+            for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'"):
+                columns = self._connection.execute(f"pragma table_info({_quoted(table)})")
+                self.tables[table] = tuple(row[1] for row in columns)
         except self._error as error:
             raise UnreadableError(f"{name} is not a readable database ({error}).") from None
 
@@ -202,10 +203,9 @@ def _read_metrics(
 _Slice = tuple[Any, Any, Any, Track, str, str, SliceClass, "str | None"]
 
 
-def timeline_of_database(database: Database) -> Timeline | None:
-    """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; None if the database has none of these tables."""
-    if not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"} & set(database.tables):
-        return None
+def timeline_of_database(database: Database) -> Timeline:
+    """The slices of TASK, COMMUNICATION_OP, CANN_API and PYTORCH_API; of no file if the database has none of these."""
+    tells = not {"TASK", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API"}.isdisjoint(database.tables)
     found = [*_task_slices(database), *_other_slices(database)]
     starts, ends, ids, tracks, names, kinds, classes, texts = zip(*found, strict=True) if found else [()] * 8
     # columns of integers alone are converted at once
@@ -228,10 +228,10 @@ def timeline_of_database(database: Database) -> Timeline | None:
     }  # fmt: skip
     every: Sequence[Any] = track.texts
     timeline, _ = timeline_of(
-        database.name, every, [(each.process, each.number, each.label) for each in every],
+        database.name if tells else "", every, [(each.process, each.number, each.label) for each in every],
         track.codes[sound].astype(np.int64), {key: values[sound] for key, values in columns.items()},
-        names=name.texts, kinds=kind.texts, texts=shapes.texts, counters=tuple(_counter_series(database)),
-        unmeasured=negative,
+        names=name.texts, kinds=kind.texts, texts=shapes.texts, unmeasured=negative,
+        counters=tuple(_counter_series(database)) if tells else (),
     )  # fmt: skip
     return replace(timeline, flows=_flows(database, timeline))
 
@@ -298,60 +298,49 @@ def _flows(database: Database, timeline: Timeline) -> Flows:
             timeline.operators))  # fmt: skip
     work = work[np.argsort(timeline.file_order[work], kind="stable")]
     calls = calls[np.lexsort((timeline.file_order[calls], start[calls], connection[calls]))]
-    launch = _first_of(connection[calls], calls, connection[work])
+    launch = lookup(connection[calls], connection[work], calls)
     lists: dict[Any, list[Any]] = {}
     for id_, real_id in database.rows("CONNECTION_IDS", "id", "connectionId"):
         lists.setdefault(id_, []).append(real_id)
-    ids: list[Any] = []
-    owners: list[int] = []
-    for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True):
-        real_ids = lists.get(id_, ())
-        ids += real_ids
-        owners += [row] * len(real_ids)
-    id_array, owner = wholes(ids), np.array(owners, np.int64)
-    order = np.lexsort((end[owner], -start[owner], id_array)) if len(owner) else _NO
-    called = _first_of(id_array[order], owner[order], connection[work])
-    parts = [(0, called), (1, launch)]
-    from_row = np.concatenate([rows[rows >= 0] for _, rows in parts])
-    to_row = np.concatenate([work[rows >= 0] for _, rows in parts])
-    category = np.concatenate([np.full(int((rows >= 0).sum()), code, np.int8) for code, rows in parts])
+    linked = [(real_id, row) for row, id_ in zip(operators.tolist(), connection[operators].tolist(), strict=True)
+              for real_id in lists.get(id_, ())]  # fmt: skip
+    ids, owner = wholes([real_id for real_id, _ in linked]), np.array([row for _, row in linked], np.int64)
+    # of several operators with an id the innermost
+    order = np.lexsort((end[owner], -start[owner], ids))
+    called = lookup(ids[order], connection[work], owner[order])
+    from_row = np.concatenate([called[called >= 0], launch[launch >= 0]])
+    to_row = np.concatenate([work[called >= 0], work[launch >= 0]])
+    category = (np.arange(len(from_row)) >= (called >= 0).sum()).astype(np.int8)
     return Flows((ASYNC_NPU, HOST_TO_DEVICE), category, start[from_row], start[to_row], from_row, to_row)
 
 
-def _first_of(keys: I64, rows: I64, wanted: I64) -> I64:
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[index] == wanted, rows[index], -1)
+def _counter_series(database: Database) -> Iterator[CounterSeries]:
+    def text(id_: Any) -> str:
+        return database.strings.get(id_, "").capitalize()
 
+    def of_memory(part: str, kind: Any) -> str:
+        return f"{'APP' if database.strings.get(kind) == 'app' else text(kind)}/{part.upper()}"
 
-def _counter_series(database: Database) -> Any:
-    def of(
-        process: str, unit: str, name: Sequence[str], times: Sequence[Any], values: Sequence[Any], scale: float = 1
-    ) -> Any:
-        time, value = wholes(times), reals(values) / scale
-        labels = np.array(name, object)
-        for label in dict.fromkeys(name):
-            rows = np.flatnonzero((labels == label) & (time != INT_MISSING) & ~np.isnan(value))
-            rows = rows[np.argsort(time[rows], kind="stable")]
-            if len(rows):
-                yield CounterSeries(process, label, unit, time[rows], value[rows])
-
-    strings = database.strings
-    time, freq = database.columns("AICORE_FREQ", "timestampNs", "freq")
-    yield from of("AI Core Freq", "MHz", ["AI Core Freq"] * len(time), time, freq)
-    time, bandwidth, number, kind = database.columns("HBM", "timestampNs", "bandwidth", "hbmId", "type")
-    labels = [f"HBM {each}/{strings.get(how, '').capitalize()}" for each, how in zip(number, kind, strict=True)]
-    yield from of("HBM", "MB/s", labels, time, bandwidth, _MEGA)
-    time, hits, through, number, kind = database.columns("LLC", "timestampNs", "hitRate", "throughput", "llcId", "mode")
-    labels = [f"LLC {each} {strings.get(how, '').capitalize()}" for each, how in zip(number, kind, strict=True)]
-    yield from of("LLC", "%", [f"{each}/Hit Rate" for each in labels], time, hits)
-    yield from of("LLC", "MB/s", [f"{each}/Throughput" for each in labels], time, through, _MEGA)
-    for part in memory_columns(database):
-        time, kind, amount = database.columns("NPU_MEM", "timestampNs", "type", part)
-        who = [strings.get(each, "") for each in kind]
-        labels = [f"{each.upper() if each == 'app' else each.capitalize()}/{part.upper()}" for each in who]
-        yield from of("NPU MEM", "KB", labels, time, amount, 1024)
+    #: Process, unit and scale; table, column of values, and columns of which the name is made.
+    counters: list[tuple[str, str, float, str, str, tuple[str, ...], Callable[..., str]]] = [
+        ("AI Core Freq", "MHz", 1, "AICORE_FREQ", "freq", (), lambda: "AI Core Freq"),
+        ("HBM", "MB/s", _MEGA, "HBM", "bandwidth", ("hbmId", "type"), lambda number, how: f"HBM {number}/{text(how)}"),
+        ("LLC", "%", 1, "LLC", "hitRate", ("llcId", "mode"), lambda number, how: f"LLC {number} {text(how)}/Hit Rate"),
+        ("LLC", "MB/s", _MEGA, "LLC", "throughput", ("llcId", "mode"),
+         lambda number, how: f"LLC {number} {text(how)}/Throughput"),
+        *(("NPU MEM", "KB", 1024, "NPU_MEM", part, ("type",), partial(of_memory, part))
+          for part in memory_columns(database)),
+    ]  # fmt: skip
+    for process, unit, scale, table, column, keys, name in counters:
+        rows = database.rows(table, "timestampNs", column, *keys)
+        names = texts_of(name(*row[2:]) for row in rows)
+        time, value = wholes([row[0] for row in rows]), reals([row[1] for row in rows]) / scale
+        known = (time != INT_MISSING) & ~np.isnan(value)
+        for code, label in enumerate(names.texts):
+            chosen = np.flatnonzero((names.codes == code) & known)
+            chosen = chosen[np.argsort(time[chosen], kind="stable")]
+            if len(chosen):
+                yield CounterSeries(process, label, unit, time[chosen], value[chosen])
 
 
 def memory_columns(database: Database) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,11 +25,7 @@ Result = TypeVar("Result")
 
 
 class Files:
-    """The files of a worker by role (``op_statistic.csv``).
-
-    Args:
-        paths: The files.
-        opened: The opened path, which names of files are relative to; None: they are bare.
+    """The files of a worker by role (``op_statistic.csv``), relative to the opened path, if there is one, by name.
 
     Attributes:
         problems: Defects found so far; those of tables and databases are `reported`.
@@ -38,8 +34,7 @@ class Files:
     def __init__(self, paths: WorkerFiles, opened: Path | None) -> None:
         self.paths, self._opened = paths, opened
         self.problems: list[Problem] = []
-        self._tables: dict[str, CsvTable | None] = {}
-        self._databases: dict[str, Database | None] = {}
+        self._opened_files: dict[str, CsvTable | Database | None] = {}
 
     def name(self, path: Path) -> str:
         """A file as it is shown."""
@@ -60,36 +55,42 @@ class Files:
 
     def device_of(self, role: str) -> int:
         """The only device to read from files of a role, because they are shared; -1: all."""
-        return self.paths.device if role in self.paths.shared else -1
+        return self.paths.device if self.paths.exports[role].shared else -1
+
+    def _once(self, role: str, open_files: Callable[[tuple[Path, ...], str, int], Any]) -> Any:
+        paths = self.paths.paths(role)
+        if paths and role not in self._opened_files:
+            self._opened_files[role] = self.tried(paths[0], lambda name: open_files(paths, name, self.device_of(role)))
+        return self._opened_files.get(role)
 
     def table(self, role: str) -> CsvTable | None:
         """The csv table with a role; None if there is none."""
-        paths = self.paths.by_role.get(role)
-        if paths and role not in self._tables:
-            self._tables[role] = self.tried(paths[0], lambda name: CsvTable.opened(paths, name, self.device_of(role)))
-        return self._tables.get(role)
+        table: CsvTable | None = self._once(role, CsvTable.opened)
+        return table
 
-    def database(self, *roles: str) -> Database | None:
-        """The database with the first of some roles that a file has; None if there is none."""
-        role = next((role for role in roles if role in self.paths.by_role), "")
-        if role and role not in self._databases:
-            path = self.paths.by_role[role][0]
-            self._databases[role] = self.tried(path, lambda name: Database(path, name, self.device_of(role)))
-        return self._databases.get(role)
+    def tables(self) -> Iterator[tuple[str, CsvTable]]:
+        """All csv tables, with their roles."""
+        for role in self.paths.exports:
+            if role.endswith(".csv") and (table := self.table(role)) is not None:
+                yield role, table
+
+    def database(self, *roles: str) -> Database:
+        """The database with the first of some roles that a file has; one without tables if there is none."""
+        role = next((role for role in roles if role in self.paths.exports), "")
+        return self._once(role, lambda paths, *more: Database(paths[0], *more)) or Database()
 
     def json(self, role: str) -> tuple[str, Any] | None:
         """Name and content of the JSON file with a role, an object; None if there is none."""
-        for path in self.paths.by_role.get(role, ())[:1]:
+        for path in self.paths.paths(role)[:1]:
             return self.tried(path, lambda name, path=path: (name, read_json(path, name)))  # type: ignore[misc]
         return None
 
     def report(self) -> None:
         """Adds the defects of tables and databases to the problems; tables that nothing needed yet are scanned."""
-        for role in self.paths.by_role:
-            table = self.table(role) if role.endswith(".csv") else None
-            if table is not None and not table.rows:
+        for _, table in self.tables():
+            if not table.rows:
                 table.read({})
-        for opened in (*self._tables.values(), *self._databases.values()):
+        for _, opened in sorted(self._opened_files.items(), key=lambda item: item[0].endswith(".db")):
             self.problems += opened.problems if opened is not None else []
 
 

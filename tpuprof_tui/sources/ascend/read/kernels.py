@@ -17,6 +17,8 @@ from tpuprof_tui.formats.decimals import one_real
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import lookup
 
 from ..recorded import ASYNC_NPU, KERNEL_TEXTS
 from ..schema import METRICS
@@ -231,8 +233,9 @@ def kernels_of_timeline(timeline: Timeline) -> Kernels:
     cores = (*timeline.kinds, COMMUNICATION_CORES[0])
     core = np.where(collective, len(timeline.kinds), timeline.kind[rows]).astype(np.int32)
     start, duration = timeline.start[rows], timeline.lengths(rows)
-    return Kernels(timeline.file, Texts(timeline.name[rows], timeline.names), no_texts(len(rows)), Texts(core, cores),
-                   start, duration, waits(start, duration), Details(len(rows), {}))  # fmt: skip
+    name = Texts(timeline.name[rows], timeline.names)
+    return Kernels(timeline.file if len(rows) else "", name, no_texts(len(rows)), Texts(core, cores), start, duration,
+                   waits(start, duration), Details(len(rows), {}))  # fmt: skip
 
 
 def waits(start: I64, duration: I64) -> I64:
@@ -252,29 +255,20 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
     Starts may differ by 1 ns: for communication operators csv files truncate them to ns, the timeline rounds.
     """
     codes = {text: code for code, text in enumerate(kernels.name.texts)}
-    name_of = np.array([codes.get(text, -2) for text in timeline.names] or [-2], np.int64)
-    order = np.lexsort((kernels.name.codes, kernels.start))
-    start, name = kernels.start[order], kernels.name.codes[order].astype(np.int64)
+    names = np.array([codes.get(text, -1) for text in timeline.names] or [-1], np.int64)[timeline.name[rows]]
+    times, many = uniques(kernels.start), len(codes) + 1
+
+    def keys(start: I64, name: I64) -> I64:
+        """A number for each time of a kernel and name; -1 for others."""
+        place = lookup(times, start)
+        return np.where((place >= 0) & (name >= 0), place * many + name, -1)
+
+    keys_of = keys(kernels.start, kernels.name.codes.astype(np.int64))
+    order = np.argsort(keys_of, kind="stable")[int((keys_of < 0).sum()) :]
     found = np.full(len(rows), -1, np.int64)
-    if not len(order):
-        return found
-    wanted = name_of[timeline.name[rows]]
     for shift in (0, -1, 1):
-        left = np.flatnonzero((found < 0) & (wanted >= 0))
-        time = timeline.start[rows[left]] + shift
-        index = np.searchsorted(start, time)
-        # among kernels with equal start, sorted by name, advance to the wanted name
-        for _ in range(4):
-            inside = index < len(start)
-            later = np.zeros(len(index), np.bool_)
-            later[inside] = (start[index[inside]] == time[inside]) & (name[index[inside]] < wanted[left[inside]])
-            if not later.any():
-                break
-            index = index + later
-        inside = index < len(start)
-        hit = np.flatnonzero(inside)
-        hit = hit[(start[index[hit]] == time[hit]) & (name[index[hit]] == wanted[left[hit]])]
-        found[left[hit]] = order[index[hit]]
+        left = np.flatnonzero((found < 0) & (names >= 0))
+        found[left] = lookup(keys_of[order], keys(timeline.start[rows[left]] + shift, names[left]), order)
     return found
 
 
@@ -284,7 +278,7 @@ def rows_of_work(kernels: Kernels, timeline: Timeline, rows: I64) -> I64:
 class OperatorTimes:
     """Times of the operators of a timeline, computed on first use."""
 
-    def __init__(self, timeline: Timeline, kernels: Kernels | None) -> None:
+    def __init__(self, timeline: Timeline, kernels: Kernels) -> None:
         self._timeline, self._kernels = timeline, kernels
 
     def columns(self, rows: slice) -> dict[str, LazyColumn]:
@@ -292,14 +286,11 @@ class OperatorTimes:
         return {key: partial(self._take, key, np.arange(rows.start, rows.stop)) for key in _OPERATOR_TIMES}
 
     def _take(self, key: str, rows: I64, some: Rows) -> I64:
-        operators, values = self._timeline.operators, self._values.get(key)
-        wanted = rows[some]
-        found = np.full(len(wanted), INT_MISSING)
-        if values is not None:
-            index = np.minimum(np.searchsorted(operators, wanted), len(operators) - 1)
-            hit = operators[index] == wanted if len(operators) else np.zeros(len(wanted), np.bool_)
-            found[hit] = values[index[hit]]
-        return found
+        operator = lookup(self._timeline.operators, rows[some])
+        # -1, no operator, selects the appended value
+        return np.append(self._values.get(key, np.full(len(self._timeline.operators), INT_MISSING)), INT_MISSING)[
+            operator
+        ]
 
     @cached_property
     def _values(self) -> dict[str, I64]:
@@ -322,7 +313,7 @@ class OperatorTimes:
         known = owner >= 0
         values = {"host_self": own, "host_total": total}
         values["device_self"], values["device_total"] = _sums(owner[known], task[known], timeline, above)
-        if kernels is not None and (kernels.file != timeline.file or kernels.type.texts):
+        if kernels.file and (kernels.file != timeline.file or kernels.type.texts):
             cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
             on_cores = np.append(kernels.core.where(cores.match), False)[rows_of_work(kernels, timeline, task)] & known
             values["device_self_aicore"], values["device_total_aicore"] = _sums(

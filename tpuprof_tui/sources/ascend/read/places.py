@@ -69,92 +69,100 @@ _TIME_DIGITS: Final = 14
 _PAUSE: Final = 600
 
 
+class Export(Struct, frozen=True):
+    """The files of one kind in order, as they were exported together.
+
+    Attributes:
+        paths: The files.
+        lacking: Numbers of the slices that are missing.
+        time: Digits of the time of the newest; empty if none is named with one.
+        shared: Whether they contain other devices too.
+        by_content: Whether they were recognised by content.
+    """
+
+    paths: tuple[Path, ...]
+    lacking: tuple[int, ...] = ()
+    time: str = ""
+    shared: bool = False
+    by_content: bool = False
+
+
+#: The newest export of each kind of file, by role (``kernel_details.csv``, without slice and time).
+Exports = Mapping[str, Export]
+
+
 class WorkerFiles(Struct, frozen=True):
     """The files of one worker.
 
     Attributes:
-        root: The folder that the worker is named after.
-        name: Its name.
-        by_role: Its files in order, by role (``kernel_details.csv``, without slice and time).
+        root: The folder that it is named after.
         info: The files that state how it was recorded; a number in their name is the rank.
         device: Device number that its folder or files are named with; -1 if none is.
-        shared: Roles of the files that contain other devices too.
         several: Whether it is one of several devices of a folder, so that the folder's rank is not its own.
-        lacking: Numbers of the slices that are missing, by role.
-        renamed: Roles that were recognised by content.
     """
 
     root: Path
     name: str
-    by_role: Mapping[str, tuple[Path, ...]]
+    exports: Exports
     info: tuple[Path, ...] = ()
     device: int = -1
-    shared: frozenset[str] = frozenset()
     several: bool = False
-    lacking: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    renamed: frozenset[str] = frozenset()
 
     @property
     def rank_of_file(self) -> int | None:
         """The rank in the name of the profiler's info file or database; None if there is none."""
-        every = [path.name for paths in self.by_role.values() for path in paths]
-        names = every if self.several else [*(path.name for path in self.info), *every]
+        paths = [path for export in self.exports.values() for path in export.paths]
+        names = (path.name for path in (paths if self.several else (*self.info, *paths)))
         found = (match[1] for name in names if (match := _INFO.fullmatch(name) or _DATABASE.fullmatch(name)))
         return next((int(each) for each in found if each and len(each) < 9), None)
 
     @property
     def timeline_role(self) -> str:
         """Role of the files of its timeline; empty if there is none."""
-        return next((role for role in ("trace_view.json", "msprof.json") if role in self.by_role), "")
+        return next((role for role in ("trace_view.json", "msprof.json") if role in self.exports), "")
 
     @property
     def is_rank_folder(self) -> bool:
         """Whether it is a rank's folder, which torch_npu or MindSpore analyses."""
         return bool(self.info) or _RANK.fullmatch(self.root.name) is not None
 
+    @property
+    def by_content(self) -> bool:
+        """Whether only content tells that its files are Ascend's."""
+        return bool(self.exports) and all(export.by_content for export in self.exports.values())
+
+    @property
+    def shares(self) -> bool:
+        """Whether any of its files contain other devices too."""
+        return any(export.shared for export in self.exports.values())
+
+    def paths(self, role: str) -> tuple[Path, ...]:
+        """Its files of a role, in order."""
+        return self.exports[role].paths if role in self.exports else ()
+
     def every_file(self) -> list[Path]:
         """All files of the worker."""
-        return [*(path for paths in self.by_role.values() for path in paths), *self.info]
+        return [*(path for export in self.exports.values() for path in export.paths), *self.info]
 
     def of_device(self, device: int) -> WorkerFiles:
         """The same files, for one of the devices that they contain."""
-        return replace(self, name=f"{self.name}/device_{device}", device=device, shared=frozenset(self.by_role),
-                       several=True)  # fmt: skip
+        shared = {key: replace(export, shared=True) for key, export in self.exports.items()}
+        return replace(self, name=f"{self.name}/device_{device}", exports=shared, device=device, several=True)
 
 
 class Unexported(Struct, frozen=True):
-    """A recording that is not exported.
-
-    Attributes:
-        folder: Its folder.
-        command: The command that exports it.
-        is_there: Whether the raw output is in the folder.
-    """
+    """A recording that is not exported: its folder, a sentence that begins behind its name, and how to export it."""
 
     folder: Path
-    command: str
-    is_there: bool = True
-
-    @property
-    def what(self) -> str:
-        """A sentence that begins behind the folder's name."""
-        if self.is_there:
-            return "holds raw output that is not exported yet."
-        return "holds no output: its analysis was not finished, or not all of it was copied."
-
-    @property
-    def advice(self) -> str:
-        """How to export it."""
-        return f"{'Export it' if self.is_there else 'Export it where its FRAMEWORK and PROF_* are'}: {self.command}"
+    what: str
+    advice: str
 
 
 class Found(Struct, frozen=True):
     """Contents of a path.
 
     Attributes:
-        workers: The workers.
-        cluster: Files of msprof-analyze about all of them, by name.
-        raw: Recordings not yet exported.
+        cluster: Files of msprof-analyze about all workers, by name.
         archives: Archives of such profiles.
         loose: Files that stand beside the folders of ranks.
         others: Traces of PyTorch beside them.
@@ -169,11 +177,6 @@ class Found(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.workers or self.cluster or self.raw or self.archives)
-
-    @property
-    def by_content(self) -> bool:
-        """Whether only content tells that these are Ascend's."""
-        return all(worker.renamed and len(worker.renamed) == len(worker.by_role) for worker in self.workers)
 
 
 def found_at(path: Path) -> Found:
@@ -226,7 +229,6 @@ class NamedFile(Struct, frozen=True):
     """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
 
     Attributes:
-        name: Its name.
         role: Its kind with its extension.
         part: Number of its device, or of its rank; empty without one.
         rest: Its other numbers.
@@ -243,16 +245,16 @@ class NamedFile(Struct, frozen=True):
     time: str = ""
     copy: str = ""
 
-    @property
-    def seconds(self) -> float:
-        """The time in seconds; 0 without one, or if it is no date."""
-        from datetime import datetime
 
-        parts = [int(self.time[at : at + (2 if at else 4)]) for at in (0, 4, 6, 8, 10, 12)] if self.time else []
-        try:
-            return (datetime(*parts) - datetime(1970, 1, 1)).total_seconds() if parts else 0  # type: ignore[arg-type]
-        except ValueError:
-            return 0
+def seconds_of(digits: str) -> int:
+    """A time ``20260511093035`` in seconds since 1970, as if it were UTC; 0 if it is none."""
+    from datetime import datetime, timezone  # few folders need it
+
+    parts = [int(digits[at : at + (2 if at else 4)] or 0) for at in (0, 4, 6, 8, 10, 12)]
+    try:
+        return int(datetime(*parts, tzinfo=timezone.utc).timestamp())  # type: ignore[arg-type,misc]
+    except ValueError:
+        return 0
 
 
 def named_file(name: str) -> NamedFile | None:
@@ -281,14 +283,14 @@ def newest_export(files: Sequence[NamedFile]) -> list[NamedFile]:
     export: list[NamedFile] = []
     places: dict[tuple[tuple[str, ...], int], int] = {}
     for each in sorted(files, key=lambda file: (file.time, file.rest, file.slice, natural_order(file.name))):
-        if export and each.seconds - export[-1].seconds > _PAUSE:
+        if export and seconds_of(each.time) - seconds_of(export[-1].time) > _PAUSE:
             export, places = [], {}
         export.append(each)
         keys = ((each.rest, each.slice), (each.rest, -1)) if each.slice >= 0 else ((each.rest, -2), (each.rest, -1))
         before = max((places.get(key, -1) for key in keys), default=-1)
         if before >= 0:
-            begin = max(range(before + 1, len(export)),
-                        key=lambda place: (export[place].seconds - export[place - 1].seconds, place))  # fmt: skip
+            times = [seconds_of(file.time) for file in export]
+            begin = max(range(before + 1, len(export)), key=lambda place: (times[place] - times[place - 1], place))
             export = export[begin:]
             places = {}
         for place, file in enumerate(export) if before >= 0 else [(len(export) - 1, each)]:
@@ -306,26 +308,10 @@ def missing_slices(files: Sequence[NamedFile]) -> tuple[int, ...]:
 # -- files of a folder
 
 
-class _Export(Struct, frozen=True):
-    """The files of one kind, numbers of missing slices, digits of the time, and whether devices share them."""
-
-    paths: tuple[Path, ...]
-    lacking: tuple[int, ...] = ()
-    time: str = ""
-    shared: bool = False
-
-
-#: The newest export of each kind of file, by role.
-_Exports = Mapping[str, _Export]
-
-
-def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) -> dict[str, _Exports]:
+def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) -> dict[str, Exports]:
     """The newest export of each kind of file, by part; a packed file beside the same unpacked one is left out.
 
-    Args:
-        folder: The folder.
-        names: Names of its files.
-        copied: Whether the files were copied by hand: then ``kernel_details (1).csv`` is a part of its own.
+    ``copied``: whether the files were copied by hand: then ``kernel_details (1).csv`` is a part of its own.
     """
     present = set(names)
     found: dict[str, dict[str, list[NamedFile]]] = {}
@@ -334,48 +320,42 @@ def _files_by_part(folder: Path, names: Sequence[str], *, copied: bool = False) 
         if file is not None and not (name.endswith(".gz") and name[: -len(".gz")] in present):
             part = f"{file.part}({file.copy})" if copied and file.copy else file.part
             found.setdefault(part, {}).setdefault(file.role, []).append(file)
-    parts: dict[str, _Exports] = {}
-    for part, by_role in sorted(found.items(), key=lambda item: natural_order(item[0])):
-        exports = {key: newest_export(files) for key, files in sorted(by_role.items())}
-        parts[part] = {key: _Export(tuple(folder / file.name for file in files), missing_slices(files),
-                                    max(file.time for file in files)) for key, files in exports.items()}  # fmt: skip
-    # of exports with a file for each device and of those with one for all the newer counts, of each kind
+    parts: dict[str, dict[str, Export]] = {}
     latest: dict[str, str] = {}
-    for part, of_part in parts.items():
-        for key, export in of_part.items() if part else ():
-            latest[key] = max(export.time, latest.get(key, ""))
+    for part, by_role in sorted(found.items(), key=lambda item: natural_order(item[0])):
+        for key, of_role in sorted(by_role.items()):
+            files = newest_export(of_role)
+            time = max(file.time for file in files)
+            paths = tuple(folder / file.name for file in files)
+            parts.setdefault(part, {})[key] = Export(paths, missing_slices(files), time)
+            latest[key] = max(time, latest.get(key, "")) if part else latest.get(key, "")
     common = {key: export.time for key, export in parts.get("", {}).items()}
-    dated = [key for key, time in common.items() if time and latest.get(key)]
-    outdated = {True: {key for key in dated if common[key] > latest[key]},
-                False: {key for key in dated if common[key] < latest[key]}}  # fmt: skip
-    kept = {part: {key: export for key, export in of_part.items() if key not in outdated[bool(part)]}
+
+    def is_outdated(part: str, key: str) -> bool:
+        """Of exports with a file for each device and of those with one for all the newer counts, of each kind."""
+        one, each = common.get(key, ""), latest[key]
+        return bool(one and each) and (one > each if part else one < each)
+
+    kept = {part: {key: export for key, export in of_part.items() if not is_outdated(part, key)}
             for part, of_part in parts.items()}  # fmt: skip
     return {part: exports for part, exports in kept.items() if exports}
 
 
-def _together(parts: Iterable[_Exports]) -> _Exports:
-    found: dict[str, _Export] = {}
+def _together(parts: Iterable[Exports]) -> Exports:
+    found: dict[str, Export] = {}
     for exports in parts:
         for key, export in exports.items():
-            before = found.get(key, _Export(()))
-            found[key] = _Export((*before.paths, *export.paths), before.lacking or export.lacking)
+            before = found.get(key, Export(()))
+            found[key] = Export((*before.paths, *export.paths), before.lacking or export.lacking)
     return dict(sorted(found.items()))
 
 
-def _worker(
-    root: Path, name: str, exports: _Exports, info: tuple[Path, ...], device: int = -1, *, several: bool = False
-) -> WorkerFiles:  # fmt: skip
-    return WorkerFiles(root, name, {key: export.paths for key, export in exports.items()}, info, device,
-                       frozenset(key for key, export in exports.items() if export.shared), several,
-                       {key: export.lacking for key, export in exports.items() if export.lacking})  # fmt: skip
-
-
 def _one_of_several(
-    root: Path, name: str, own: _Exports, common: _Exports, info: tuple[Path, ...], device: int
+    root: Path, name: str, own: Exports, common: Exports, info: tuple[Path, ...], device: int
 ) -> WorkerFiles:  # fmt: skip
     """The worker of a device, with the files of all that it has none of its own of."""
     shared = {key: replace(export, shared=device >= 0) for key, export in common.items() if key not in own}
-    return _worker(root, name, {**shared, **own}, info, device, several=True)
+    return WorkerFiles(root, name, {**shared, **own}, info, device, several=True)
 
 
 def _number(part: str) -> int:
@@ -412,7 +392,7 @@ def _of_file(path: Path) -> Found:
     if _in_output(path):
         return _Search().of_folder(path.parent, 0)
     if is_own(path.name):
-        return Found((WorkerFiles(path, path.name, {role(path.name): (path,)}),))
+        return Found((WorkerFiles(path, path.name, {role(path.name): Export((path,))}),))
     # few commands need these
     from .content import CLUSTER, archived, role_of_content
 
@@ -425,7 +405,7 @@ def _of_file(path: Path) -> Found:
 
 
 def _of_content(path: Path, known: str) -> WorkerFiles:
-    return WorkerFiles(path, path.name, {known: (path,)}, renamed=frozenset((known,)))
+    return WorkerFiles(path, path.name, {known: Export((path,), by_content=True)})
 
 
 def _of_run(path: Path) -> Found:
@@ -444,11 +424,8 @@ class _Search:
     def of_folder(self, path: Path, depth: int, level: int = 0, most_below: int = 0) -> Found:
         """Profiles in a folder, or up to ``depth`` levels below it.
 
-        Args:
-            path: The folder.
-            depth: Levels below it that are searched.
-            level: Level of the folder below the opened one.
-            most_below: Most files of a folder below the opened one that are looked into, and of such folders.
+        ``level``: that of the folder below the opened one; ``most_below``: most files of a folder below the opened one
+        that are looked into, and of such folders.
         """
         self._left -= 1
         names, folders = self._listed(path)
@@ -474,7 +451,8 @@ class _Search:
         workers = [worker for each in below for worker in each.workers]
         # runs beside profiles of other kinds are a list to choose from
         if level == 0 and not any(worker.root.parent == path for worker in workers) and any(
-            not each and _holds_others(path / name) for name, each in zip(folders, below, strict=False)
+            not each and any(file.endswith(_OTHERS) for file in _listed(path / name)[0])
+            for name, each in zip(folders, below, strict=False)
         ):  # fmt: skip
             return Found()
         for each in below:
@@ -489,15 +467,11 @@ class _Search:
                      (*others, *(file for each in below for file in each.others)))  # fmt: skip
 
 
-def _holds_others(folder: Path) -> bool:
-    return any(name.endswith(_OTHERS) for name in _listed(folder)[0])
-
-
 def _exported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Sequence[WorkerFiles]:
     """Workers of a folder that an exporter wrote: of a rank, of msprof, or such an output folder; else none."""
     if OUTPUT in folders and (found := _output_workers(path)):
         return found
-    if MSPROF in folders and (found := [each for each in _msprof_workers(path, names, folders) if each.by_role]):
+    if MSPROF in folders and (found := [each for each in _msprof_workers(path, names, folders) if each.exports]):
         return found
     if path.name in (OUTPUT, MSPROF) and any(map(is_own, names)):
         above = path.parent
@@ -541,12 +515,12 @@ def _workers_in(folder: Path, names: Sequence[str], root: Path, *, copied: bool 
     if len(numbered) < 2 and len(set(kinds)) == len(kinds):
         of_devices = [part for part, exports in parts.items() if any(not key.endswith(".db") for key in exports)]
         device = max(map(_number, of_devices), default=-1)
-        return [_worker(root, root.name, _together(parts.values()), _info_files(root), device)] if parts else []
+        return [WorkerFiles(root, root.name, _together(parts.values()), _info_files(root), device)] if parts else []
     common, workers = parts.get("", {}), []
     numbered_kinds = {key for part, keys in own.items() if part and keys for key in parts[part]}
     if numbered_kinds & own.get("", set()):
         # files without a number are of one more of the same kinds
-        workers.append(_worker(root, root.name, common, _info_files(root), several=True))
+        workers.append(WorkerFiles(root, root.name, common, _info_files(root), several=True))
         common = {}
     for part, exports in parts.items():
         if part and own[part]:
@@ -573,13 +547,13 @@ def _with_content(
     workers: list[WorkerFiles], folder: Path, names: Sequence[str], most: int = _MOST_LOOKED_INTO
 ) -> list[WorkerFiles]:
     """The workers of a folder, with its files that are known by content if no name tells of any work of a device."""
-    if any(set(worker.by_role) & _WORK for worker in workers):
+    if any(set(worker.exports) & _WORK for worker in workers):
         return workers
     found = _known_by_content(folder, names, most)
-    roles = {known: (folder / name,) for name, known in found}
+    roles = {known: Export((folder / name,), by_content=True) for name, known in found}
     if len(workers) == 1 and len(roles) == len(found):
         (worker,) = workers
-        return [replace(worker, by_role={**worker.by_role, **roles}, renamed=frozenset(roles))]
+        return [replace(worker, exports={**worker.exports, **roles})]
     return [*workers, *(_of_content(folder / name, known) for name, known in found)]
 
 
@@ -620,12 +594,12 @@ def _msprof_workers(path: Path, names: Sequence[str], folders: Sequence[str]) ->
     parts = _files_by_part(path / MSPROF, _listed(path / MSPROF)[0])
     above = _together(_files_by_part(path, [name for name in names if name.endswith(".db")]).values())
     analysed = _listed(path / ANALYSED)[0] if ANALYSED in folders else []
-    more = {**above, **{kind: _Export((path / ANALYSED / key,)) for key, kind in _ANALYSED.items() if key in analysed}}
+    more = {**above, **{kind: Export((path / ANALYSED / key,)) for key, kind in _ANALYSED.items() if key in analysed}}
     named = [_number(match[1]) for name in folders if (match := _DEVICE.fullmatch(name))]
     devices = sorted({*named, *(_number(part) for part, exports in parts.items() if set(exports) & _OWN)} - {-1})
     info = _info_files(path.parent) if _is_rank_folder(path.parent, *_listed(path.parent)) else ()
     if len(devices) < 2:
-        return [_worker(path, path.name, {**more, **_together(parts.values())}, info, *devices)]
+        return [WorkerFiles(path, path.name, {**more, **_together(parts.values())}, info, max(devices, default=-1))]
     common = _together(exports for part, exports in parts.items() if _number(part) not in devices)
     own = {
         device: _together(exports for part, exports in parts.items() if _number(part) == device) for device in devices
@@ -642,7 +616,7 @@ def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]
     found = []
     # the path may be a device's folder itself
     for device in devices or ([path] if _DEVICE.fullmatch(path.name) else []):
-        number, several, exports = int(device.name.rpartition("_")[2][:6]), len(devices) > 1, dict[str, _Export]()
+        number, several, exports = int(device.name.rpartition("_")[2][:6]), len(devices) > 1, dict[str, Export]()
         for parts in common:
             # of common files those named after the device, else all
             every = {key: replace(export, shared=several and key in ("msprof.json", "task_time.json"))
@@ -652,22 +626,22 @@ def _old_format_workers(path: Path, folders: Sequence[str]) -> list[WorkerFiles]
             exports |= _together(_files_by_part(device / part, _listed(device / part)[0]).values())
         if any(name in _OWN for name in exports):
             name = f"{path.name}/{device.name}" if several else path.name
-            found.append(_worker(path, name, exports, (), number, several=several))
+            found.append(WorkerFiles(path, name, exports, (), number, several))
     return found
 
 
 def _unexported(path: Path, names: Sequence[str], folders: Sequence[str]) -> Unexported | None:
-    if ("FRAMEWORK" in folders or _RANK.fullmatch(path.name)) and any(
-        _PROF.fullmatch(name) or name == "FRAMEWORK" for name in folders
-    ):  # fmt: skip
-        return Unexported(path, export_command(path))
+    what, is_rank = "holds raw output that is not exported yet.", _RANK.fullmatch(path.name) is not None
+    if "FRAMEWORK" in folders or (is_rank and any(map(_PROF.fullmatch, folders))):
+        return Unexported(path, what, f"Export it: {export_command(path)}")
     parts = [name for name in folders if _DEVICE.fullmatch(name) or name == "host"]
     if any(os.path.isdir(path / name / "data") for name in parts):
-        command = f"msprof --export=on --output={shlex.quote(str(path))}"
-        return Unexported(path, f"{command} (msprof of CANN 6: <toolkit>/tools/profiler/bin/msprof)")
+        return Unexported(path, what, f"Export it: msprof --export=on --output={shlex.quote(str(path))} (msprof of "
+                          "CANN 6: <toolkit>/tools/profiler/bin/msprof)")  # fmt: skip
     # what is left of a rank whose analysis wrote nothing
-    if _RANK.fullmatch(path.name) and (OUTPUT in folders or any(_INFO.fullmatch(name) for name in names)):
-        return Unexported(path, export_command(path), is_there=False)
+    if is_rank and (OUTPUT in folders or any(map(_INFO.fullmatch, names))):
+        return Unexported(path, "holds no output: its analysis was not finished, or not all of it was copied.",
+                          f"Export it where its FRAMEWORK and PROF_* are: {export_command(path)}")  # fmt: skip
     return None
 
 

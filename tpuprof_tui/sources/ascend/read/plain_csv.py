@@ -5,6 +5,7 @@ Spreadsheets write such files; in some languages with decimal commas.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import shutil
@@ -22,23 +23,16 @@ from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 from .csv_table import LONGEST_ROW, separator_of
 
 _PIECE: Final = 1 << 20
+_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 #: By the place of the first zero in a text of Latin letters without a mark.
 _ZERO_AT: Final = {0: "utf-16-be", 1: "utf-16-le"}
-_UTF_16: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 #: Columns of numbers, and numbers with a decimal comma.
 _NUMERIC: Final = lazy_pattern(r".*(\((us|ms|ns|s|%|[KMG]?B|[KMG]B/s)\)|_ratio|_rate|_cycles|Ratio|cycles)")
 _COMMA: Final = lazy_pattern(r"([-+]?\d+),(\d+(?:[eE][-+]?\d+)?\s*)")
 
 
 class Rewriter:
-    """Rewrites the files of a table.
-
-    Args:
-        name: Name of the table.
-
-    Attributes:
-        problems: What was lost.
-    """
+    """Rewrites the files of a table, of that name; ``problems``: what was lost."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -63,10 +57,10 @@ class Rewriter:
 
     def _write(self, source: PackedText | BinaryIO, file: BinaryIO) -> None:
         head = source.read(_PIECE)
-        encoding = _UTF_16.get(head[:2]) or _ZERO_AT.get(head[:64].find(b"\0"), "utf-8")
+        encoding = "utf-16" if head[:2] in _MARKS else _ZERO_AT.get(head[:64].find(b"\0"), "utf-8-sig")
         pieces = chain((head,), iter(lambda: source.read(_PIECE), b""))
-        separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").lstrip("\ufeff").partition("\n")[0])
-        if encoding == "utf-8" and separator == ",":
+        separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").partition("\n")[0])
+        if encoding == "utf-8-sig" and separator == ",":
             file.writelines(pieces)
             return
         csv.field_size_limit(LONGEST_ROW)
@@ -92,18 +86,14 @@ class Rewriter:
 
 def _lines(pieces: Iterator[bytes], encoding: str) -> Iterator[str]:
     """Lines with their ends; bytes that are no UTF-8 are kept."""
-    import codecs
-
-    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape" if encoding == "utf-8" else "replace")
     begun: list[str] = []
-    for number, piece in enumerate(pieces):
-        text = decoder.decode(piece)
-        line, *lines = (text.removeprefix("\ufeff") if number == 0 else text).split("\n")
+    errors = "surrogateescape" if encoding == "utf-8-sig" else "replace"
+    for text in codecs.iterdecode(pieces, encoding, errors):
+        line, *lines = text.split("\n")
         begun.append(line)
         if lines:
             yield "".join(begun) + "\n"
-            *whole, line = lines
-            yield from (f"{each}\n" for each in whole)
-            begun = [line]
+            yield from (f"{each}\n" for each in lines[:-1])
+            begun = lines[-1:]
     if any(begun):
         yield "".join(begun)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
+from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
@@ -55,23 +57,19 @@ from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
-from .places import WorkerFiles, export_command, found_at, relative
+from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers
-from .tables import Clock, codes_in, codes_of, table_of, tables_of
-from .timeline import Layer, SliceClass, Timeline
+from .tables import codes_in, codes_of, table_of, tables_of
+from .timeline import Layer, SliceClass, Timeline, Track
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-_KINDS: Final = {
-    Layer.PYTHON: "python", Layer.CANN: "cann", Layer.STREAM: "stream", Layer.COMMUNICATION: "communication",
-    Layer.PLANE: "plane", Layer.OVERLAP: "overlap", Layer.OTHER: "other",
-}  # fmt: skip
 #: Columns that lanes of a kind alone have.
 _OWN_COLUMNS: Final = {
     "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),
-    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",), "overlap": (), "other": (),
+    "stream": ("connection", "accelerator", "waited", "stream"), "plane": ("bytes",),
     "communication": ("connection", "accelerator", "waited"),
 }  # fmt: skip
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
@@ -105,19 +103,18 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
     sizes = [sum(map(_size, worker.every_file())) for worker in found.workers]
     ranks: list[Rank] = []
     problems: list[Problem] = []
-    timelines: dict[tuple[Path, ...], Timeline | None] = {}
+    timelines: dict[tuple[Path, ...], Timeline] = {}
     for number, worker in enumerate(found.workers):
         report = progress_of_part(progress, worker.name, sum(sizes[:number]), sum(sizes))
         report(0, 0)
-        whole = Rank(worker, path, report, timelines if worker.shared else None)
+        whole = Rank(worker, path, report, timelines if worker.shares else None)
         # a folder does not tell that its files hold several devices
-        parts = [whole] if worker.shared else whole.of_devices()
-        if whole not in parts and whole.timeline is not None:
-            problems += whole.timeline.problems
+        parts = [whole] if worker.shares else whole.of_devices()
+        problems += whole.timeline.problems if whole not in parts else ()
         for rank in parts:
             rank.read()
             ranks += [] if rank.is_empty else [rank]
-            problems += (each for each in rank.problems if each not in problems)
+            problems += (each for each in rank.files.problems if each not in problems)
     for raw in found.raw:
         problems.append(Problem(Severity.WARNING, f"{raw.folder.name} {raw.what}", raw.advice))
     archived = f"Unpack: {unpack_command(found.archives[0])}" if found.archives else ""
@@ -129,19 +126,17 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             problems.append(Problem(severity, f"{files[0].name}{more}: {what}.", done, files[0].name, count=len(files)))
-    cluster_files = Files(WorkerFiles(path, path.name, {role: (file,) for role, file in found.cluster.items()}), None)
+    exports = {role: Export((file,)) for role, file in found.cluster.items()}
+    cluster_files = Files(WorkerFiles(path, path.name, exports), None)
     cluster = cluster_records(cluster_files)
     cluster_files.report()
     problems += cluster_files.problems
     if not ranks and not cluster and (problems or not found.cluster):
         message = problems[0].what if problems else f"{path} holds nothing that can be read."
-        raise UnreadableError(message, _repeating(found.workers))
+        folder = next((worker.root for worker in found.workers if worker.root.is_dir() and worker.is_rank_folder), None)
+        again = f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
+        raise UnreadableError(message, again)
     return _ProfileBuilder(path, ranks, cluster, problems).profile()
-
-
-def _repeating(workers: Sequence[WorkerFiles]) -> str:
-    folder = next((worker.root for worker in workers if worker.root.is_dir() and worker.is_rank_folder), None)
-    return f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
 
 
 def _size(path: Path) -> int:
@@ -164,6 +159,7 @@ class _ProfileBuilder:
         #: Lanes of set aside slices: behind all others, so that these keep their numbers where they are left out.
         self._aside: list[Lane] = []
         self._counters: list[Counter] = []
+        #: Label, group, start, end and number of each step.
         self._steps: list[tuple[str, int, int, int, int]] = []
         self._tables: list[Table] = []
         #: Each with the number of its first event.
@@ -176,16 +172,16 @@ class _ProfileBuilder:
         if None not in (numbers := [rank.rank for rank in self._ranks]):
             order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
             self._ranks = [self._ranks[index] for index in order]
-        spans = self._spans()
-        keys = self._keys()
-        extents = _extents(self._ranks)
+        spans, keys = self._spans(), self._keys()
         moved = align(self._ranks, spans)
+        # what ranks have in common: the opened folder, or one with several devices; empty: unknown
+        jobs = ["ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
+                for rank in self._ranks]  # fmt: skip
         recordings = [
-            Recorded(
-                self._who(rank, key), low + shift, high + shift, rank.rank, self._job(rank), rank.chip, bool(shift)
-            )
-            for rank, key, (low, high), shift in zip(self._ranks, keys, extents, moved, strict=True)
-        ]
+            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
+            for rank, key, job, (low, high), shift in zip(
+                self._ranks, keys, jobs, _extents(self._ranks), moved, strict=True)
+        ]  # fmt: skip
         places = places_of(recordings)
         for rank, shift in zip(self._ranks, moved, strict=True):
             if shift:
@@ -194,29 +190,20 @@ class _ProfileBuilder:
                     "its communication operators tell.", f"Its times were moved by ~{shift / 1e9:,.6f} s.",
                     rank.paths.name))  # fmt: skip
         self._problems += problems_of(recordings, places)
-        ranks = [self._recorded(rank, key, span, place, shift) for rank, key, span, place, shift in zip(
-            self._ranks, keys, spans, places, moved, strict=True)]  # fmt: skip
-        first = min((rank.zero for rank in ranks), default=0)
-        operations = {table.group: table for table in self._tables if table.name == "operations"}
-        communicating = [rank for rank in ranks if rank.group in operations]
-        waited = ("step", "kind", "op", "start", "wait", "synchronization")
-        last = late_rank([(rank.rank, rank.clock, waits_of(records(operations[rank.group], *waited), rank.zero))
-                          for rank in communicating])  # fmt: skip
-        for group in (communicating[last].group, communicating[last].unit) if last >= 0 else ():
-            self._groups[group] = replace(self._groups[group], remark="late")
+        workers = list(map(self._worker, self._ranks, keys, spans, places, moved))
+        self._remark_late([worker.recorded for worker in workers])
+        several = len({place.session for place in places}) > 1
+        # events that are set aside have no times
+        if not several and not self._aside:
+            workers = [replace(worker, window=None) for worker in workers]
+        first = min((rank.recorded.zero for rank in workers), default=0)
         labels = StringsBuilder()
-        step_labels, groups, starts, ends, counts = zip(*self._steps, strict=True) if self._steps else [()] * 5
-        device = any(rank.kernels is not None and len(rank.kernels) for rank in self._ranks)
+        step_labels, *step_columns = zip(*self._steps, strict=True) if self._steps else [()] * 5
+        groups, starts, ends, counts = (np.array(column, np.int64) for column in step_columns)
+        device = any(len(rank.kernels) for rank in self._ranks)
         chip = next((rank.chip for rank in self._ranks if rank.chip), "") or ("Ascend" if self._ranks else "")
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
-        metrics = [name for rank in self._ranks if rank.kernels is not None for name in rank.kernels.details.metrics]
-        # events that are set aside have no times
-        windows = len({place.session for place in places}) > 1 or bool(self._aside)
-        workers = tuple(
-            Worker(rank.key, rank.group, rank.rank, rank.name, rank.span, rank.files, (_device(rank),), recorded=rank,
-                   window=rank.window if windows else None, epoch_ns=rank.zero, rank_guessed=rank.rank_guessed)
-            for rank in ranks
-        )  # fmt: skip
+        metrics = [name for rank in self._ranks for name in rank.kernels.details.metrics]
         return Profile(
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
@@ -224,17 +211,25 @@ class _ProfileBuilder:
             recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
-            source_data={}, workers=workers, groups=Groups(self._groups),
+            source_data={}, workers=tuple(workers), groups=Groups(self._groups),
             lanes=(*self._lanes, *self._aside), scopes=Scopes(),
             strings={**{key: builder.build() for key, builder in self._texts.items()}, **self._read_texts},
             problems=tuple(self._problems), counters=tuple(self._counters), epoch_ns=first,
-            wall_ns=time_of_day(first) if len({place.session for place in places}) < 2 else None,
+            wall_ns=None if several else time_of_day(first),
             steps=Steps(label=np.array([*map(labels.code, step_labels)], np.int32), labels=labels.build(),
-                        group=np.array(groups, np.int32), start=np.array(starts, np.int64),
-                        end=np.array(ends, np.int64), number=np.array(counts, np.int64)),
+                        group=groups.astype(np.int32), start=starts, end=ends, number=counts),
             links=lambda: _links(self._timelines),
             tables=(*self._tables, *(table_of(name, -1, records) for name, records in self._cluster.items())),
         )  # fmt: skip
+
+    def _remark_late(self, ranks: Sequence[RecordedRank]) -> None:
+        operations = {table.group: table for table in self._tables if table.name == "operations"}
+        ranks = [rank for rank in ranks if rank.group in operations]
+        keys = ("step", "kind", "op", "start", "wait", "synchronization")
+        last = late_rank([(rank.rank, rank.clock, waits_of(records(operations[rank.group], *keys), rank.zero))
+                          for rank in ranks])  # fmt: skip
+        for group in (ranks[last].group, ranks[last].unit) if last >= 0 else ():
+            self._groups[group] = replace(self._groups[group], remark="late")
 
     def _guess_ranks(self) -> None:
         unknown = [rank for rank in self._ranks if rank.stated_rank is None and not rank.paths.several]
@@ -258,11 +253,6 @@ class _ProfileBuilder:
         process = _PROCESS.fullmatch(rank.paths.name)
         return process[1] if process and not rank.paths.several else key
 
-    @staticmethod
-    def _job(rank: Rank) -> str:
-        """What the ranks of a job have in common: the opened folder, or one with several devices; empty: unknown."""
-        return "ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
-
     def _keys(self) -> list[str]:
         keys: list[str] = []
         for rank in self._ranks:
@@ -274,18 +264,18 @@ class _ProfileBuilder:
             keys.append(key)
         return keys
 
-    def _recorded(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> RecordedRank:
-        self._zero = -(place.shift + shift)
+    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> Worker:
+        """Adds a rank: its groups, lanes, steps, tables and counters."""
+        self._zero = zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")
         label += " ~" if rank.rank_guessed else ""
         if any(group.parent < 0 and group.label == label for group in self._groups):
             label = key
-        top = len(self._groups)
+        top, timeline = len(self._groups), rank.timeline
         self._groups.append(Group(label, "rank", number=-1 if rank.rank is None else rank.rank, run=place.run,
                                   session=place.session))  # fmt: skip
-        timeline = rank.timeline
         ids: dict[str, int] = {}
-        for track in timeline.tracks if timeline is not None else ():
+        for track in timeline.tracks:
             process = track.process or "Other"
             if track.layer in _ON_HOST and process not in ids:
                 ids[process] = len(self._groups)
@@ -296,59 +286,67 @@ class _ProfileBuilder:
         number = own if span > 1 and own >= 0 else free_number(self._groups, own)
         title = f"NPU {number if own < 0 else own}" + (f" ({span})" if span > 1 else "")
         self._groups.append(Group(title, "npu", top, number, is_unit=True))
+        self._add_steps(rank, top)
         first, events = sum(map(len, self._lanes)), np.zeros(0, np.int64)
-        if timeline is not None and len(timeline):
+        if len(timeline):
             events = self._add_timeline(rank, timeline, ids, unit, top)
             self._timelines.append((timeline, first))
-            if timeline.aside is not None:
-                self._add_aside(timeline.aside, top)
-        elif rank.kernels is not None:
+        elif rank.kernels.file:
             events = self._add_kernels(rank, rank.kernels, unit, top)
-        clock = Clock(self._zero, lambda: rank.steps)
-        self._tables += tables_of(rank, top, clock, first, np.where(events >= 0, events + first, -1))
-        for each in timeline.counters if timeline is not None else ():
-            self._counters.append(Counter(unit, _counter_name(each.process, each.name), each.unit,
-                                          each.times - self._zero, each.values.copy(), each.process))  # fmt: skip
-        window = None if rank.extent is None else (rank.extent[0] - self._zero, rank.extent[1] - self._zero)
+        self._tables += tables_of(rank, top, zero, first, np.where(events >= 0, events + first, -1))
+        for each in timeline.counters:
+            name = (
+                each.name if not each.process or each.name.startswith(each.process) else f"{each.process} {each.name}"
+            )
+            self._counters.append(Counter(unit, name, each.unit, each.times - zero, each.values.copy(), each.process))
+        window = None if rank.extent is None else (rank.extent[0] - zero, rank.extent[1] - zero)
+        file = timeline.file if len(timeline) else ""
         metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
-        file = timeline.file if timeline is not None and len(timeline) else ""
-        names = tuple(relative(rank.paths.every_file(), self._path))
-        return RecordedRank(
-            key, rank.paths.name, rank.rank, rank.rank_guessed, span, names, rank.device, rank.chip, self._zero,
-            window, top, unit, file, rank.work_file, rank.level, metrics, rank.clock, rank.rules,
-        )  # fmt: skip
+        recorded = RecordedRank(key, rank.rank, zero, top, unit, file, rank.work_file, rank.level, metrics, rank.clock,
+                                rank.rules)  # fmt: skip
+        device = rank.device if rank.device >= 0 else None
+        devices = ({"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device},)
+        files = tuple(relative(rank.paths.every_file(), self._path))
+        return Worker(key, top, rank.rank, rank.paths.name, span, files, devices, recorded=recorded, window=window,
+                      epoch_ns=zero, rank_guessed=rank.rank_guessed)  # fmt: skip
+
+    def _add_steps(self, rank: Rank, top: int) -> None:
+        """Adds the steps that were marked, else the iterations of a graph."""
+        timeline, iterations = rank.timeline, rank.iterations
+        if len(marks := timeline.steps):
+            labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
+            numbers, start, end = (
+                [label.removeprefix(STEP) for label in labels],
+                timeline.start[marks],
+                timeline.end[marks],
+            )
+        elif iterations is not None and (len(timeline) or rank.kernels.file):
+            labels = [f"Iteration {label}" for label in iterations.labels]
+            numbers, start, end = iterations.labels, iterations.start, iterations.end
+        else:
+            return
+        self._steps += zip(labels, [top] * len(labels), (start - self._zero).tolist(), (end - self._zero).tolist(),
+                           step_numbers(numbers).tolist(), strict=True)  # fmt: skip
 
     # -- lanes
 
     def _add_timeline(self, rank: Rank, timeline: Timeline, ids: Mapping[str, int], unit: int, top: int) -> I64:
         """Adds a lane for each track; the slice of each kernel, -1 if it is none."""
-        marks = timeline.steps
-        if len(marks):
-            labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
-            starts, ends = timeline.start[marks], timeline.end[marks]
-            self._add_steps(labels, [label.removeprefix(STEP) for label in labels], starts, ends, top)
-        else:
-            self._add_iterations(rank, top)
         columns = _Columns(self._texts, self._read_texts, rank, timeline, self._zero)
-        for number, track in enumerate(timeline.tracks):
-            low, high = int(timeline.first[number]), int(timeline.first[number + 1])
+        for rows, track in _by_track(timeline):
             group = ids.get(track.process or "Other", unit) if track.layer in _ON_HOST else unit
-            self._lanes.append(columns.lane(slice(low, high), _KINDS[track.layer], group, track.label, track.number,
-                                            on_host=track.layer in _ON_HOST))  # fmt: skip
+            self._lanes.append(columns.lane(rows, track, group))
+        if (aside := timeline.aside) is not None:
+            names, kinds = (_codes(self._texts[key], texts)[codes] for key, texts, codes in (
+                ("name", aside.names, aside.name), ("type", aside.kinds, aside.kind)))  # fmt: skip
+            for rows, track in _by_track(aside):
+                title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
+                own = {"order": aside.file_order[rows], "name": names[rows], "type": kinds[rows]}
+                start, end = aside.start[rows], aside.end[rows]
+                label = self._add_aside_lane(top, title, own, start, end)
+                self._problems.append(aside_problem(title, start, end, aside.away[rows], file=aside.file, group=top,
+                                                    lane=label))  # fmt: skip
         return columns.slice_of_kernel()
-
-    def _add_aside(self, aside: Timeline, top: int) -> None:
-        """Adds a lane for the set aside slices of each track."""
-        names, kinds = (np.array([*map(self._texts[key].code, texts), -1], np.int32)
-                        for key, texts in (("name", aside.names), ("type", aside.kinds)))  # fmt: skip
-        for number, track in enumerate(aside.tracks):
-            rows = slice(int(aside.first[number]), int(aside.first[number + 1]))
-            title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
-            columns: dict[str, Any] = {"order": aside.file_order[rows], "name": names[aside.name[rows]],
-                                       "type": kinds[aside.kind[rows]]}  # fmt: skip
-            label = self._add_aside_lane(top, title, columns, aside.start[rows], aside.end[rows])
-            times = aside.start[rows], aside.end[rows], aside.away[rows]
-            self._problems.append(aside_problem(title, *times, file=aside.file, group=top, lane=label))
 
     def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
         label = f"{title}: set aside"
@@ -360,103 +358,99 @@ class _ProfileBuilder:
                                 activity=Activity.HOST, counted=False))  # fmt: skip
         return label
 
-    def _add_iterations(self, rank: Rank, top: int) -> None:
-        if (found := rank.iterations) is not None:
-            self._add_steps([f"Iteration {label}" for label in found.labels], found.labels, found.start, found.end, top)
-
-    def _add_steps(self, labels: Sequence[str], numbers: Sequence[str], starts: I64, ends: I64, top: int) -> None:
-        self._steps += zip(labels, [top] * len(labels), (starts - self._zero).tolist(), (ends - self._zero).tolist(),
-                           step_numbers(numbers).tolist(), strict=True)  # fmt: skip
-
     def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> I64:
         """Adds lanes for kernels without a timeline: one for each stream, one for communication.
 
         Returns:
             Number of the event of each kernel among those of the rank; -1 if it is none.
         """
-        self._add_iterations(rank, top)
         events, added = np.full(len(kernels), -1, np.int64), 0
-        timed = np.flatnonzero(kernels.timed)
-        stream = kernels.details.whole("stream")
-        collective = kernels.communicates
-        keys = np.where(collective[timed], -2, stream.codes[timed])
-        name = coded(self._texts["name"], kernels.name)
-        details = _KernelColumns(kernels, self._texts["bound"], self._read_texts)
-        kind, core = (coded(self._texts[key], column)
-                      for key, column in (("type", kernels.type), ("accelerator", kernels.core)))  # fmt: skip
-        for code in sorted(set(keys.tolist()), key=lambda each: (each == -2, each)):
+        timed, stream = np.flatnonzero(kernels.timed), kernels.details.whole("stream")
+        keys = np.where(kernels.communicates[timed], len(stream.texts), stream.codes[timed])
+        name, kind, core = (
+            _codes(self._texts[key], column.texts)[column.codes]
+            for key, column in (("name", kernels.name), ("type", kernels.type), ("accelerator", kernels.core))
+        )
+        details = _kernel_columns(kernels, self._texts["bound"], self._read_texts)
+        for code in uniques(keys).tolist():
             rows = timed[keys == code]
             rows = rows[np.lexsort((-kernels.end[rows], kernels.start[rows]))]
-            start, end = kernels.start[rows] - self._zero, kernels.end[rows] - self._zero
-            sublane, _ = split_overlaps(start, end)
-            count = len(rows)
+            start, count = kernels.start[rows], len(rows)
             events[rows], added = np.arange(added, added + count), added + count
-            comm = code == -2
-            text = stream.texts[code] if code >= 0 else ""
-            number = int(text) if text.isdecimal() and len(text) < 9 else -1
-            self._lanes.append(Lane(
-                kind="communication" if comm else "stream", group=unit, number=number,
-                label="Communication" if comm else f"Stream {text}" if text else "Kernels",
-                activity=Activity.COMMUNICATION if comm else Activity.COMPUTE,
-                columns={
-                    "start": start, "end": end, "order": rows, "role": constant(count, Role.WORK, np.int8),
-                    "sublane": constant(count, 0, np.int16) if sublane is None else sublane, "name": name[rows],
-                    "type": kind[rows], "accelerator": core[rows], "waited": kernels.wait[rows],
-                    **({"step": partial(_steps_of_rows, device_steps, rank, start + self._zero)}
-                       if rank.iterations is not None else {}),
-                    **({} if comm else {"stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
-                                        **details.of(rows)}),
-                },
-            ))  # fmt: skip
+            columns: dict[str, Any] = {
+                **_places(start - self._zero, kernels.end[rows] - self._zero), "order": rows,
+                "role": constant(count, Role.WORK, np.int8), "name": name[rows], "type": kind[rows],
+                "accelerator": core[rows], "waited": kernels.wait[rows],
+            }  # fmt: skip
+            if rank.iterations is not None:
+                columns["step"] = partial(_steps_of_rows, device_steps, rank, start)
+            if code == len(stream.texts):
+                lane = Lane(kind="communication", group=unit, label="Communication", columns=columns,
+                            activity=Activity.COMMUNICATION)  # fmt: skip
+            else:
+                text = stream.texts[code] if code >= 0 else ""
+                number = int(text) if text.isdecimal() and len(text) < 9 else -1
+                columns |= {
+                    "stream": constant(count, number if number >= 0 else INT_MISSING, np.int64),
+                    **details(rows),
+                }
+                lane = Lane(kind="stream", group=unit, label=f"Stream {text}" if text else "Kernels", number=number,
+                            columns=columns, activity=Activity.COMPUTE)  # fmt: skip
+            self._lanes.append(lane)
         if len(rows := kernels.aside):
-            columns: dict[str, Any] = {"order": rows, "name": name[rows], "type": kind[rows]}
-            start = kernels.start[rows]
-            self._add_aside_lane(top, "Kernels", columns, start, start + kernels.duration[rows])
+            own, start = {"order": rows, "name": name[rows], "type": kind[rows]}, kernels.start[rows]
+            self._add_aside_lane(top, "Kernels", own, start, start + kernels.duration[rows])
         return events
 
 
-def coded(builder: StringsBuilder, column: Texts) -> npt.NDArray[np.int32]:
-    """A text column as codes of a strings builder."""
-    return np.array([*map(builder.code, column.texts), -1], np.int32)[column.codes]
+def _by_track(timeline: Timeline) -> Iterator[tuple[slice, Track]]:
+    for track, (first, last) in zip(timeline.tracks, pairwise(timeline.first.tolist()), strict=True):
+        yield slice(first, last), track
 
 
-class _KernelColumns:
-    """Columns of events from what was recorded of their kernels, most of which is read on demand."""
+def _codes(builder: StringsBuilder, texts: Iterable[str]) -> npt.NDArray[np.int32]:
+    """Codes of a strings builder by code of texts; that of a missing one at the end."""
+    return np.array([*map(builder.code, texts), -1], np.int32)
 
-    def __init__(self, kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]) -> None:
-        details = kernels.details
-        #: Missing value of each column, and a function from kernels to values.
-        self._columns: dict[str, tuple[Any, Callable[[I64], npt.NDArray[Any]]]] = {}
-        for key in ("shapes", *TEXTS):
-            name = "input_shapes" if key == "shapes" else key
-            if name in details.texts:
-                read = partial(codes_of, texts[key], details, name, _on_one_line)
-                texts[key].read_all.append(partial(read, np.arange(len(kernels))))
-                self._columns[key] = np.int32(-1), read
-        for key in ("blocks", *NUMBERS):
-            if key in details.texts:
-                self._columns[key] = INT_MISSING, partial(_numbers_of, details, key)
-        names: dict[str, str] = {metric_key(name): name for name in METRICS if name in details.metrics}
-        names |= {column.key: column.title for column in columns_of_metrics(details.metrics)}
-        for key, name in names.items():
-            self._columns[key] = np.nan, partial(details.take, name)
-        if details.pipes:
-            # the codes of all pipes are known before anything is read
-            pipes = np.array([*map(bound.code, details.pipes), -1], np.int32)
-            self._columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
-            self._columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
 
-    def of(self, kernels: I64) -> dict[str, LazyColumn]:
-        """Columns of events, by the index of the kernel of each; -1 if it is none."""
+def _places(start: I64, end: I64, *, nested: bool = False) -> dict[str, Any]:
+    sublane = stacked_sublanes(start, end) if nested else split_overlaps(start, end)[0]
+    return {"start": start, "end": end, "sublane": np.zeros(len(start), np.int16) if sublane is None else sublane}
 
-        def take(nothing: Any, read: Callable[[I64], npt.NDArray[Any]], some: Rows) -> npt.NDArray[Any]:
-            chosen = kernels[some]
-            present = chosen >= 0
-            found = np.full(len(chosen), nothing)
-            found[present] = read(chosen[present])
-            return found
 
-        return {key: partial(take, nothing, read) for key, (nothing, read) in self._columns.items()}
+def _kernel_columns(
+    kernels: Kernels, bound: StringsBuilder, texts: Mapping[str, StringsOnDemand]
+) -> Callable[[I64], dict[str, LazyColumn]]:  # fmt: skip
+    """Columns of events by the index of the kernel of each (-1: none), most of which are read on demand."""
+    details = kernels.details
+    #: Missing value of each column, and a function from kernels to values.
+    columns: dict[str, tuple[Any, Callable[[I64], npt.NDArray[Any]]]] = {}
+    for key in ("shapes", *TEXTS):
+        name = "input_shapes" if key == "shapes" else key
+        if name in details.texts:
+            read = partial(codes_of, texts[key], details, name, _on_one_line)
+            texts[key].read_all.append(partial(read, np.arange(len(kernels))))
+            columns[key] = np.int32(-1), read
+    for key in ("blocks", *NUMBERS):
+        if key in details.texts:
+            columns[key] = INT_MISSING, partial(_numbers_of, details, key)
+    names: dict[str, str] = {metric_key(name): name for name in METRICS if name in details.metrics}
+    names |= {column.key: column.title for column in columns_of_metrics(details.metrics)}
+    columns |= {key: (np.nan, partial(details.take, name)) for key, name in names.items()}
+    if details.pipes:
+        # the codes of all pipes are known before anything is read
+        pipes = _codes(bound, details.pipes)
+        columns["bound"] = np.int32(-1), lambda rows: pipes[details.bound(rows)[0]]
+        columns["bound_ratio"] = np.nan, lambda rows: details.bound(rows)[1]
+
+    def take(own: I64, nothing: Any, read: Callable[[I64], npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
+        chosen = own[rows]
+        present = chosen >= 0
+        found = np.full(len(chosen), nothing)
+        found[present] = read(chosen[present])
+        return found
+
+    return lambda own: {key: partial(take, own, *column) for key, column in columns.items()}
 
 
 def _on_one_line(text: str) -> str:
@@ -477,30 +471,24 @@ class _Columns:
     ) -> None:  # fmt: skip
         self._rank, self._timeline = rank, timeline
         self._start, self._end = timeline.start - zero, timeline.end - zero
-        self._name = np.array([*map(texts["name"].code, timeline.names), -1], np.int32)[timeline.name]
+        self._name = _codes(texts["name"], timeline.names)[timeline.name]
         self._type = np.array([*(texts["type"].code(kind) if kind else -1 for kind in timeline.kinds), -1],
                               np.int32)[timeline.kind]  # fmt: skip
-        count = len(timeline)
         self._stacks = timeline.stacks
         if (timeline.stacks >= 0).any():
-            self._stacks = np.array([*(texts["stack"].code(_on_one_line(text)) for text in timeline.texts), -1],
-                                    np.int32)[timeline.stacks]  # fmt: skip
-        self._kernel = np.full(count, -1, np.int64)
-        self._accelerator = np.full(count, -1, np.int32)
+            self._stacks = _codes(texts["stack"], map(_on_one_line, timeline.texts))[timeline.stacks]
+        count, kernels = len(timeline), rank.kernels
+        self._kernel, self._accelerator = np.full(count, -1, np.int64), np.full(count, -1, np.int32)
         self._waited = np.full(count, INT_MISSING)
-        kernels = rank.kernels
         self._operators = OperatorTimes(timeline, kernels)
-        self._details = None if kernels is None else _KernelColumns(kernels, texts["bound"], read_texts)
-        rows = timeline.work
-        if kernels is not None and len(rows):
-            found = rows_of_work(kernels, timeline, rows)
-            hit = found >= 0
-            rows, found = rows[hit], found[hit]
-            typed = coded(texts["type"], kernels.type)[found]
+        self._details = _kernel_columns(kernels, texts["bound"], read_texts)
+        if len(timeline.work):
+            found = rows_of_work(kernels, timeline, timeline.work)
+            rows, found = timeline.work[found >= 0], found[found >= 0]
+            typed = _codes(texts["type"], kernels.type.texts)[kernels.type.codes[found]]
             self._type[rows] = np.where(typed >= 0, typed, self._type[rows])
-            self._accelerator[rows] = coded(texts["accelerator"], kernels.core)[found]
-            self._waited[rows] = kernels.wait[found]
-            self._kernel[rows] = found
+            self._accelerator[rows] = _codes(texts["accelerator"], kernels.core.texts)[kernels.core.codes[found]]
+            self._waited[rows], self._kernel[rows] = kernels.wait[found], found
         shapes = Texts(timeline.shapes, timeline.texts)
         self._shapes = cache(lambda: codes_in(read_texts["shapes"], shapes, _on_one_line))
         read_texts["shapes"].read_all.append(self._shapes)
@@ -516,35 +504,29 @@ class _Columns:
 
     def slice_of_kernel(self) -> I64:
         """Row of the slice of each kernel; -1 if it is none."""
-        found = np.full(len(self._rank.kernels or ()), -1, np.int64)
+        found = np.full(len(self._rank.kernels), -1, np.int64)
         rows = np.flatnonzero(self._kernel >= 0)
         found[self._kernel[rows]] = rows
         return found
 
-    def lane(self, rows: slice, kind: str, group: int, label: str, number: int, *, on_host: bool) -> Lane:
-        timeline = self._timeline
-        start, end = self._start[rows], self._end[rows]
-        count = len(start)
-        if on_host:
-            sublane = stacked_sublanes(start, end)
-        else:
-            found, _ = split_overlaps(start, end)
-            sublane = np.zeros(count, np.int16) if found is None else found
+    def lane(self, rows: slice, track: Track, group: int) -> Lane:
+        timeline, kind, on_host = self._timeline, track.layer.name.lower(), track.layer in _ON_HOST
+        count = rows.stop - rows.start
         columns: dict[str, Any] = {
-            "start": start, "end": end, "order": timeline.file_order[rows], "sublane": sublane,
+            **_places(self._start[rows], self._end[rows], nested=on_host), "order": timeline.file_order[rows],
             "role": self._role[rows], "name": self._name[rows], "type": self._type[rows],
             "step": partial(_steps_of_rows, host_steps if on_host else device_steps, self._rank, timeline.start[rows]),
         }  # fmt: skip
-        numbered = constant(count, number if number >= 0 else INT_MISSING, np.int64)
+        numbered = constant(count, track.number if track.number >= 0 else INT_MISSING, np.int64)
         own: dict[str, Any] = {
             "measured": lambda some: timeline.lengths(row_numbers(rows)[some]), "connection": timeline.connection[rows],
             "thread": numbered, "stream": numbered, "shapes": lambda some: self._shapes()[rows][some],
             "stack": self._stacks[rows], "accelerator": self._accelerator[rows], "waited": self._waited[rows],
             "bytes": timeline.size[rows],
         }  # fmt: skip
-        columns |= {key: own[key] for key in _OWN_COLUMNS[kind]}
+        columns |= {key: own[key] for key in _OWN_COLUMNS.get(kind, ())}
         columns |= self._operators.columns(rows) if kind in ("python", "other") else {}
-        columns |= self._details.of(self._kernel[rows]) if kind == "stream" and self._details is not None else {}
+        columns |= self._details(self._kernel[rows]) if kind == "stream" else {}
         activity: Activity | None = {"communication": Activity.COMMUNICATION, "plane": Activity.COMMUNICATION}.get(
             kind, Activity.HOST if on_host else Activity.COMPUTE)  # fmt: skip
         counted = kind not in ("plane", "overlap")
@@ -557,7 +539,7 @@ class _Columns:
             # a stream with only tasks of collectives repeats the planes: it does not count as busy
             work = self._role[rows] == Role.WORK
             counted = not (parts & work).any() or bool((work & (classes == SliceClass.KERNEL)).any())
-        return Lane(kind=kind, group=group, label=label, number=number, columns=columns,
+        return Lane(kind=kind, group=group, label=track.label, number=track.number, columns=columns,
                     activity=activity, counted=counted)  # fmt: skip
 
 
@@ -577,10 +559,6 @@ def _extents(ranks: Sequence[Rank]) -> list[tuple[int, int]]:
     return found
 
 
-def _counter_name(process: str, name: str) -> str:
-    return name if not process or name.startswith(process) else f"{process} {name}"
-
-
 def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     """Links from operators and calls to launched tasks, from enqueue to dequeue, from forward to backward operators.
 
@@ -598,8 +576,3 @@ def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     kind, from_row, to_row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     launching = frozenset(map(kinds.index, ("operator", "launch")))
     return Links(kinds, kind, from_row, to_row, launching=launching)
-
-
-def _device(rank: RecordedRank) -> dict[str, Any]:
-    device = rank.device if rank.device >= 0 else None
-    return {"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device}

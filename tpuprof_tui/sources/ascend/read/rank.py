@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
 
 from ..recorded import Step
 from .believable import believable, believable_kernels
 from .csv_table import DEVICES, CsvTable, device_number
-from .database import kernels_of_database, timeline_of_database
+from .database import Database, kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
 from .places import WorkerFiles, export_command
@@ -45,11 +45,7 @@ _NO_AVERAGE: Final = "They are in the table, and in no sum and no average."
 class Rank:
     """The recording of one worker; its properties read files on first use.
 
-    Args:
-        paths: Its files.
-        opened: The opened path, which names of files are relative to.
-        progress: Called with the bytes read and the size of a file.
-        timelines: Cache of the timelines of files that several workers share.
+    ``timelines``: cache of the timelines of files that several workers share.
 
     Attributes:
         files: Its files, with the defects of all that were read so far.
@@ -58,7 +54,7 @@ class Rank:
 
     def __init__(
         self, paths: WorkerFiles, opened: Path, progress: Callable[[int, int], None] | None = None,
-        timelines: dict[tuple[Path, ...], Timeline | None] | None = None,
+        timelines: dict[tuple[Path, ...], Timeline] | None = None,
     ) -> None:  # fmt: skip
         self.paths, self.files = paths, Files(paths, opened)
         self._timelines = {} if timelines is None else timelines
@@ -70,63 +66,53 @@ class Rank:
         return [Rank(self.paths.of_device(device), self._opened, self._progress, self._timelines)
                 for device in self.devices] or [self]  # fmt: skip
 
-    @property
-    def problems(self) -> list[Problem]:
-        """Defects of all files read so far."""
-        return self.files.problems
-
     @cached_property
     def extent(self) -> tuple[int, int] | None:
         """First start and last end of its slices, else of its kernels, ns since 1970; None if it has neither."""
-        timeline, kernels = self.slices, self.kernels
-        if timeline is not None:
+        timeline, kernels = self.timeline, self.kernels
+        if len(timeline):
             return int(timeline.start.min()), int(timeline.end.max())
-        if kernels is not None and kernels.timed.any():
+        if kernels.timed.any():
             return int(kernels.start[kernels.timed].min()), int(kernels.end[kernels.timed].max())
         return None
 
     @property
     def is_empty(self) -> bool:
         """Whether it has nothing to show."""
-        has_csv = any(self.files.table(role) is not None for role in self.paths.by_role if role.endswith(".csv"))
-        return not (self.timeline is not None or self.kernels is not None or has_csv or self.records or self.rules)
+        return not (self.timeline.file or self.kernels.file or self.records or self.rules or any(self.files.tables()))
 
     # -- events
 
     @cached_property
-    def timeline(self) -> Timeline | None:
-        """The slices, from the JSON files, else from the database; None if there are neither."""
-        by_role, role = self.paths.by_role, self.paths.timeline_role
-        paths, parts = by_role.get(role, ()), tuple(path for part in _PARTS for path in by_role.get(part, ()))
+    def timeline(self) -> Timeline:
+        """The slices, from the JSON files, else from the database; of no file if there are neither."""
+        role = self.paths.timeline_role
+        paths, parts = self.paths.paths(role), tuple(path for part in _PARTS for path in self.paths.paths(part))
         if files := (*paths, *parts):
             if files not in self._timelines:
                 self._timelines[files] = self._believable(self.files.tried(
                     files[0], lambda name: read_trace_view(paths, name, self._progress, parts)))  # fmt: skip
             found = self._timelines[files]
-            if found is not None:
-                device = self.files.device_of(role or next(part for part in _PARTS if part in by_role))
-                if device < 0:
-                    return found
-                if all(track.device < 0 for track in found.tracks):
-                    self.files.warn("The timeline does not distinguish its devices.", "Each device shows all of it.",
-                                    found.file)  # fmt: skip
-                return found.of_device(device)
-        database = self.files.database(*DATABASES)
-        return self._believable(timeline_of_database(database)) if database is not None else None
+            device = self.files.device_of(role or next(part for part in _PARTS if part in self.paths.exports))
+            if not found.file or device < 0:
+                return found if found.file else self._of_database()
+            if all(track.device < 0 for track in found.tracks):
+                self.files.warn("The timeline does not distinguish its devices.", "Each device shows all of it.",
+                                found.file)  # fmt: skip
+            return found.of_device(device)
+        return self._of_database()
 
-    def _believable(self, timeline: Timeline | None) -> Timeline | None:
-        found = believable(timeline) if timeline is not None else None
-        self.problems.extend(found.problems if found is not None else ())
+    def _of_database(self) -> Timeline:
+        return self._believable(timeline_of_database(self.files.database(*DATABASES)))
+
+    def _believable(self, timeline: Timeline | None) -> Timeline:
+        found = believable(timeline_of_database(Database()) if timeline is None else timeline)
+        self.files.problems.extend(found.problems)
         return found
 
-    @property
-    def slices(self) -> Timeline | None:
-        """Its timeline; None if that has no slices."""
-        return self.timeline if self.timeline is not None and len(self.timeline) else None
-
     @cached_property
-    def kernels(self) -> Kernels | None:
-        """The kernels, from the csv file, else the database, else the timeline; None if there are none."""
+    def kernels(self) -> Kernels:
+        """The kernels, from the csv file, else the database, else the timeline; of no file if there are none."""
         for role in KERNEL_TABLES:
             table = self.files.table(role)
             if table is not None and table.first("Name", "Op Name"):
@@ -134,10 +120,9 @@ class Rank:
                 unplaced = rounded_times(table, found.start, table.first(*START_NAMES))
                 return self._sound(replace(found, unplaced=unplaced), table)
         database = self.files.database(*DATABASES)
-        if database is not None and {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
+        if {"COMPUTE_TASK_INFO", "COMMUNICATION_OP"} & set(database.tables):
             return self._sound(kernels_of_database(database))
-        timeline = self.slices
-        return kernels_of_timeline(timeline) if timeline is not None and len(timeline.work) else None
+        return kernels_of_timeline(self.timeline)
 
     def _sound(self, found: Kernels, table: CsvTable | None = None) -> Kernels:
         """The kernels, negative durations as missing; reports kernels whose times are missing or cannot be."""
@@ -154,7 +139,7 @@ class Rank:
                 offset = int(table.begin[rows[0]]) if table is not None and len(table.paths) == 1 else -1
                 self.files.warn(what, done, found.file, offset=offset, count=len(rows))
         found, problems = believable_kernels(found, self.timeline)
-        self.problems.extend(problems)
+        self.files.problems.extend(problems)
         return found
 
     # -- what is not events
@@ -168,7 +153,7 @@ class Rank:
     def rules(self) -> tuple[tuple[str, Any], ...]:
         """``prof_rule_*.json``: the vendor's advice, unchanged, with the name of each file."""
         found = [self.files.tried(path, lambda name, path=path: (name, read_json(path, name, whatever=True)))  # type: ignore[misc]
-                 for path in self.paths.by_role.get("prof_rule.json", ())]  # fmt: skip
+                 for path in self.paths.paths("prof_rule.json")]  # fmt: skip
         return tuple(rule for rule in found if rule is not None)
 
     @cached_property
@@ -194,15 +179,14 @@ class Rank:
     @cached_property
     def work_file(self) -> str:
         """Name of the file that tells the use of the device; empty if none does."""
-        timeline, kernels = self.slices, self.kernels
-        if timeline is not None and (timeline.derived or len(timeline.work)):
-            return timeline.file
-        return kernels.file if kernels is not None and kernels.timed.any() else ""
+        if self.timeline.derived or len(self.timeline.work):
+            return self.timeline.file
+        return self.kernels.file if self.kernels.timed.any() else ""
 
     @property
     def steps_are_computed(self) -> bool:
         """Whether the times of its steps follow from the use of the device, rather than from a table."""
-        return bool(self.work_file) and (self.slices is not None or "recorded_steps" not in self.records)
+        return bool(self.work_file) and (len(self.timeline) > 0 or not len(self.records.get("recorded_steps", ())))
 
     @property
     def steps_file(self) -> str:
@@ -215,8 +199,8 @@ class Rank:
         """Its steps."""
         recorded = self.records.get("recorded_steps")
         labels = [] if recorded is None else recorded.columns["label"].values()
-        work = work_starts(self.slices, self.kernels) if self.work_file else None
-        return steps_of(self.slices, self.kernels, work, self.iterations, labels)
+        work = work_starts(self.timeline, self.kernels) if self.work_file else None
+        return steps_of(self.timeline, self.kernels, work, self.iterations, labels)
 
     # -- problems
 
@@ -230,28 +214,27 @@ class Rank:
         self.files.report()
 
     def _check_files(self) -> None:
-        for role, slices in self.paths.lacking.items():
+        exports = self.paths.exports
+        for role, slices in ((role, export.lacking) for role, export in exports.items() if export.lacking):
             numbers = ", ".join(map(str, slices[:8])) + (", ..." if len(slices) > 8 else "")
-            what = f"Of the slices of {role} number {numbers} is missing." if len(slices) == 1 else (
-                f"Of the slices of {role} numbers {numbers} are missing.")  # fmt: skip
-            self.files.warn(what, "The others are shown.", role, Severity.ERROR, count=len(slices))
-        for role in sorted(self.paths.renamed):
-            if role.endswith(".db"):
-                name = self.files.name(self.paths.by_role[role][0])
-                self.files.warn(f"{name} is not named as the exporters name a database.", f"It is read as {role}.",
-                                name, Severity.NOTE)  # fmt: skip
-        for role in sorted(self.paths.shared):
-            table = self.files.table(role) if role.endswith(".csv") else None
-            if table is not None and not table.first(*DEVICES):
+            which = f"number {numbers} is" if len(slices) == 1 else f"numbers {numbers} are"
+            self.files.warn(f"Of the slices of {role} {which} missing.", "The others are shown.", role, Severity.ERROR,
+                            count=len(slices))  # fmt: skip
+        for role in sorted(role for role in exports if exports[role].by_content and role.endswith(".db")):
+            name = self.files.name(exports[role].paths[0])
+            self.files.warn(f"{name} is not named as the exporters name a database.", f"It is read as {role}.",
+                            name, Severity.NOTE)  # fmt: skip
+        for role, table in sorted(self.files.tables()):
+            if exports[role].shared and not table.first(*DEVICES):
                 self.files.warn(f"{role} does not distinguish its devices.", "Each device shows all of it.", table.name)
 
     def _check_analysis(self) -> None:
         """Reports the folder of a rank whose analysis ended before the work of the device was written."""
         root, activities = self.paths.root, self.setting("config", "common_config", "activities")
         host_alone = isinstance(activities, list) and activities and not any("NPU" in str(each) for each in activities)
-        if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or self.timeline is None:
+        if not self.paths.is_rank_folder or host_alone or self.level == "Level_none" or not self.timeline.file:
             return
-        if len(self.kernels or ()) or {"statistic", "recorded_steps"} & set(self.records):
+        if len(self.kernels) or {"statistic", "recorded_steps"} & set(self.records):
             return
         if any(track.layer not in (Layer.PYTHON, Layer.OTHER) for track in self.timeline.tracks):
             return
@@ -264,10 +247,10 @@ class Rank:
     def _check_kernels(self) -> None:
         """Reports a kernel table that has only a part of the kernels that other tables count."""
         kernels, recorded, statistic = self.kernels, self.records.get("recorded_steps"), self.records.get("statistic")
-        if kernels is None or kernels.file.endswith((".db", ".json")):
+        if not kernels.file or kernels.file.endswith((".db", ".json")):
             return
         parts = []
-        if recorded is not None and self.slices is None and kernels.timed.any():
+        if recorded is not None and not len(self.timeline) and kernels.timed.any():
             for mask, key in ((~kernels.communicates, "computing_us"), (kernels.communicates, "communication_us")):
                 rows = np.flatnonzero(kernels.timed & mask)
                 computed = Intervals.union(kernels.start[rows], kernels.end[rows]).total
@@ -297,14 +280,13 @@ class Rank:
     # -- about the run
 
     @cached_property
-    def info(self) -> dict[str, Any]:
-        """The profiler's settings (``profiler_info*.json``); empty if there are none."""
+    def _info(self) -> dict[str, Any]:
         path = next((path for path in self.paths.info if path.name.startswith("profiler_info")), None)
         return (None if path is None else self.files.tried(path, lambda name: read_json(path, name))) or {}
 
     def setting(self, *keys: str) -> Any:
-        """A profiler setting by its path of keys; None if absent."""
-        found: Any = self.info
+        """A profiler setting (``profiler_info*.json``) by its path of keys; None if absent."""
+        found: Any = self._info
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
         return found
@@ -329,7 +311,7 @@ class Rank:
     def stated_rank(self) -> int | None:
         """Its rank, from the profiler's files, else the database; None if they do not state it."""
         # the rank of a folder with several devices is not that of each
-        info = () if self.paths.several else (self.info.get("rank_id"),)
+        info = () if self.paths.several else (self.setting("rank_id"),)
         return next(filter(_is_number, (self.paths.rank_of_file, *info, *self._mapped("rankId"))), None)
 
     @cached_property
@@ -343,7 +325,7 @@ class Rank:
     def _mapped(self, column: str) -> list[Any]:
         """A column of the database's ranks and devices, if it has one row, or one of the worker's device."""
         database = self.files.database(*DATABASES)
-        rows = database.rows("RANK_DEVICE_MAP", column, "deviceId") if database is not None else []
+        rows = database.rows("RANK_DEVICE_MAP", column, "deviceId")
         own = [value for value, device in rows if device == self.paths.device and self.paths.device >= 0]
         return own or ([value for value, _ in rows] if len(rows) == 1 else [])
 
@@ -360,27 +342,22 @@ class Rank:
     @cached_property
     def _stated_devices(self) -> tuple[list[int], list[int]]:
         """The devices that the kernels state, and that the timeline states for work."""
-        kernels, timeline = self.kernels, self.slices
-        of_kernels = kernels.details.whole("device") if kernels is not None else None
-        texts = of_kernels.texts if of_kernels is not None else ()
-        used = set(of_kernels.codes.tolist()) if of_kernels is not None else set()
-        working = np.flatnonzero(np.bincount(timeline.track[timeline.work])).tolist() if timeline is not None else []
-        tracks = timeline.tracks if timeline is not None else ()
-        return (sorted({device_number(text) for code, text in enumerate(texts) if code in used} - {-1}),
-                sorted(filter(_is_number, {tracks[track].device for track in working})))  # fmt: skip
+        of_kernels, timeline = self.kernels.details.whole("device"), self.timeline
+        used, working = set(of_kernels.codes.tolist()), set(timeline.track[timeline.work].tolist())
+        return (sorted({device_number(text) for code, text in enumerate(of_kernels.texts) if code in used} - {-1}),
+                sorted(filter(_is_number, {timeline.tracks[track].device for track in working})))  # fmt: skip
 
     @cached_property
     def chip(self) -> str:
         """Name of its device; empty if unknown."""
-        database = self.files.database(*DATABASES)
-        rows = database.rows("NPU_INFO", "name") if database is not None else []
+        rows = self.files.database(*DATABASES).rows("NPU_INFO", "name")
         return next((str(name) for (name,) in rows if name), "")
 
     @property
     def clock(self) -> float | None:
         """Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown."""
-        values = (number(self.setting("start_info", key)) for key in ("start_monotonic", "start_cnt", "freq"))
-        monotonic, cycles, megahertz = values
+        monotonic, cycles, megahertz = (number(self.setting("start_info", key))
+                                        for key in ("start_monotonic", "start_cnt", "freq"))  # fmt: skip
         if monotonic is None or cycles is None or not megahertz:
             return None
         return float(monotonic - cycles * 1000 / megahertz)

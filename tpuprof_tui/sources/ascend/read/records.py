@@ -36,7 +36,6 @@ class CsvFile(Struct, frozen=True):
     """A csv file whose rows are a table.
 
     Attributes:
-        role: The file.
         needs: Keys of the columns without which it is none.
         columns: By key: kind and possible titles. Kinds: ``text``, ``number``, ``MB`` (KB if titled so), ``time`` (us),
             ``moment`` (us, a time of day), ``ns``, ``exact`` (us, fractions of ns are kept).
@@ -105,16 +104,15 @@ _UNUSED: Final = frozenset((
 ))  # fmt: skip
 #: Tables of communication: types of their columns by key.
 _OPERATOR: Final = {"step": str, "kind": str, "op": str}
+_TIME_KEYS: Final = ("elapse", "transit", "wait", "synchronization", "idle")
 _LINK: Final = {"size_mb": float, "transit": float, "bandwidth": float}
 COMMUNICATION: Final[dict[str, dict[str, type]]] = {
-    "operations": {**_OPERATOR, "rank": str, "start": int, **dict.fromkeys((
-        "elapse", "transit", "wait", "synchronization", "idle", "wait_ratio", "synchronization_ratio"), float)},
+    "operations": {**_OPERATOR, "rank": str, "start": int, **dict.fromkeys(_TIME_KEYS, float),
+                   "wait_ratio": float, "synchronization_ratio": float},
     "transfers": {**_OPERATOR, "rank": str, "link": str, **_LINK, "large_packets": float},
     "packets": {**_OPERATOR, "link": str, "packet_mb": float, "count": float, "total": float},
     "pairs": {**_OPERATOR, "src": str, "dst": str, "link": str, **_LINK, "op_name": str},
 }  # fmt: skip
-_TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
-_RATIOS: Final = ("Wait Time Ratio", "Synchronization Time Ratio")
 #: Prefixes of table names: databases of a rank, of a cluster, and of a cluster with simplified tables.
 _PREFIXES: Final = ("CommAnalyzer", "ClusterCommAnalyzer", "ClusterCommunication")
 _OF: Final = ("step", "type", "rank_set", "hccl_op_name", "group_name")
@@ -139,57 +137,53 @@ def of_rows(types: Mapping[str, type], rows: Sequence[Sequence[Any]]) -> dict[st
     return {key: convert[kind](values) for (key, kind), values in zip(types.items(), columns, strict=True)}
 
 
-def records_of(files: Files, timeline: Timeline | None) -> dict[str, Records]:
+def records_of(files: Files, timeline: Timeline) -> dict[str, Records]:
     """All tables of a rank, by name (`recorded`)."""
     found = {name: of_csv(files, name) for name in ("statistic", "operators", "apis", "memory", "allocations",
                                                     "modules", "recorded_steps")}  # fmt: skip
     database, analysis = files.database(*DATABASES), files.database(ANALYSIS)
     if found["memory"] is None:
-        in_database = database is not None and "MEMORY_RECORD" in database.tables
-        found["memory"] = _memory(database) if database is not None and in_database else _memory_counters(timeline)
-    if database is not None and found["allocations"] is None and "OP_MEMORY" in database.tables:
-        name, size, begin, end, duration = database.columns(
-            "OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")  # fmt: skip
-        found["allocations"] = Records(database.name, {
-            "name": database.texts(name), "size": reals(size) / 1024, "allocated": wholes(begin),
-            "released": wholes(end), "duration": wholes(duration)})  # fmt: skip
-    if database is not None and found["modules"] is None and "NPU_MODULE_MEM" in database.tables:
+        found["memory"] = _memory(database) if "MEMORY_RECORD" in database.tables else _memory_counters(timeline)
+    if found["allocations"] is None and "OP_MEMORY" in database.tables:
+        name, size, *times = database.columns("OP_MEMORY", "name", "size", "allocationTime", "releaseTime", "duration")
+        begin, end, duration = map(wholes, times)
+        columns = {"name": database.texts(name), "size": reals(size) / 1024}
+        found["allocations"] = Records(
+            database.name, {**columns, "allocated": begin, "released": end, "duration": duration}
+        )
+    if found["modules"] is None and "NPU_MODULE_MEM" in database.tables:
         component, reserved, time = database.columns("NPU_MODULE_MEM", "moduleId", "totalReserved", "timestampNs")
         names = dict(database.rows("ENUM_MODULE", "id", "name"))
         found["modules"] = Records(database.name, {
             "component": texts_of([str(names.get(each, each)) for each in component]),
             "reserved": reals(reserved) / _MEGA, "time": wholes(time)})  # fmt: skip
-    if analysis is not None and found["recorded_steps"] is None and "StepTraceTime" in analysis.tables:
-        found["recorded_steps"] = Records(analysis.name, _steps_of_database(analysis, "StepTraceTime", label="step"))
-    found |= _communication(files, analysis)
-    if found["apis"] is None:
-        found["apis"] = _old_apis(files)
+    if found["recorded_steps"] is None and "StepTraceTime" in analysis.tables:
+        found["recorded_steps"] = _steps_of_database(analysis, "StepTraceTime", label="step")
+    found |= _communication_of_json(files, "communication.json", "communication_matrix.json", of_cluster=False) or (
+        _communication_of_database(analysis))  # fmt: skip
+    found["apis"] = _old_apis(files) if found["apis"] is None else found["apis"]
     _check_allocations(files, found["allocations"])
     return {name: records for name, records in found.items() if records is not None}
 
 
 def cluster_records(files: Files) -> dict[str, Records]:
     """The tables of msprof-analyze's files about all ranks, which are without ``step`` and ``kind`` of their own."""
-    found: dict[str, Records] = {}
-    steps = of_csv(files, "cluster_steps") if CLUSTER_STEPS in files.paths.by_role else None
-    communication = _communication_of_json(
+    steps = of_csv(files, "cluster_steps") if CLUSTER_STEPS in files.paths.exports else None
+    found = _communication_of_json(
         files, "cluster_communication.json", "cluster_communication_matrix.json", of_cluster=True
     )
-    database = files.database("cluster_analysis.db") if steps is None or not communication else None
-    if database is not None:
+    if steps is None or not found:
+        database = files.database("cluster_analysis.db")
         if steps is None:
-            columns = _steps_of_database(database, "ClusterStepTraceTime", kind="type", index="index", step="step")
-            steps = Records(database.name, columns)
-        communication = communication or _communication_of_database(database)
-    if steps is not None and len(steps):
-        columns = steps.columns
-        kind, index = (_filled(columns[key], text) for key, text in (("kind", "rank"), ("index", "")))
-        found["cluster_steps"] = Records(steps.file, {**columns, "kind": kind, "index": index})
-    return found | communication
-
-
-def _filled(column: Texts, text: str) -> Texts:
-    return Texts(np.where(column.codes < 0, len(column.texts), column.codes).astype(np.int32), (*column.texts, text))
+            steps = _steps_of_database(database, "ClusterStepTraceTime", kind="type", index="index", step="step")
+        found = found or _communication_of_database(database)
+    if not len(steps):
+        return found
+    for key, text in (("kind", "rank"), ("index", "")):
+        column: Texts = steps.columns[key]
+        codes = np.where(column.codes < 0, len(column.texts), column.codes).astype(np.int32)
+        steps.columns[key] = Texts(codes, (*column.texts, text))
+    return {"cluster_steps": steps, **found}
 
 
 # -- csv files
@@ -265,11 +259,11 @@ def _check_allocations(files: Files, found: Records | None) -> None:
 # -- databases and counters
 
 
-def _steps_of_database(database: Database, table: str, **names: str) -> dict[str, Any]:
+def _steps_of_database(database: Database, table: str, **names: str) -> Records:
     """Steps of a table: text columns by key and name, and the times of steps."""
     rows = [(*(None if text in (None, "") else str(text) for text in row[: len(names)]), *_ns_of(row[len(names) :]))
             for row in database.rows(table, *names.values(), *(name for _, name, _ in STEP_COLUMNS))]  # fmt: skip
-    return of_rows({**dict.fromkeys(names, str), **dict.fromkeys(STEP_KEYS, float)}, rows)
+    return Records(database.name, of_rows({**dict.fromkeys(names, str), **dict.fromkeys(STEP_KEYS, float)}, rows))
 
 
 def _memory(database: Database) -> Records:
@@ -289,10 +283,9 @@ def _memory(database: Database) -> Records:
     })  # fmt: skip
 
 
-def _memory_counters(timeline: Timeline | None) -> Records | None:
-    counters = [counter for counter in (timeline.counters if timeline is not None else ())
-                if counter.process == "NPU MEM"]  # fmt: skip
-    if not counters or timeline is None:
+def _memory_counters(timeline: Timeline) -> Records | None:
+    counters = [counter for counter in timeline.counters if counter.process == "NPU MEM"]
+    if not counters:
         return None
     codes = np.repeat(np.arange(len(counters), dtype=np.int32), [len(counter.times) for counter in counters])
     values = np.concatenate([counter.values / (1024 if counter.unit == "KB" else 1) for counter in counters])
@@ -305,11 +298,6 @@ def _memory_counters(timeline: Timeline | None) -> Records | None:
 
 
 # -- communication
-
-
-def _communication(files: Files, analysis: Database | None) -> dict[str, Records]:
-    found = _communication_of_json(files, "communication.json", "communication_matrix.json", of_cluster=False)
-    return found or (_communication_of_database(analysis) if analysis is not None else {})
 
 
 def _communication_of_json(files: Files, role: str, matrix_role: str, *, of_cluster: bool) -> dict[str, Records]:
@@ -348,7 +336,8 @@ def _add_operator(rows: dict[str, list[tuple[Any, ...]]], of: tuple[str, str, st
     times, links = (record.get(f"Communication {what} Info") if isinstance(record, Mapping) else None
                     for what in ("Time", "Bandwidth"))  # fmt: skip
     if isinstance(times, Mapping):
-        parts, ratios = (_ns(times.get(key)) for key in _TIMES), (_float(times.get(key)) for key in _RATIOS)
+        parts = (_ns(times.get(f"{key.capitalize()} Time(ms)")) for key in _TIME_KEYS)
+        ratios = (_float(times.get(f"{key} Time Ratio")) for key in ("Wait", "Synchronization"))
         rows["operations"].append((*of, rank, _start(times.get("Start Timestamp(us)")), *parts, *ratios))
     for link, bandwidth in _objects(links):
         size = _float(bandwidth.get("Transit Size(MB)")) if isinstance(bandwidth, Mapping) else None
@@ -377,22 +366,21 @@ def _communication_of_database(database: Database) -> dict[str, Records]:
     def of(step: Any, kind: Any, ranks: Any, op: Any, group: Any) -> tuple[str, str, str]:
         return str(step), str(kind or ranks or groups.get(group, group)), utf8_text(f"{op}@{group}")
 
-    for *op_columns, rank, start, elapsed, elapse, transit, wait, synchronization, idle in database.rows(
-        f"{prefix}Time", *_OF, "rank_id", "start_timestamp", "elapsed_time", "elapse_time", "transit_time",
-        "wait_time", "synchronization_time", "idle_time",
+    for row in database.rows(
+        f"{prefix}Time", *_OF, "rank_id", "start_timestamp", "elapsed_time", *(f"{key}_time" for key in _TIME_KEYS)
     ):  # fmt: skip
-        elapse, transit, wait, synchronization, idle = map(
-            _ns, (elapsed if elapse is None else elapse, transit, wait, synchronization, idle)
+        operator, (rank_id, start, elapsed, elapse, *others) = row[: len(_OF)], row[len(_OF) :]
+        spent = [_ns(part) for part in (elapsed if elapse is None else elapse, *others)]
+        ratios = (_ratio(part, spent[1]) for part in spent[2:4])
+        rows["operations"].append(
+            (*of(*operator), "" if rank_id is None else str(rank_id), _start(start), *spent, *ratios)
         )
-        parts = elapse, transit, wait, synchronization, idle
-        ratios = _ratio(wait, transit), _ratio(synchronization, transit)
-        rows["operations"].append((*of(*op_columns), "" if rank is None else str(rank), _start(start), *parts, *ratios))
     read_links = set()
-    for *op_columns, rank, link, band, size, transit, bandwidth, large, packet, count, total in database.rows(
+    for *op, rank, link, band, size, transit, bandwidth, large, packet, count, total in database.rows(
         f"{prefix}Bandwidth", *_OF, "rank_id", "transport_type", "band_type", "transit_size", "transit_time",
         "bandwidth", "large_packet_ratio", "package_size", "count", "total_duration",
     ):  # fmt: skip
-        key = (*of(*op_columns), "" if rank is None else str(rank), str(link or band))
+        key = (*of(*op), "" if rank is None else str(rank), str(link or band))
         size_mb, packets = _float(size), _float(count)
         if size_mb and key not in read_links:
             read_links.add(key)
@@ -401,8 +389,8 @@ def _communication_of_database(database: Database) -> dict[str, Records]:
             rows["packets"].append((*key[:3], key[4], _float(packet) or 0.0, packets, _ns(total)))
     if f"{prefix}Matrix" in database.tables:
         rows["pairs"] = [
-            (*of(*op_columns), str(src), str(dst), _text(link), _float(size), _ns(transit), _float(speed), _text(name))
-            for *op_columns, src, dst, link, size, transit, speed, name in database.rows(
+            (*of(*op), str(src), str(dst), _text(link), _float(size), _ns(transit), _float(speed), _text(name))
+            for *op, src, dst, link, size, transit, speed, name in database.rows(
                 f"{prefix}Matrix", *_OF, "src_rank", "dst_rank", "transport_type", "transit_size", "transit_time",
                 "bandwidth", "op_name")
         ]  # fmt: skip

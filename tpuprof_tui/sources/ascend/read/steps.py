@@ -33,33 +33,32 @@ class Iterations(Struct, frozen=True, eq=False):
     end: I64
 
 
-def work_starts(timeline: Timeline | None, kernels: Kernels | None) -> I64:
+def work_starts(timeline: Timeline, kernels: Kernels) -> I64:
     """Starts of the intervals in which the device computes or communicates, ascending: the exporter's, else unions."""
-    if timeline is not None and timeline.derived:
+    if timeline.derived:
         rows = timeline.rows_of(Layer.OVERLAP)
         return np.sort(timeline.start[rows[timeline.named((COMPUTING, COMMUNICATION).__contains__)[rows]]])
-    parts: list[tuple[I64, I64]] = []
-    if timeline is not None and len(timeline.work):
+    if len(timeline.work):
         classes = timeline.slice_class[timeline.work]
         rows_of_parts = [timeline.work[classes == each] for each in (SliceClass.KERNEL, SliceClass.COLLECTIVE)]
         parts = [(timeline.start[rows], timeline.end[rows]) for rows in rows_of_parts]
-    elif kernels is not None:
+    else:
         rows_of_parts = [np.flatnonzero(kernels.timed & (kernels.communicates == each)) for each in (False, True)]
         parts = [(kernels.start[rows], kernels.end[rows]) for rows in rows_of_parts]
-    return np.sort(np.concatenate([Intervals.union(*part).starts for part in parts] or [np.zeros(0, np.int64)]))
+    return np.sort(np.concatenate([Intervals.union(*part).starts for part in parts]))
 
 
 def steps_of(
-    timeline: Timeline | None, kernels: Kernels | None, work: I64 | None, iterations: Iterations | None,
+    timeline: Timeline, kernels: Kernels, work: I64 | None, iterations: Iterations | None,
     recorded: Sequence[str | None],
 ) -> tuple[Step, ...]:  # fmt: skip
     """The steps of a rank by its timeline or kernels.
 
     ``work``: `work_starts`, None if the use of the device is unknown; ``recorded``: labels of a table of steps.
     """
-    if work is None or (timeline is None and recorded):
+    if work is None or (not len(timeline) and recorded):
         return _recorded(recorded, kernels)
-    if timeline is not None and len(timeline.steps):
+    if len(timeline.steps):
         return _marked(timeline, work)
     if iterations is not None:
         return tuple(map(Step, iterations.labels, step_numbers(iterations.labels).tolist(), iterations.start.tolist(),
@@ -68,13 +67,11 @@ def steps_of(
     return (Step(label, _number(label)),)
 
 
-def _recorded(labels: Sequence[str | None], kernels: Kernels | None) -> tuple[Step, ...]:
+def _recorded(labels: Sequence[str | None], kernels: Kernels) -> tuple[Step, ...]:
     """Steps of a table; their work follows from the kernels' step column; of a single step it is everything."""
     lows: list[int | None] = []
     for label in labels:
-        starts = np.zeros(0, np.int64)
-        if kernels is not None:
-            starts = kernels.start[kernels.details.whole("step").where(label.__eq__) & kernels.timed]
+        starts = kernels.start[kernels.details.whole("step").where(label.__eq__) & kernels.timed]
         lows.append(int(starts.min()) if len(starts) else None)
     found = []
     for label, low in zip(labels, lows, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Groups, least, mean_known, most, rows, total
+from tpuprof_tui.analysis.pivot import Groups, key, least, mean_known, most, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.model import INT_MISSING
@@ -28,7 +28,6 @@ from .ranks import (
     not_narrowed,
     per_rank,
     selected_rows,
-    text_or_none,
 )
 
 I64 = npt.NDArray[np.int64]
@@ -45,7 +44,7 @@ def _variance(groups: Groups) -> npt.NDArray[np.float64]:
 
 
 _FIGURES: Final = (
-    (Column("level", "Level"), text_or_none("type")), (Column("name", "API Name"), text_or_none("name")),
+    (Column("level", "Level"), key("type", None)), (Column("name", "API Name"), key("name", None)),
     (Column("count", "Count", "count"), rows), (Column("total_us", "Time", "duration", bar=True), total("duration")),
     (Column("avg_us", "Avg", "duration"), mean_known("duration")),
     (Column("min_us", "Min", "duration", spare=2), least("duration")),

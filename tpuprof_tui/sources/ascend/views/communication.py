@@ -1,58 +1,66 @@
-"""Communication view: operators with transit, wait and idle times; links, packets, and transfers between ranks."""
+"""Communication of a rank (operators, links, packets, transfers between ranks), and ranks side by side (cluster)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import rows_of_table
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
-from ..recorded import RecordedRank, is_total, records
+from ..recorded import STEP_COLUMNS, RecordedRank, is_total, one_clock, records, step_records
 from .figures import figures_of
-from .ranks import in_range, lacks, lanes_of, moment, not_narrowed, of_operator, per_rank
+from .ranks import (
+    STEP_NOTE,
+    STEP_TIMES,
+    lacks,
+    lanes_of,
+    moment,
+    not_narrowed,
+    of_operator,
+    per_rank,
+    ranks_of,
+)
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
                   "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
 _NEEDS: Final = "what each communication operator moved (Level1)"
-PARTS: Final = (
+_PARTS: Final = (
     Column("elapse_us", "Elapse", "duration", bar=True), Column("transit_us", "Transit", "duration"),
     Column("wait_us", "Wait", "duration"), Column("synchronization_us", "Synchronization", "duration"),
     Column("idle_us", "Idle", "duration"),
 )  # fmt: skip
-#: Columns of ``operations`` with the times of ``PARTS``, and of the three tables with a link's figures.
-TIMES: Final = ("elapse", "transit", "wait", "synchronization", "idle")
-LINK_KEYS: Final = ("link", "size_mb", "transit", "bandwidth")
+#: Columns of ``operations`` with the times of ``_PARTS``, and of the three tables with a link's figures.
+_TIMES: Final = ("elapse", "transit", "wait", "synchronization", "idle")
+_LINK_KEYS: Final = ("link", "size_mb", "transit", "bandwidth")
 _OF: Final = (Column("step", "Step", spare=3), Column("kind", "Kind", spare=2), Column("op", "Operator"))
 _OF_KEYS: Final = ("step", "kind", "op")
-LINK: Final = (
+_LINK: Final = (
     Column("link", "Link"), Column("size_mb", "Size", "number", "MB", head="MB"),
     Column("transit_us", "Transit", "duration"), Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", head="GB/s"),
 )  # fmt: skip
-TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
+_TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
 _EVERY: Final = "Links do not add up: what HCCS moved is in the row of the copying link too."
-#: A row of the table of operators: the columns ``_OF``, start, the times, and the ratios of wait and synchronization.
-_Operation = tuple[Any, ...]
 _RATIOS: Final = ("wait_ratio", "synchronization_ratio")
+#: Times of steps in which ranks are compared.
+_COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us")
+_Row = tuple[Any, ...]
 
 
 class Selection:
     """Rows of the tables of communication of a rank, or of all, that a query selects.
 
     Operators are selected by start and, with a filter, by name; links and packets with their operator. Sums of the file
-    are of the whole recording, or of a step.
-
-    Args:
-        query: The query.
-        group: Group of the tables; -1: those of msprof-analyze, which follow a step alone.
-        steps: Labels of the selected steps; None: all.
+    are of the whole recording, or of a step. ``group``: -1: tables of msprof-analyze, which follow a step alone;
+    ``steps``: labels of the selected ones, None: all.
     """
 
     def __init__(self, query: Query, group: int, steps: set[str] | None) -> None:
@@ -84,27 +92,32 @@ class Selection:
         if self._query.filter:
             frame = self._query.events(("name",), lanes_of(self._query, "communication"))
             names = {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
-        inside = in_range(self._query, table["start"]) & (table["start"] != INT_MISSING)
-        return {row for row, is_in in zip(records(table, *_OF_KEYS), inside.tolist(), strict=True)
-                if is_in and not is_total(row[2]) and (names is None or row[2].partition("@")[0] in names)}  # fmt: skip
+        every, known = records(table, *_OF_KEYS), table["start"] != INT_MISSING
+        inside = (
+            every[row] for row in rows_of_table(self._query.session, table, self._query.range).tolist() if known[row]
+        )
+        return {row for row in inside
+                if not is_total(row[2]) and (names is None or row[2].partition("@")[0] in names)}  # fmt: skip
 
 
 def of_ranks(
     query: Query, ranks: Sequence[RecordedRank], name: str, *keys: str
-) -> list[tuple[RecordedRank | str, tuple[Any, ...]]]:  # fmt: skip
+) -> list[tuple[RecordedRank | str, _Row]]:  # fmt: skip
     """Rows of a table of communication that a query selects, without sums, each with its rank.
 
     Ranks are those of the profile that have it; without any, numbers of those in msprof-analyze's files.
     """
-    found: list[tuple[RecordedRank | str, tuple[Any, ...]]] = []
+    found: list[tuple[RecordedRank | str, _Row]] = []
     own = [rank for rank in ranks if query.profile.table("operations", rank.group) is not None]
     for rank in own:
-        rows = Selection.of_rank(replace(query, scope=Scope(rank.group)), rank).rows(name, *keys)
-        found += [(rank, row) for row in rows]
+        chosen = Selection.of_rank(replace(query, scope=Scope(rank.group)), rank)
+        found += ((rank, row) for row in chosen.rows(name, *keys))
     if not own:
-        shared = Selection(query, -1, None if query.step is None else {str(query.step)})
-        rows = shared.rows(name, *(() if name == "pairs" else ("rank",)), *keys)
-        found = [("", row) if name == "pairs" else (row[3], (*row[:3], *row[4:])) for row in rows]
+        chosen = Selection(query, -1, None if query.step is None else {str(query.step)})
+        if name == "pairs":
+            found += (("", row) for row in chosen.rows(name, *keys))
+        else:
+            found += ((row[3], (*row[:3], *row[4:])) for row in chosen.rows(name, "rank", *keys))
     return [(rank, row) for rank, row in found if not is_total(row[2])]
 
 
@@ -117,7 +130,7 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     if table is None:
         return _of_events(query, rank, missing)
     chosen = Selection.of_rank(query, rank)
-    rows = chosen.rows("operations", "start", *TIMES, *_RATIOS)
+    rows = chosen.rows("operations", "start", *_TIMES, *_RATIOS)
     operations = sorted((row for row in rows if not is_total(row[2])), key=lambda row: -(row[4] or 0))
     totals = [row for row in rows if is_total(row[2])]
     elapse = sum(row[4] or 0 for row in operations)
@@ -127,8 +140,8 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     tables = [
         _operations(rank, "operations", "Operators", operations), _by_operator(operations),
         *([_operations(rank, "totals", "Sums of the file", totals)] if totals else []),
-        _listed("bandwidth", "Links", (*LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)),
-                chosen.rows("transfers", *LINK_KEYS, "large_packets")),
+        _listed("bandwidth", "Links", (*_LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)),
+                chosen.rows("transfers", *_LINK_KEYS, "large_packets")),
         _listed("packets", "Packets", (
             Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
             Column("count", "Count", "number"), Column("total_us", "Total", "duration")), packets),
@@ -136,9 +149,9 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     notes = [_EVERY]
     if query.profile.table("pairs", rank.group) is not None:
         missing = []
-        heads = (*_OF, *TO_WHOM, *LINK, Column("op_name", "Operator's name", spare=1))
+        heads = (*_OF, *_TO_WHOM, *_LINK, Column("op_name", "Operator's name", spare=1))
         tables.append(Table.of_rows("matrix", "From rank to rank", heads,
-                                    chosen.rows("pairs", "src", "dst", *LINK_KEYS, "op_name")))  # fmt: skip
+                                    chosen.rows("pairs", "src", "dst", *_LINK_KEYS, "op_name")))  # fmt: skip
         notes += not_narrowed(query, "From rank to rank, which is of classes of operators", ("range", "filter"))
     return Answer(facts, tuple(tables), notes=tuple(notes), missing=tuple(missing[2:]), source=table.file)
 
@@ -162,20 +175,20 @@ def _of_events(query: Query, rank: RecordedRank, missing: Sequence[Missing]) -> 
                   missing=tuple(missing), source=rank.timeline)  # fmt: skip
 
 
-def _operations(rank: RecordedRank, key: str, title: str, operations: Sequence[_Operation]) -> Table:
+def _operations(rank: RecordedRank, key: str, title: str, operations: Sequence[_Row]) -> Table:
     columns = (
-        *_OF, moment(rank, "start_us", "Start", spare=4), *PARTS, Column("wait_ratio", "Wait ratio", "share", spare=1),
+        *_OF, moment(rank, "start_us", "Start", spare=4), *_PARTS, Column("wait_ratio", "Wait ratio", "share", spare=1),
         Column("synchronization_ratio", "Synchronization ratio", "share", spare=1),
     )  # fmt: skip
     return Table.of_rows(key, title, columns, operations, word="operator")
 
 
-def _by_operator(operations: Sequence[_Operation]) -> Table:
+def _by_operator(operations: Sequence[_Row]) -> Table:
     """Sums by operator name without the hash of its group, which differs per run; targets are the longest operators."""
-    groups: dict[str, list[_Operation]] = {}
+    groups: dict[str, list[_Row]] = {}
     for row in operations:
         groups.setdefault(row[2].partition("@")[0].partition("__")[0], []).append(row)
-    columns = (Column("operator", "Operator"), Column("count", "Count", "count"), *PARTS)
+    columns = (Column("operator", "Operator"), Column("count", "Count", "count"), *_PARTS)
     rows: list[tuple[Any, ...]] = []
     for name, members in groups.items():
         parts = zip(*(row[4:9] for row in members), strict=True)
@@ -184,3 +197,131 @@ def _by_operator(operations: Sequence[_Operation]) -> Table:
     rows.sort(key=lambda row: -(row[2] or 0))
     return Table.of_rows("by_operator", "By operator", columns, [row[:-1] for row in rows], word="operator",
                          target=lambda row: of_operator(rows[row][-1]))  # fmt: skip
+
+
+# -- ranks side by side
+
+
+def cluster(query: Query) -> Answer:
+    """The cluster view: steps, communication and links of ranks; slow and late ones."""
+    profile, missing = query.profile, list[Missing]()
+    sources = list(dict.fromkeys(table.file for table in profile.tables if table.group < 0))
+    table = profile.table("cluster_steps")
+    steps: list[_Row] = [] if table is None else step_records(table, "kind", "index", "step")
+    steps = [row for row in steps if query.step is None or row[2] == str(query.step)]
+    ranked = [rank for rank in ranks_of(query) if rank.rank is not None]
+    ranked = ranked if len(ranked) > 1 else []
+    for rank in ranked if table is None else []:
+        figures, recorded = figures_of(query, rank), profile.table("recorded_steps", rank.group)
+        if recorded is None or (figures.steps_are_computed and (query.range is not None or query.filter)):
+            rows, file = [(step.label, step.times) for step in figures.steps], figures.steps_file
+        else:
+            rows, file = figures.recorded_steps, recorded.file
+        steps += [("rank", str(rank.rank), label, *values) for label, values in rows]
+        sources.append(file)
+    shared = profile.table("operations") is not None
+    tables_of = {rank: found for rank in ([] if shared else ranked)
+                 if (found := profile.table("operations", rank.group)) is not None}  # fmt: skip
+    sources += [found.file for found in tables_of.values()]
+    communicates = shared or bool(tables_of)
+    if table is None and not communicates and not any(figures_of(query, rank).every_step for rank in ranked):
+        return Answer(missing=(lacks("steps", "There are no ranks to compare.", "two or more ranks",
+                                     "Name the folder that holds the folders of all ranks"),))  # fmt: skip
+
+    def rows_of(name: str, *keys: str) -> list[_Row]:
+        """Group, step, operator and rank, and some columns, of the rows of a table."""
+        found = of_ranks(query, [] if shared else ranked, name, *keys)
+        return [(kind, step, op, rank if isinstance(rank, str) else str(rank.rank), *more)
+                for rank, (step, kind, op, *more) in found]  # fmt: skip
+
+    of, who = (Column("group", "Group", spare=2), Column("step", "Step", spare=1)), Column("rank", "Rank")
+    heads = (Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"), *STEP_TIMES)
+    tables = [_slow(steps), Table.of_rows("steps", "Steps", heads, steps, notes=(STEP_NOTE,), one_unit=True)]
+    by = ("range", "filter")
+    notes = [*not_narrowed(query, "Steps, as msprof-analyze wrote them", by if table is not None else ())]
+    if communicates:
+        operations = rows_of("operations", "start", *_TIMES)
+        timed = [(*row[:4], *row[5:]) for row in operations]
+        # late ranks are the first table
+        tables = [_late_ranks(operations, [] if shared else ranked), *tables,
+                  Table.of_rows("operations", "Communication operators",
+                                (*of, Column("op", "Operator"), who, *_PARTS), timed),
+                  Table.of_rows("links", "Links", (of[1], who, *_LINK),
+                                _links(rows_of("transfers", *_LINK_KEYS[:3])))]  # fmt: skip
+        notes += not_narrowed(query, "Communication, as msprof-analyze wrote it" if shared else "From rank to rank", by)
+    else:
+        missing.append(lacks("operations", "What the ranks communicated is not known.",
+                             "communication.json of the ranks",
+                             "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
+    groups = {str(rank.rank): rank.group for rank in ranks_of(query) if rank.rank is not None}
+    tables = [replace(each, target=partial(_target, each, groups)) for each in tables]
+    if communicates:
+        # the matrix is of classes of operators, which are no slices: no target
+        pairs = [(*row[:3], *row[4:]) for row in rows_of("pairs", "src", "dst", *_LINK_KEYS)]
+        tables.append(Table.of_rows("matrix", "From rank to rank", (*of, Column("op", "Operator"), *_TO_WHOM, *_LINK),
+                                    pairs))  # fmt: skip
+    return Answer(tables=tuple(tables), notes=tuple(notes), missing=tuple(missing),
+                  source=", ".join(dict.fromkeys(filter(None, sources))))  # fmt: skip
+
+
+def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
+    values = dict(zip((column.key for column in table.columns), table.row(row), strict=True))
+    group = groups.get(str(values.get("rank", values.get("index"))), -1)
+    op = values.get("op")
+    return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
+
+
+def _links(rows: Sequence[_Row]) -> list[_Row]:
+    """Step, rank, link, and sums over operators: size in MB, transit in ns, and GB/s."""
+    sums: dict[tuple[str, str, str], list[float]] = {}
+    for _, step, _, rank, link, size, transit in rows:
+        of_link = sums.setdefault((step, rank, link), [0.0, 0.0])
+        of_link[0] += size
+        of_link[1] += transit or 0.0
+    return [(*of, size, time, size / time * 1_000_000 if time else None) for of, (size, time) in sums.items()]
+
+
+def _slow(steps: Sequence[_Row]) -> Table:
+    rows = []
+    for step in dict.fromkeys(row[2] for row in steps):
+        of_step = [row for row in steps if row[2] == step and row[0] == "rank"]
+        for index, (title, _, key) in enumerate(STEP_COLUMNS, 3):
+            values = [(row[index], row[1]) for row in of_step if row[index] is not None]
+            if key not in _COMPARED or len({rank for _, rank in values}) < 2:
+                continue
+            value, rank = max(values, key=lambda pair: pair[0])
+            mean = sum(value for value, _ in values) / len(values)
+            rows.append((step, key, title, rank, value, mean, value / mean - 1 if mean else None))
+    columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
+               Column("what", "What"), Column("rank", "Rank"),
+               Column("value_us", "Its time", "duration"), Column("mean_us", "Mean", "duration"),
+               Column("excess_share", "Above the mean", "share"))  # fmt: skip
+    return Table.of_rows("slow", "Slow ranks", columns, rows)
+
+
+def _late_ranks(operations: Sequence[_Row], ranks: Sequence[RecordedRank]) -> Table:
+    """For each operator the late rank: the one that starts last if the ranks share a clock, else that waited least."""
+    zeros, clocks = ({str(rank.rank): getattr(rank, key) for rank in ranks} for key in ("zero", "clock"))
+    of_op: dict[tuple[str, str, str], list[tuple[str, int | None, float]]] = {}
+    for kind, step, op, rank, start, _, _, wait, *_ in operations:
+        # recordings of one rank do not wait for each other
+        of_op.setdefault((step, kind, op), [])
+        if wait is not None:
+            # starts are times since 1970, as in the files
+            of_op[step, kind, op].append((rank, None if start is None else start + zeros.get(rank, 0), wait))
+    rows = []
+    for (step, _, op), timed in of_op.items():
+        if len({rank for rank, *_ in timed}) < 2:
+            continue
+        late, begun, waited = min(timed, key=lambda each: each[2])
+        starts, delay = [start for _, start, _ in timed if start is not None], None
+        if one_clock([clocks.get(rank) for rank, *_ in timed]) and len(starts) == len(timed):
+            late, begun, waited = max(timed, key=lambda each: each[1] or 0)
+            delay = (begun or 0) - min(starts)
+        rows.append((step, op, late, begun, delay, waited, max(wait for other, _, wait in timed if other != late)))
+    rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
+    columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
+               Column("start_us", "Start", "time", epoch_ns=0, shown=False),
+               Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),
+               Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip
+    return Table.of_rows("late", "Late ranks", columns, rows)

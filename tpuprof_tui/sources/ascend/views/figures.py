@@ -12,13 +12,13 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.events import events
-from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.events import events, frame_of
+from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Role
-from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.intervals import Intervals, positions_in_runs
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.nesting import innermost
@@ -37,6 +37,7 @@ from ..recorded import (
     records,
     step_records,
 )
+from .ranks import lanes_of
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -64,33 +65,31 @@ class RankFigures:
 
     def lanes(self, *kinds: str) -> list[int]:
         """Numbers of its lanes of some kinds."""
-        lanes = self._session.profile.lanes
-        return [number for number in self._session.lanes_in(Scope(self.rank.group)) if lanes[number].kind in kinds]
+        return lanes_of(self._query, *kinds)
 
-    def events(self, kinds: tuple[str, ...], *keys: str, filtered: bool = True) -> Frame:
+    def events(
+        self, kinds: tuple[str, ...], *keys: str, filtered: bool = True, role: Role | None = None
+    ) -> Frame:  # fmt: skip
         """Columns of its events on lanes of some kinds, whenever they ran; ``filtered``: of those that pass."""
-        return events(self._session, self.lanes(*kinds), keys, condition=self._query.filter if filtered else "")
+        condition = self._query.filter if filtered else ""
+        return events(self._session, self.lanes(*kinds), keys, condition=condition, role=role)
 
     # -- use of the device
 
     @cached_property
     def _coverage(self) -> dict[str, Intervals] | None:
         """Use of the device over the whole time, by kind, as the exporter tells it, of a filter as its tasks do."""
-        rank, condition = self.rank, self._query.filter
-        if not rank.work_file:
-            return None
-        return self._query.cache.get("Ascend coverage", self._covered, rank.key, condition, limit=8)
+        key, condition = self.rank.key, self._query.filter
+        return self._query.cache.get("Ascend coverage", self._covered, key, condition, limit=8) if (
+            self.rank.work_file) else None  # fmt: skip
 
     def _covered(self) -> dict[str, Intervals]:
         if not self._query.filter and any(len(self._session.profile.lanes[number]) for number in self.lanes("overlap")):
             frame = self.events(("overlap",), "name", "start", "end")
-            parts = {kind: frame.take(frame.has("name", kind.__eq__)) for kind in COVERAGE}
-            return {kind: Intervals.union(part["start"], part["end"]) for kind, part in parts.items()}
-        work = self.events(("stream", "communication"), "lane", "start", "end", "role", "activity")
-        work = work.take(work["role"] == Role.WORK)
-        on_group = np.isin(work["lane"], self.lanes("communication"))
-        masks = (~on_group & (work["activity"] == Activity.COMPUTE), on_group)
-        computing, communication = (Intervals.union(work["start"][mask], work["end"][mask]) for mask in masks)
+            return {kind: _union(frame.take(frame.has("name", kind.__eq__))) for kind in COVERAGE}
+        work = self.events(("stream",), "start", "end", "activity", role=Role.WORK)
+        computing = _union(work.take(work["activity"] == Activity.COMPUTE))
+        communication = _union(self.events(("communication",), "start", "end", role=Role.WORK))
         both = computing.union_with(communication)
         return {COMPUTING: computing, COMMUNICATION: communication, EXPOSED: communication.difference(computing),
                 FREE: Intervals.union(both.ends[:-1], both.starts[1:])}  # fmt: skip
@@ -169,8 +168,8 @@ class RankFigures:
         """Times of a step by the use of the device, in the order of ``STEP_COLUMNS``, ns."""
         parts = [self.used(kind, step) for kind in COVERAGE]
         computing, communication, exposed, free = (part.total for part in parts)
-        start, end = self._receives
-        bubble = int((end - start)[step.contains(start)].sum())
+        start, length = self._receives
+        bubble = int(length[step.contains(start)].sum())
         # in an empty step no device work began
         work = (_starting_in(self._coverage, kind, step) for kind in (COMPUTING, COMMUNICATION))
         begun = min((int(part.starts[0]) for part in work if len(part)), default=None)
@@ -181,12 +180,12 @@ class RankFigures:
 
     @cached_property
     def _receives(self) -> tuple[I64, I64]:
-        """Start and end of receive operators, which wait for the preceding pipeline stage, cut to the range."""
+        """Start and length of receive operators, which wait for the preceding pipeline stage, cut to the range."""
         frame = self.events(("communication",), "name", "start", "end")
         frame = frame.take(frame.has("name", _RECEIVE.search))
         low, high = self._query.range or _ALWAYS
-        start, end = np.maximum(frame["start"], low), np.minimum(frame["end"], high)
-        return start[end > start], end[end > start]
+        start = np.maximum(frame["start"], low)
+        return start, np.maximum(np.minimum(frame["end"], high) - start, 0)
 
     # -- gaps
 
@@ -206,16 +205,18 @@ class RankFigures:
     def _called(self) -> tuple[I64, I64]:
         """Rows of ``launches`` from the operator and from the launch to the work that ends each gap; -1 if none."""
         table, ends = self.table("launches"), self.gaps.end
-        found = []
-        for category in (ASYNC_NPU, HOST_TO_DEVICE):
-            rows = np.zeros(0, np.int64)
-            if table is not None and category in table.texts["category"]:
-                rows = np.flatnonzero(table["category"] == table.texts["category"].index(category))
-                rows = rows[np.argsort(table["start"][rows], kind="stable")]
-            times = table["start"][rows] if table is not None else rows
-            index = np.minimum(np.searchsorted(times, ends), max(len(rows) - 1, 0))
-            found.append(np.where(times[index] == ends, rows[index], -1) if len(rows) else np.full(len(ends), -1))
-        return found[0], found[1]
+        if table is None:
+            return (np.full(len(ends), -1),) * 2
+        launches = frame_of(table, ("category", "start"))
+
+        def ending(category: str) -> I64:
+            rows = np.flatnonzero(launches.has("category", category.__eq__))
+            rows = rows[np.argsort(launches["start"][rows], kind="stable")]
+            times = np.append(launches["start"][rows], INT_MISSING)
+            index = np.searchsorted(times[:-1], ends)
+            return np.where(times[index] == ends, np.append(rows, -1)[index], -1)
+
+        return ending(ASYNC_NPU), ending(HOST_TO_DEVICE)
 
     @cached_property
     def causes(self) -> npt.NDArray[np.int8]:
@@ -239,9 +240,10 @@ class RankFigures:
 
     def neighbours(self) -> tuple[list[str | None], list[str | None]]:
         """Name of the work that ended last before each gap, and of the work that starts at its end."""
-        work = self.events(("stream", "communication"), "lane", "name", "start", "end", "role", "activity", "order")
-        compute = (work["role"] == Role.WORK) & (work["activity"] == Activity.COMPUTE)
-        work = work.take(compute | np.isin(work["lane"], self.lanes("communication")))
+        work = self.events(("stream", "communication"), "lane", "name", "start", "end", "activity", "order",
+                           role=Role.WORK)  # fmt: skip
+        on_group = np.isin(work["lane"], self.lanes("communication"))
+        work = work.take((work["activity"] == Activity.COMPUTE) | on_group)
         work = work.take(np.lexsort((work["order"], work["start"])))
         by_end = np.argsort(work["end"], kind="stable")
         # ends in the timeline are rounded separately from starts
@@ -286,19 +288,15 @@ class RankFigures:
             name = np.append(frame["name"], -1)[inner]
             first = np.searchsorted(stop, low[gaps_here], side="right")
             count = np.maximum(np.searchsorted(begin, high[gaps_here]) - first, 0)
-            # all pairs of an interval and a part that overlaps it
-            gap = np.repeat(np.arange(len(gaps_here)), count)
-            part = np.arange(len(gap)) + np.repeat(first - np.cumsum(count) + count, count)
-            known = name[part] >= 0
-            gap, part = gap[known], part[known]
-            covered = np.minimum(stop[part], high[gaps_here][gap]) - np.maximum(begin[part], low[gaps_here][gap])
-            names = max(len(frame.texts["name"]), 1)
-            of_name, inverse = np.unique(gap * names + name[part], return_inverse=True)
-            times = np.bincount(inverse, weights=covered, minlength=len(of_name))
-            gap, name = np.divmod(of_name, names)
-            # the last assignment of each interval wins: the longest time, among equals the first name
-            order = np.lexsort((-name, times, gap))
-            found[gaps_here[gap[order]]] = name[order]
+            # all pairs of a gap and a part that overlaps it
+            gap, part = np.repeat(gaps_here, count), np.repeat(first, count) + positions_in_runs(count)
+            covered = np.minimum(stop[part], high[gap]) - np.maximum(begin[part], low[gap])
+            pairs = Frame({"gap": gap, "name": name[part], "covered": covered}, {}).take(name[part] >= 0)
+            # the last assignment to each gap wins: the longest time, among equals the first name
+            groups = Groups(pairs, ["gap", "name"])
+            times, of_name = groups.reduce(groups.frame["covered"]), groups.values("name")
+            order = np.lexsort((-of_name, times))
+            found[groups.values("gap")[order]] = of_name[order]
         return found
 
     def device_of_gaps(self) -> list[str | None]:
@@ -325,6 +323,10 @@ class RankFigures:
         return found
 
 
+def _union(frame: Frame) -> Intervals:
+    return Intervals.union(frame["start"], frame["end"])
+
+
 def _starting_in(coverage: dict[str, Intervals] | None, kind: str, step: Step) -> Intervals:
     found = (coverage or {}).get(kind, Intervals.empty())
     first = 0 if step.low is None else int(np.searchsorted(found.starts, step.low))
@@ -333,12 +335,7 @@ def _starting_in(coverage: dict[str, Intervals] | None, kind: str, step: Step) -
 
 
 class Gaps(Struct, frozen=True, eq=False):
-    """Gaps in columns of one length, int64 ns.
-
-    Attributes:
-        start, end: Extent of each.
-        begin, length: Start and length of its part in the range.
-    """
+    """Gaps in columns of one length, int64 ns: extent of each, and begin and length of its part in the range."""
 
     start: I64
     end: I64

@@ -1,4 +1,4 @@
-"""Kernels view: every kernel with its metrics and bounding pipe; sums by core, type and name."""
+"""Kernels view (each kernel, its metrics and bounding pipe; sums), and operators on host and device."""
 
 from __future__ import annotations
 
@@ -8,15 +8,31 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import Figure, Frame, Groups, key, total
+from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Table
+from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Missing, Table
 
 from ..recorded import KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
-from .ranks import by_texts, frame_of, lacks, moment, moment_fact, per_rank, plain, selected_rows
+from .ranks import (
+    TIMES,
+    as_counted,
+    by_texts,
+    frame_of,
+    is_everything,
+    lacks,
+    lanes_of,
+    moment,
+    not_narrowed,
+    per_rank,
+    plain,
+    selected_rows,
+)
 
 I64 = npt.NDArray[np.int64]
 #: Further columns that are shown by default.
@@ -79,7 +95,8 @@ def _facts(table: Records, rank: RecordedRank, rows: I64) -> tuple[Fact, ...]:
         Fact("kernels", "Kernels", len(rows)),
         Fact("total_us", "Their time", _sum(table["duration"][rows]), "duration"),
         Fact("busy_us", "Busy", busy, "duration"), Fact("wait_us", "Wait", _sum(table["wait"][rows]), "duration"),
-        moment_fact(rank, "first_start_us", "First start", first), moment_fact(rank, "last_end_us", "Last end", last),
+        Fact("first_start_us", "First start", first, "time", epoch_ns=rank.zero),
+        Fact("last_end_us", "Last end", last, "time", epoch_ns=rank.zero),
     )  # fmt: skip
 
 
@@ -119,10 +136,10 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
         (Column("bound", "Bound", level="bound_ratio"), texts("bound")),
         (Column("bound_ratio", "Ratio", "share"), lazy(partial(table.take, "bound_ratio"))),
     ]  # fmt: skip
-    for key, (title, *_) in KERNEL_TEXTS.items():
-        if key in table:
-            head = Column(key, title, spare=20, shown=key in _SEEN)
-            columns.append((head, texts(key, plain if key in KERNEL_NUMBERS else list)))
+    for name, (title, *_) in KERNEL_TEXTS.items():
+        if name in table:
+            head = Column(name, title, spare=20, shown=name in _SEEN)
+            columns.append((head, texts(name, plain if name in KERNEL_NUMBERS else list)))
     for column in table.schema:
         # unknown columns have the names of the file
         kind = "number" if column.group == METRICS else "text"
@@ -130,3 +147,98 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
         columns.append((head, texts(column.key, list if column.group == METRICS else plain)))
     return Table("kernels", "Kernels", tuple(head for head, _ in columns), tuple(values for _, values in columns),
                  word="kernel")  # fmt: skip
+
+
+# -- operators of the framework
+
+
+_TYPED: Final = "profiler_level=Level1, or msprof --task-time=l1"
+_SIDES: Final = ("host_self", "host_total", "device_self", "device_total", "device_self_aicore", "device_total_aicore")
+
+
+def _known_total(name: str) -> Figure:
+    def values(groups: Groups) -> np.ndarray:
+        none = not bool((groups.frame[name] != INT_MISSING).any())
+        return np.full(groups.count, INT_MISSING) if none else np.asarray(total(name)(groups))
+
+    return values
+
+
+_OPERATOR: Final = (Column("name", "Name", narrows="name"), key("name", None))
+_SHAPES: Final = (Column("input_shapes", "Input Shapes"), key("shapes", None))
+_TIMES: Final = tuple(
+    (Column(f"{side}_us", title, "duration", bar=side.endswith("total"), spare=spare), _known_total(side))
+    for side, title, spare in zip(_SIDES, ("Host Self", "Host Total", "Device Self", "Device Total",
+                                           "Device Self With AICore", "Device Total With AICore"),
+                                  (0, 0, 0, 0, 1, 2), strict=True)
+)  # fmt: skip
+_FIGURES: Final = ((Column("calls", "Calls", "count"), count), *_TIMES)
+_ORDER: Final = ("-device_self_us", "-host_self_us", "name")
+
+
+@per_rank
+def operators(query: Query, rank: RecordedRank) -> Answer:
+    """The operators view of one rank."""
+    tables: list[Table] = []
+    missing: list[Missing] = []
+    source = ""
+    by_type, file = _by_type(query, rank)
+    if by_type is not None:
+        tables.append(by_type)
+        source = file
+    else:
+        missing.append(lacks("by_type", "The types of the kernels are not known.", "operator types (Level1)", _TYPED))
+    notes: tuple[str, ...] = ()
+    file, frame, follows = _calls(query, rank)
+    if frame is not None:
+        notes = () if follows else not_narrowed(query, "By name, as the exporter counted")
+        source = source or file
+        tables.append(
+            Table.of_pivot("by_name", "By name", frame, ["name"], [_OPERATOR, *_FIGURES], _ORDER, word="operator")
+        )
+        if (frame["shapes"] >= 0).any() or (follows and (_recorded_operators(query)["shapes"] >= 0).any()):
+            shapes = frame.with_texts("shapes", lambda text: " ".join(text.split()))
+            tables.append(Table.of_pivot("by_name_shape", "By name and input shapes", shapes, ["name", "shapes"],
+                                         [_OPERATOR, _SHAPES, *_FIGURES], _ORDER, word="operator"))  # fmt: skip
+    else:
+        missing.append(lacks("by_name", "There are no framework operators.", "operators of the framework",
+                             "activities with CPU (torch_npu.profiler alone)"))  # fmt: skip
+    return Answer(tables=tuple(tables), notes=notes, missing=tuple(missing), source=source)
+
+
+def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
+    heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
+    statistic = query.profile.table("statistic", rank.group)
+    if is_everything(query) and statistic is not None and statistic.texts["type"]:
+        keys = ("type", "core", "count", "total", "least", "mean", "most", "share")
+        named = dict(zip(keys, (*heads, *(head for head, _ in TIMES)), strict=True))
+        return as_counted("by_type", "By type", named, statistic), statistic.file
+    kernels = query.profile.table("kernels", rank.group)
+    if kernels is None or not kernels.texts["type"]:
+        return None, ""
+    chosen = selected_rows(query, kernels)
+    chosen = chosen[~kernels["communicates"][chosen]]
+    heads = (heads[0], Column("core", "Core Type", narrows="accelerator"))
+    return by_texts("by_type", "By type", heads, frame_of(kernels, ("type", "core", "duration"), chosen)), kernels.file
+
+
+def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
+    """A row for each call of an operator, from operator_details.csv, else from events; for a selection from events.
+
+    Returns:
+        File name, rows, and whether they follow the selection; no rows if there are no operators.
+    """
+    exported = query.profile.table("operators", rank.group)
+    if exported is None or not is_everything(query):
+        frame = query.events(("name", "shapes", *_SIDES), lanes_of(query, "python", "other"))
+        if len(_recorded_operators(query)):
+            return rank.timeline, frame.take(frame["host_total"] != INT_MISSING), True
+    if exported is None:
+        return "", None, True
+    return exported.file, frame_of(exported, ("name", "shapes", *_SIDES)), False
+
+
+def _recorded_operators(query: Query) -> Frame:
+    whole = replace(query, range=None, filter="", step=None)
+    frame = whole.events(("shapes", "host_total"), lanes_of(query, "python", "other"))
+    return frame.take(frame["host_total"] != INT_MISSING)

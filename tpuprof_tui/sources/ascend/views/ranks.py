@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import frame_of as frame_of
+from tpuprof_tui.analysis.events import rows_of_table
 from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, mean_known, most, rows, share, total
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import INT_MISSING, Profile
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.workers import stack_workers
 
 from ..recorded import OTHERS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 #: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it
 #: does not.
 STEP_HEADS: Final = {
@@ -52,15 +52,10 @@ TIMES: Final[tuple[tuple[Column, Figure], ...]] = (
 _EXACT: Final = 15
 
 
-def recorded_ranks(profile: Profile) -> tuple[RecordedRank, ...]:
-    """The ranks of a profile."""
-    return tuple(worker.recorded for worker in profile.workers or ())
-
-
 def ranks_of(query: Query) -> list[RecordedRank]:
     """The ranks that a query covers."""
-    group = query.top_group
-    return [rank for rank in recorded_ranks(query.profile) if group < 0 or rank.group == group]
+    group, workers = query.top_group, query.profile.workers or ()
+    return [worker.recorded for worker in workers if group < 0 or worker.group == group]
 
 
 def per_rank(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Query], Answer]:
@@ -68,8 +63,10 @@ def per_rank(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Quer
 
     def view(query: Query) -> Answer:
         ranks = ranks_of(query)
+        numbers = {rank.rank for rank in ranks}
+        names = [rank.key if None in numbers or len(numbers) < len(ranks) else f"Rank {rank.rank}" for rank in ranks]
         answers = [compute(replace(query, scope=Scope(rank.group), baseline=None), rank) for rank in ranks]
-        return stack_workers(list(zip(_names(ranks), answers, strict=True)), [rank.group for rank in ranks])
+        return stack_workers(list(zip(names, answers, strict=True)), [rank.group for rank in ranks])
 
     return view
 
@@ -81,14 +78,6 @@ def not_narrowed(query: Query, what: str, by: Sequence[str] = ("range", "step", 
     return (f"{what}: not narrowed by {' or '.join(found)}.",) if found else ()
 
 
-def _names(ranks: Sequence[RecordedRank]) -> list[str]:
-    """Display names of ranks: their numbers if these are distinct, else their keys."""
-    numbers = [rank.rank for rank in ranks]
-    if None in numbers or len(set(numbers)) < len(numbers):
-        return [rank.key for rank in ranks]
-    return [f"Rank {number}" for number in numbers]
-
-
 # -- rows of tables
 
 
@@ -98,32 +87,8 @@ def is_everything(query: Query) -> bool:
 
 
 def selected_rows(query: Query, table: Records, time: str = "start") -> I64:
-    """Rows of a table that start in the range, belong to the step, and are of events that pass the filter.
-
-    ``time``: column with their start. A table without events does not follow the filter.
-    """
-    chosen = in_range(query, table[time])
-    if query.step is not None:
-        chosen &= table["step_number"] == query.step
-    if query.filter and "event" in table:
-        events = table["event"]
-        # -1, no event, selects the appended False
-        chosen &= np.append(apply_filter(query.session, query.filter).mask, False)[events]
-    return np.flatnonzero(chosen)
-
-
-def in_range(query: Query, times: I64) -> Mask:
-    """Mask of the times in the range; all without one."""
-    if query.range is None:
-        return np.ones(len(times), np.bool_)
-    low, high = query.range
-    return np.asarray((times >= low) & ((times < high) | (high >= query.profile.end_ns)))
-
-
-def frame_of(table: Records, keys: Sequence[str], chosen: I64 | slice = ALL) -> Frame:
-    """Some columns and rows of a table; columns that are read again are read whole."""
-    texts = {key: table.texts[key] for key in keys if key in table.texts}
-    return Frame({key: table[key][chosen] for key in keys}, texts)
+    """Rows of a table that start in the range, belong to the step, and are of events that pass the filter."""
+    return rows_of_table(query.session, table, query.range, query.filter, query.step, time)
 
 
 def lanes_of(query: Query, *kinds: str) -> list[int]:
@@ -140,16 +105,6 @@ def moment(rank: RecordedRank, key: str, title: str, **more: Any) -> Column:
     return Column(key, title, "time", epoch_ns=rank.zero, **more)
 
 
-def moment_fact(rank: RecordedRank, key: str, title: str, value: int | None) -> Fact:
-    """A fact with such a time."""
-    return Fact(key, title, value, "time", epoch_ns=rank.zero)
-
-
-def text_or_none(name: str) -> Figure:
-    """The text of a key column; None if missing."""
-    return key(name, None)
-
-
 def falling(values: npt.NDArray[Any]) -> I64:
     """Rows by falling value, equal ones in their order; missing ones last."""
     return np.argsort(-values, kind="stable")
@@ -158,7 +113,7 @@ def falling(values: npt.NDArray[Any]) -> I64:
 def by_texts(name: str, title: str, heads: Sequence[Column], frame: Frame) -> Table:
     """A table of times by the texts of columns, which have the keys of the frame's columns."""
     keys = [head.key for head in heads]
-    figures = [*((head, text_or_none(head.key)) for head in heads), *TIMES]
+    figures = [*((head, key(head.key, None)) for head in heads), *TIMES]
     return Table.of_pivot(name, title, frame, keys, figures, ("-total_us",), word=keys[0] if len(keys) == 1 else "row")
 
 
@@ -170,12 +125,6 @@ def plain(texts: Sequence[str | None]) -> list[Any]:
     return list(texts)
 
 
-def plain_values(table: Records, key: str, rows: Rows = ALL) -> list[Any]:
-    """Values of a text column that is in memory for some rows, as numbers if all of its texts are."""
-    values = (*plain(tuple(table.texts[key])), None)
-    return [values[code] for code in table.take(key, rows).tolist()]
-
-
 def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tuple[Column, list[Any]]]:
     """Columns of a file that no view knows, under their own names; ids are not treated as numbers."""
     found = []
@@ -184,7 +133,8 @@ def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tupl
             texts = plain(tuple(table.texts[column.key]))
             is_text = not texts or isinstance(texts[0], str) or column.title.lower().endswith("id")
             head = Column(column.title, column.title, "text" if is_text else "number", spare=spare)
-            found.append((head, plain_values(table, column.key, rows)))
+            values = (*texts, None)
+            found.append((head, [values[code] for code in table.take(column.key, rows).tolist()]))
     return found
 
 
@@ -228,6 +178,3 @@ def other_tables(query: Query, rank: RecordedRank) -> Answer:
     heads = (Column("file", "File"), Column("columns", "Columns", "count"), Column("rows", "Rows", "count"))
     names = Table.of_rows("files", "Files", heads, [(file.file, len(file.schema), len(file)) for file in files])
     return Answer(tables=(names, *tables), source=files[0].file if files else "")
-
-
-# -- the workers

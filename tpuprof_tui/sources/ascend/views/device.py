@@ -1,0 +1,185 @@
+"""Use of the device: overview (each step, recomputed and as recorded), streams, and free time with its causes."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+
+from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
+from .figures import CAUSES, RankFigures, figures_of
+from .ranks import STEP_HEADS, STEP_NOTE, STEP_TIMES, falling, lacks, lanes_of, moment, not_narrowed, per_rank
+
+#: Columns shown only if there are receive operators (pipeline parallelism).
+_RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
+_STEPS: Final = (Column("step", "Step"), *STEP_TIMES)
+_WHOLE: Final = Step("", -1)
+_SELECTED: Final = "Steps as recorded: of all events, so they are left out beside a range or filter."
+#: Most streams compared pairwise, the busiest.
+_MOST: Final = 64
+_WHY: Final = {
+    "host": "The host had not called it", "dispatch": "Called, not launched yet",
+    "device": "Launched, the device waited", "unknown": "Not known why",
+}  # fmt: skip
+
+
+@per_rank
+def overview(query: Query, rank: RecordedRank) -> Answer:
+    """The overview of one rank."""
+    figures = figures_of(query, rank)
+    steps, narrowed = figures.steps, query.range is not None or bool(query.filter)
+    recorded = query.profile.table("recorded_steps", rank.group)
+    sums = {key: figures.sum(key) for key in STEP_KEYS}
+    facts = [
+        Fact(key, title, sums[key], "duration", share=_share(sums[key], sums["stage_us"]),
+             head=STEP_HEADS.get(key, ("", 0))[0], shown=bool(sums["bubble_us"]) or key not in _RECEIVED)
+        for title, _, key in STEP_COLUMNS if steps and key != "preparing_us"
+    ]  # fmt: skip
+    tables = [Table.of_rows("steps", "Steps", _STEPS, [(step.label, *step.times) for step in steps], one_unit=True,
+                            target=lambda row: Target(step=steps[row].number), notes=(STEP_NOTE,),
+                            longest="stage_us")]  # fmt: skip
+    missing, notes = [], list[str]()
+    if steps:
+        facts.append(Fact("difference_us", "Recorded table differs by", figures.difference, "duration"))
+        notes += () if figures.steps_are_computed else not_narrowed(query, "Steps", ("range", "filter"))
+    if recorded is not None and not narrowed:
+        title = f"Steps as recorded ({recorded.file.rpartition('/')[2]})"
+        listed = [(label, *values) for label, values in figures.recorded_steps]
+        tables.append(Table.of_rows("recorded_steps", title, _STEPS, listed, one_unit=True))
+    elif recorded is not None and figures.steps_are_computed:
+        notes.append(_SELECTED)
+    if figures.coverage is not None and rank.timeline:
+        kinds = []
+        for kind in COVERAGE:
+            parts = [figures.used(kind, step) for step in (steps if query.step is not None else (_WHOLE,))]
+            kinds += [(kind, sum(map(len, parts)), sum(part.total for part in parts))] if any(map(len, parts)) else []
+        columns = (Column("kind", "Kind"), Column("slices", "Slices", "count"),
+                   Column("total_us", "Total", "duration", bar=True))  # fmt: skip
+        tables.append(Table.of_rows("overlap", "Overlap Analysis", columns, kinds))
+    else:
+        missing.append(lacks("overlap", "How computing and communication overlap is not known.", "a timeline or a "
+                             "database", "export trace_view.json (text) or the database (db)"))  # fmt: skip
+    if not steps:
+        missing.append(lacks("steps", "It is not known how the steps spent their time.", "kernels, a timeline or "
+                             "step_trace_time.csv", "profiler_level=Level1, or msprof --task-time=on"))  # fmt: skip
+    if rank.timeline and not any(step.end is not None for step in figures.every_step):
+        notes.append("No step was marked: call prof.step() after each.")
+    return Answer(tuple(facts), tuple(tables), notes=tuple(notes), missing=tuple(missing), source=figures.steps_file)
+
+
+def _share(value: float | None, whole: float | None) -> float | None:
+    return value / whole if value is not None and whole else None
+
+
+@per_rank
+def streams(query: Query, rank: RecordedRank) -> Answer:
+    """The streams view of one rank: how long each works, and how well two of them cover each other."""
+    found = sorted(_busy(query), key=lambda stream: -stream[2].total)
+    if not found:
+        return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
+                                     "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
+    lanes, nothing, rows = query.profile.lanes, [np.zeros(0, np.int64)], []
+    for index, (lane, count, busy) in enumerate(found):
+        others = [intervals for other, (_, _, intervals) in enumerate(found) if other != index]
+        rest = Intervals.union(np.concatenate([each.starts for each in others] or nothing),
+                               np.concatenate([each.ends for each in others] or nothing))  # fmt: skip
+        covered = busy.intersect(rest).total
+        rows.append((lanes[lane].label, count, busy.total, covered, busy.total - covered, _share(covered, busy.total)))
+    pairs = [(one, other, both, both / one_busy.total, both / other_busy.total)
+             for (one, _, one_busy), (other, _, other_busy) in combinations(found[:_MOST], 2)
+             if (both := one_busy.intersect(other_busy).total)]  # fmt: skip
+    pairs.sort(key=lambda pair: -pair[2])
+    columns = (
+        Column("stream", "Stream"), Column("tasks", "Tasks", "count"), Column("busy_us", "Busy", "duration", bar=True),
+        Column("covered_us", "Covered by others", "duration", head="Covered"),
+        Column("alone_us", "Alone", "duration", spare=1), Column("covered_share", "Covered", "share", head="Share"),
+    )  # fmt: skip
+    heads = (
+        Column("stream", "Stream"), Column("other", "Other"), Column("both_us", "Both work", "duration", bar=True),
+        Column("share", "Of the stream", "share"), Column("other_share", "Of the other", "share"),
+    )  # fmt: skip
+    kernels = query.profile.table("kernels", rank.group)
+
+    def target(of: list[tuple[Any, ...]], row: int) -> Target:
+        return Target(scope=Scope(lane=of[row][0]))
+
+    return Answer(tables=(
+        Table.of_rows("streams", "Streams", columns, rows, word="stream", target=partial(target, found), one_unit=True,
+                      notes=("Work: kernels, copies and communication operators; no waits.",)),
+        Table.of_rows("pairs", "Two that work at once", heads,
+                      [(lanes[one].label, lanes[other].label, *times) for one, other, *times in pairs], word="pair",
+                      target=partial(target, pairs)),
+    ), source=rank.timeline or (kernels.file if kernels is not None else ""))  # fmt: skip
+
+
+def _busy(query: Query) -> list[tuple[int, int, Intervals]]:
+    """Lane, number of tasks and busy intervals of each stream and communication group with any work.
+
+    Tasks of collectives are on streams as well: they count for their group only.
+    """
+    found = []
+    for number in lanes_of(query, "stream", "communication"):
+        lane = query.profile.lanes[number]
+        frame = query.events(("start", "end", "activity"), [number], role=Role.WORK)
+        frame = frame.take(frame["activity"] != Activity.COMMUNICATION) if lane.kind == "stream" else frame
+        # kernels of unknown streams have a lane too
+        if len(frame) and (lane.number >= 0 or lane.kind == "communication"):
+            found.append((number, len(frame), Intervals.union(frame["start"], frame["end"])))
+    return found
+
+
+@per_rank
+def free(query: Query, rank: RecordedRank) -> Answer:
+    """The free view of one rank: every gap of the device with its cause, and the gaps between steps."""
+    figures = figures_of(query, rank)
+    if not rank.work_file:
+        return Answer(missing=(lacks("gaps", "It is not known when the device was idle.", "a timeline or kernels",
+                                     "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
+    gaps = figures.gaps
+    order = falling(gaps.length)
+    rows = order.tolist()
+    columns = (
+        moment(rank, "start_us", "Start"), Column("duration_us", "Length", "duration", bar=True),
+        Column("cause", "Cause"), Column("before", "After", spare=2), Column("after", "Before", spare=1),
+        Column("host", "Meanwhile on the host"), Column("device", "Meanwhile on the device", spare=3),
+    )  # fmt: skip
+    causes = [CAUSES[code] for code in figures.causes.tolist()]
+    texts = (causes, *figures.neighbours(), figures.host_of_gaps(), figures.device_of_gaps())
+    listed = Table(
+        "gaps", "Gaps", columns, (gaps.begin[order], gaps.length[order], *([of[row] for row in rows] for of in texts)),
+        target=lambda row: Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]]))), word="gap",
+    )  # fmt: skip
+    times, total = figures.cause_times, int(gaps.length.sum())
+    facts = (
+        Fact("gaps", "Gaps", len(gaps)), Fact("free_us", "Free", total, "duration"),
+        Fact("largest_us", "The longest", int(gaps.length.max(initial=0)), "duration"),
+        *(Fact(f"{cause}_us", _WHY[cause], times[cause], "duration", share=_share(times[cause], total))
+          for cause in CAUSES),
+    )  # fmt: skip
+    missing = () if rank.timeline else (
+        lacks("causes", "Why the device waited is not known.", "a timeline or a database with links",
+              "export trace_view.json (text) or the database (db)"),)  # fmt: skip
+    return Answer(facts, (listed, _between_steps(query, figures)), missing=missing, source=rank.work_file)
+
+
+def _between_steps(query: Query, figures: RankFigures) -> Table:
+    rows = []
+    for one, other in pairwise(figures.every_step):
+        if query.step not in (None, one.number):
+            continue
+        ends = [part.ends[-1] for kind in (COMPUTING, COMMUNICATION) if len(part := figures.used(kind, one))]
+        starts = [part.starts[0] for kind in (COMPUTING, COMMUNICATION) if len(part := figures.used(kind, other))]
+        known = ends and starts and one.low is not None and other.low is not None
+        if known or query.range is None:
+            rows.append((one.label, other.label, int(min(starts) - max(ends)) if known else None))
+    columns = (Column("from_step", "From step"), Column("to_step", "To step"),
+               Column("gap_us", "Gap", "duration", bar=True))  # fmt: skip
+    return Table.of_rows("step_gaps", "Between steps", columns, rows)

@@ -346,3 +346,14 @@ def test_gate_tells_the_total_beside_a_part_that_grew(capsys, tmp_path):
     assert re.match(
         r"Why: The kernel llama_mlp_multi_core grew by .*\. The total is the same: .* -> .*\(\+[\d.]+%\)\.", why
     )
+
+
+def test_gate_fails_for_slower_steps_of_a_shorter_run(capsys, tmp_path):
+    slower = [(operator, [(name, took * 1.2) for name, took in kernels], module) for operator, kernels, module in H100]
+    base, other = write_trace(tmp_path / "a", H100, steps=12), write_trace(tmp_path / "b", slower, steps=10, jitter=2)
+    assert main(["gate", other, "--against", base]) == 3
+    why = capsys.readouterr().out.splitlines()[1]
+    assert re.match(r"Why: The step grew by .* \(16\.\d%\)\. The total is less: ", why)
+    assert main(["baseline", "save", str(tmp_path / "kept.json"), base]) == 0
+    assert main(["gate", other, "--against", str(tmp_path / "kept.json")]) == 3
+    assert main(["gate", base, "--against", str(tmp_path / "kept.json")]) == 0

@@ -19,6 +19,7 @@ from contents import content
 from recorder import ROWS
 
 from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.views.registry import views_of
 
 Break = tuple[str, str]
 #: A filter that nothing passes.
@@ -46,8 +47,10 @@ SUMS = {
     "calltree.calltree": ("self_us",), "lost.scopes": ("total_us", "count"), "lost.operations": ("total_us", "count"),
     "durations.durations": ("count",), "api.apis": ("count", "total_us"),
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
+    "communication.by_operator": ("count", "elapse_us"), "communication.by_group": ("count", "elapse_us"),
+    "mfu.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
     "distributed.groups": ("calls", "time_us"),
-    "communication.by_operator": ("count", "elapse_us"), "launches": ("launches", "host_us", "device_us", "delay_us"),
+    "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip
 #: Columns that are unions cut at the edges of a range: of two ranges that touch they are the sum of both.
@@ -771,6 +774,13 @@ def data_set_is_report(case: Case) -> Iterator[Break]:
             yield f"dataset.{figure}", f"{value}, in the report {values}"
 
 
+def facts_are_declared(case: Case) -> Iterator[Break]:
+    """A view that is said to have no figures has none."""
+    for view in views_of(case.profile.vocabulary):
+        if not view.facts and any(record["figures"] for record in case.whole.views.get(view.id, {}).values()):
+            yield view.id, "it has figures"
+
+
 def itself(case: Case) -> Iterator[Break]:
     """A profile against itself differs nowhere."""
     found = json.loads(case.ask("diff", case.words[0], *case.words, "--json")[2])
@@ -842,6 +852,6 @@ INVARIANTS: tuple[Callable[[Case], Iterator[Break]], ...] = (
     lane_parts, kinds_are_lanes, unit_parts, one_unit_parts, units_from_intervals, one_window, shares_to_one,
     rows_to_figures, steps_of_a_run, paths_add_up, lost_adds_up, gains_exist, complement, ranges_add_up, units_add_up,
     steps_are_parts, full_range, views_follow, exceptions_say_so, text_is_json, sheets_are_json, page_is_json,
-    events_in_all_forms, one_length, rows_are_counts, published_is_overview, gate_is_report, data_set_is_report, itself,
-    one_unit_per_column, missing_is_null, times_are_places,
+    events_in_all_forms, one_length, rows_are_counts, published_is_overview, gate_is_report, data_set_is_report,
+    facts_are_declared, itself, one_unit_per_column, missing_is_null, times_are_places,
 )  # fmt: skip

@@ -88,8 +88,10 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             title = f"GPU {worst['device']} stream {stream}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
+            brief = (f"GPU {worst['device'] or MISSING} stream {stream} starves, {time_text(worst['host_wait_us'])}: "
+                     "the host launches late.")  # fmt: skip
             yield window_finding(
-                query, rule, f"GPU {worst['device'] or MISSING}", worst["host_wait_us"], text, "", target
+                query, rule, f"GPU {worst['device'] or MISSING}", worst["host_wait_us"], text, "", target, brief
             )
 
 

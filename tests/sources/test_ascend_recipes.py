@@ -70,6 +70,41 @@ def slice_at(after: int, length: int, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def with_frequencies(least: int, folder: Path) -> Path:
+    """A frequency that falls to ``least`` MHz from the middle of the run on."""
+    samples = [{"ph": "C", "name": "AI Core Freq", "args": {"MHz": megahertz},
+                "ts": ascend_profile.us(ascend_profile.START + after)}
+               for after, megahertz in ((0, 1800), (1_000_000, least))]  # fmt: skip
+    return with_events(folder, "AI Core Freq", samples)
+
+
+def with_garbage(length: int, folder: Path) -> Path:
+    """Python collects garbage once, for ``length`` ns."""
+    return with_events(folder, "Python GC", [slice_at(500_000, length, "GC")])
+
+
+def with_memory_calls(length: int, folder: Path) -> Path:
+    """A call of ``length`` ns within an operator allocates memory."""
+    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", pid=7, tid=100)
+    call = slice_at(200_100, length, "AscendCL@aclMallocMemInner", pid=224, tid=100)
+    return with_events(folder, "Unused", [operator, call])
+
+
+def experts(tokens: tuple[int, ...], folder: Path) -> Path:
+    """Three kernels of experts in each rank, with some tokens."""
+    header = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes"
+    group = {"parallel_group_info": {"a": {"group_name": "tp", "global_ranks": [0]},
+                                     "b": {"group_name": "exp", "global_ranks": [0, 1]}}}  # fmt: skip
+    for rank, count in enumerate(tokens):
+        own = folder / f"rank{rank}_ascend_pt"
+        lines = [f'k,GroupedMatmul,AI_CORE,{1_750_000_000_000_000 + 100 * number},80,"""{count},64;8,64,128;;8"""'
+                 for number in range(3)]  # fmt: skip
+        kernels(own / OUTPUT, [*lines, 'm,MatMulV2,AI_CORE,1750000000000900,80,"""7,64;64,8"""'], header)
+        (own / f"profiler_info_{rank}.json").write_text("{}")
+        (own / "profiler_metadata.json").write_text(json.dumps(group))
+    return folder
+
+
 def kernels(folder: Path, lines: list[str], header: str) -> Path:
     """A kernel table alone."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,12 +117,7 @@ def kernels(folder: Path, lines: list[str], header: str) -> Path:
 
 @pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False)])
 def test_a_frequency_below_the_highest(tmp_path, least, speaks):
-    # from the middle of the run on
-    samples = [{"ph": "C", "name": "AI Core Freq", "args": {"MHz": megahertz},
-                "ts": ascend_profile.us(ascend_profile.START + after)}
-               for after, megahertz in ((0, 1800), (1_000_000, least))]  # fmt: skip
-    rank = with_events(tmp_path, "AI Core Freq", samples)
-    found = rows(rank, "findings", "findings")
+    found = rows(with_frequencies(least, tmp_path), "findings", "findings")
     found = [row for row in found if row["rule"] == "low_frequency"]
     assert bool(found) == speaks
     if speaks:
@@ -101,7 +131,7 @@ def test_a_frequency_below_the_highest(tmp_path, least, speaks):
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_python_collects_garbage(tmp_path, form, length, speaks):
     if form == "text":
-        rank = with_events(tmp_path, "Python GC", [slice_at(500_000, length, "GC")])
+        rank = with_garbage(length, tmp_path)
     else:
         rank = ascend_profile.write_database(ascend_profile.run_of(0), tmp_path)
         with sqlite3.connect(next(rank.glob("*/ascend_pytorch_profiler_0.db"))) as database:
@@ -115,27 +145,14 @@ def test_python_collects_garbage(tmp_path, form, length, speaks):
 
 @pytest.mark.parametrize(("length", "speaks"), [(900_000, True), (9_000, False)])
 def test_memory_that_the_host_allocates(tmp_path, length, speaks):
-    host = {"pid": 7, "tid": 100}
-    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", **host)
-    call = slice_at(200_100, length, "AscendCL@aclMallocMemInner", pid=224, tid=100)
-    rank = with_events(tmp_path, "Unused", [operator, call])
-    found = told(rank, "memory_calls")
+    found = told(with_memory_calls(length, tmp_path), "memory_calls")
     assert bool(found) == speaks
     assert not speaks or "(1 calls, most in aten::empty)" in found[0]
 
 
 @pytest.mark.parametrize(("tokens", "speaks"), [((300, 100), True), ((210, 190), False)])
 def test_experts_of_uneven_load(tmp_path, tokens, speaks):
-    header = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes"
-    group = {"parallel_group_info": {"a": {"group_name": "tp", "global_ranks": [0]},
-                                     "b": {"group_name": "exp", "global_ranks": [0, 1]}}}  # fmt: skip
-    for rank, count in enumerate(tokens):
-        folder = tmp_path / f"rank{rank}_ascend_pt"
-        lines = [f'k,GroupedMatmul,AI_CORE,{1_750_000_000_000_000 + 100 * number},80,"""{count},64;8,64,128;;8"""'
-                 for number in range(3)]  # fmt: skip
-        kernels(folder / OUTPUT, [*lines, 'm,MatMulV2,AI_CORE,1750000000000900,80,"""7,64;64,8"""'], header)
-        (folder / f"profiler_info_{rank}.json").write_text("{}")
-        (folder / "profiler_metadata.json").write_text(json.dumps(group))
+    experts(tokens, tmp_path)
     load = rows(tmp_path, "cluster", "experts")
     assert [(row["group"], row["rank"], row["kernels"], row["tokens"]) for row in load] == [
         ("0, 1", "0", 3, 3 * tokens[0]), ("0, 1", "1", 3, 3 * tokens[1])]  # fmt: skip

@@ -91,8 +91,8 @@ CASES = {
         lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 4096], bytes=[9999, 9999]),
         lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 8192], bytes=[9999, 9999])),
     "shared_loads": (
-        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999]),
-        lanes_of((BUSY, [(0, 30, W)]), (BUSY, []), memory=[1], src_addr=[4096], bytes=[9999])),
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, []), memory=[1], src_addr=[4096], bytes=[1280])),
 }  # fmt: skip
 
 
@@ -101,6 +101,17 @@ def test_captures(rule):
     has, has_not = CASES[rule]
     assert len(found(has)[rule]) == 1
     assert rule not in found(has_not)
+
+
+def test_what_several_cores_load_still_has_to_be_read_from_l2m_once_by_each():
+    both = (BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)])
+    profile = lanes_of(*both, memory=[1], src_addr=[4096], bytes=[1280])
+    assert profile.device.peak("L2") == 128
+    ((_, _, _, _, gain, text, *_),) = found(profile)["shared_loads"]
+    assert gain == 20
+    assert text == ("Several cores load 1 same address from DDR: 30 ns on Core 0, of which 10 ns stay: reading it from "
+                    "L2M at the peak.")  # fmt: skip
+    assert "shared_loads" not in found(lanes_of(*both, memory=[1], src_addr=[4096], bytes=[3840]))
 
 
 def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():

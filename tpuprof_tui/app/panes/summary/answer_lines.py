@@ -196,9 +196,8 @@ class AnswerLines(Struct):
                                 for figure in (*figures, each.peak))  # fmt: skip
             # its axis ends at the largest mean of a cell, which is less than the largest value
             curve = self.curves.get(each.key, ())
-            told = (f"mean {mean}", f"most {most}", *((f"peak {peak}",) if each.peak else ()),
-                    *(("curve: cell means",) if curve else ()))  # fmt: skip
-            yield self.heading(each.title, ", ".join(told)), None
+            more = f", peak {peak}" if each.peak else ", curve: cell means" if curve else ""
+            yield self.heading(each.title, f"mean {mean}, most {most}{more}"), None
             style = self.palette.transfer
             if self.vocabulary.lane_kind(each.key) is not None:
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))

@@ -29,8 +29,8 @@ _PORTS: Final = tuple((f"Bus {port} {word}", f"axi_d{port}_{part}_bytes")
                       for port in (0, 1) for word, part in (("read", "ar"), ("written", "wr")))  # fmt: skip
 _RATES: Final = (
     Column("bytes", "Moved", "bytes"), Column("mean_gbps", "Mean GB/s", "number", "GB/s", bar=True),
-    Column("most_gbps", "Most GB/s", "number", "GB/s"), Column("peak_gbps", "Peak GB/s", "number", "GB/s", spare=1),
-    Column("of_peak", "Of peak", "share", spare=2),
+    Column("most_gbps", "Most GB/s", "number", "GB/s"), Column("peak_gbps", "Peak GB/s", "number", "GB/s", spare=2),
+    Column("of_peak", "Of peak", "share", spare=1),
 )  # fmt: skip
 
 

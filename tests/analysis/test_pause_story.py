@@ -48,8 +48,10 @@ def test_a_pause_before_launched_work(called, cause):
         {("call", "launch"): 10} if cause == "host" else {}
     )
     assert all(each.share == each.ns / 100 for each in story.host)
-    assert "after mm, before add" in story.text(session)
-    assert "50.0%, aten::to 20.0%" in story.text(session)
+    text, brief = story.texts(session)
+    assert text.endswith("; after mm, before add")
+    assert "50.0%, aten::to 20.0%" in text
+    assert brief.endswith("50.0%")
 
 
 def test_without_launches_the_busiest_thread_is_told_and_no_cause():
@@ -70,7 +72,8 @@ def test_a_wait_is_for_the_event_that_ends_it():
     story = pause_story(session, Scope(0), 100, 200)
     assert story.waited_for is not None
     assert (story.waited_for.kind, story.waited_for.releaser) == ("message", (1, 0))
-    assert story.text(session) == "after mm, before add; waited for load of core 1 GDMA (message)"
+    waited = "waited for load of core 1 GDMA (message)"
+    assert story.texts(session) == (f"{waited}; after mm, before add", waited)
 
 
 def test_a_pause_at_an_end_has_work_on_one_side():

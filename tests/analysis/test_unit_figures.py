@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
 from tpuprof_tui.analysis.totals.figures import bytes_between, unit_figures
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
-from tpuprof_tui.views.findings import top_events
+from tpuprof_tui.views.generic_rules import top_events
 from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
 

@@ -35,7 +35,7 @@ def test_the_timeline_takes_what_it_fills_but_leaves_room_for_the_rest():
     assert layout.sizes(250, 60, 10).tree == 50, "names have room where there is room"
     assert layout.sizes(400, 9, 10) == Sizes("1fr", 64, 64)
     layout.fit(80, 24)
-    assert layout.sizes(80, 24, 1000).timeline == 14
+    assert layout.sizes(80, 24, 1000).timeline == 13
     layout.maximise("table", "")
     assert layout.sizes(80, 24, 1000) == Sizes("1fr", "1fr", "1fr")
 

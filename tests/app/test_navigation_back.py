@@ -138,7 +138,7 @@ async def test_only_the_selected_row_looks_selected(profile):
     async with opened(profile, SMALL) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 j j j k")
-        drawn = screen._compositor.render_strips()[3:20]
+        drawn = screen._compositor.render_strips()[4:20]
         bold = [any(part.style is not None and part.style.bold for part in strip) for strip in drawn]
         assert [number for number, is_bold in enumerate(bold) if is_bold] == [screen.table.rows.position] == [2]
 

@@ -160,7 +160,7 @@ async def test_lines_that_are_too_long_end_with_an_ellipsis():
     async with opened(small_profile(1, instructions=600), (30, 12)) as pilot:
         await press(pilot, "t")
         seen = frame(pilot.app).splitlines()
-        assert all(line.rstrip("▅▃▁▄▂▆▇ ").endswith("…") for line in seen[2:9])
+        assert all(line.rstrip("▅▃▁▄▂▆▇ ").endswith("…") for line in seen[3:9])
 
 
 async def test_the_copied_summary_looks_like_the_summary():

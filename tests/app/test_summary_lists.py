@@ -16,7 +16,7 @@ from work_rows import headroom
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
 from tpuprof_tui.app.settings.commands import columns_named
 from tpuprof_tui.app.shell.messages import ChangeState
@@ -24,7 +24,7 @@ from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.views.answer import Table
-from tpuprof_tui.views.findings import top_events
+from tpuprof_tui.views.generic_rules import top_events
 from tpuprof_tui.views.units import one_unit
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -142,7 +142,7 @@ async def test_enter_on_instructions_selects_them(profile):
 
 
 async def test_enter_on_a_pause_goes_there(profile):
-    async with opened(profile, (80, 24)) as pilot:
+    async with opened(profile, (80, 25)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "j j o 3")
         place, target = next(each for each in enumerate(screen.summary.page.targets[0]) if each[1].time)
@@ -150,6 +150,9 @@ async def test_enter_on_a_pause_goes_there(profile):
         await press(pilot, "enter")
         assert screen.state.cursor == target.time[0]
         assert target.time[0] == told(screen, "unit", "pauses").column("start_us")[0]
+        assert screen.state.selection == Selection(target.scope.group, pause=target.time)
+        await press(pilot, "i")
+        assert "no work for" in screen.panes.detail.text_of_all()
 
 
 @pytest.mark.parametrize("key", ["o", "enter"])
@@ -345,6 +348,16 @@ def test_a_reason_adds_up(profile):
         if core == 2:
             assert pauses[0].text == "nothing runs"
             assert all(ns < 0 for _, ns in work_differences(session, core, profile.start_ns, profile.end_ns, True))
+
+
+def test_time_of_filtered_out_work_is_no_pause(profile):
+    """Under a filter the time without events that pass is told with the part in which others run."""
+    session = session_of(profile)
+    whole, none = (one_unit(Query(session, Scope(1), filter=condition)) for condition in ("", "dur<0"))
+    assert none.figure("idle_us") - none.figure("filtered_out_us") == whole.figure("idle_us")
+    assert none.figure("filtered_out_us") > 0
+    titles = [next(fact.title for fact in answer.facts if fact.key == "idle_us") for answer in (whole, none)]
+    assert titles == ["Nothing runs", "Idle or filtered out"]
 
 
 @pytest.mark.parametrize(("sample", "by"), [("aks_bmodel", "name"), ("aks_decode_mode0", ""), ("aksv_cdma", "kernel")])

@@ -11,10 +11,11 @@ from profiles import small_profile
 from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.command import CommandPalette
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.widgets import OptionList
 from vt import Terminal
@@ -34,6 +35,7 @@ RELIED_ON = {
     "App._display": lambda: parameters(App._display) == ["self", "screen", "renderable"],
     "App._handle_exception": lambda: parameters(App._handle_exception) == ["self", "error"],
     "ChopsUpdate": lambda: parameters(ChopsUpdate.__init__) == ["self", "chops", "spans", "chop_ends"],
+    "LayoutUpdate": lambda: parameters(LayoutUpdate.__init__) == ["self", "strips", "region"],
     "OptionList._on_click": lambda: parameters(OptionList._on_click) == ["self", "event"],
     "CommandPalette._action_command_list": lambda: (
         parameters(CommandPalette._action_command_list) == ["self", "action"]
@@ -60,10 +62,17 @@ def strip_of(*parts):
     return Strip([Segment(text, style) for text, style in parts])
 
 
+def known_cells(width, height):
+    """Cells of a terminal of a size, none of them known."""
+    shown = TerminalCells()
+    shown.resized(Size(width, height))
+    return shown
+
+
 def shown_after(*drawings, size=(40, 6)):
     """What a terminal shows that got each drawing in full, and one that got what differs."""
     whole, spare = Terminal(*size), Terminal(*size)
-    shown = TerminalCells()
+    shown = known_cells(*size)
     for pieces, system in drawings:
         whole.feed(SgrEncoder().sequences(pieces, system))
         spare.feed(shown.encoder.sequences(shown.take_changes(pieces), system))
@@ -106,7 +115,7 @@ def test_differences_lead_to_the_same_screen(seed, system):
 
 
 def test_what_the_terminal_shows_is_not_sent_again():
-    shown, line = TerminalCells(), strip_of(("some text", STYLES[1]))
+    shown, line = known_cells(9, 2), strip_of(("some text", STYLES[1]))
     assert shown.take_changes([(0, 0, line)]) == [(0, 0, line)]
     assert shown.take_changes([(0, 0, strip_of(("some text", STYLES[1])))]) == []
     assert shown.take_changes([(1, 0, line)]) == [(1, 0, line)]
@@ -115,12 +124,12 @@ def test_what_the_terminal_shows_is_not_sent_again():
 
 
 def test_pieces_that_overlap_others_replace_them():
-    shown = TerminalCells()
+    shown = known_cells(10, 1)
     left, right = strip_of(("abcde", STYLES[0])), strip_of(("fghij", STYLES[0]))
     shown.take_changes([(0, 0, left), (0, 5, right)])
     middle = strip_of(("-----", STYLES[0]))
     assert shown.take_changes([(0, 3, middle)]) == [(0, 3, middle)]
-    assert shown.take_changes([(0, 0, left), (0, 5, right)]) == [(0, 0, left), (0, 5, right)]
+    assert shown.take_changes([(0, 0, left), (0, 5, right)]) == [(0, 3, left.crop(3)), (0, 5, right.crop(0, 3))]
 
 
 @pytest.mark.parametrize(

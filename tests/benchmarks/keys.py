@@ -49,9 +49,7 @@ from tpuprof_tui.analysis.selecting.filter_masks import apply_filter  # noqa: E4
 from tpuprof_tui.analysis.selecting.search import hits_in_table  # noqa: E402
 from tpuprof_tui.analysis.selecting.session import ordered  # noqa: E402
 from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
-from tpuprof_tui.app.drawing import charts as drawing  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
-from tpuprof_tui.app.panes.summary import answers as summary_answers  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
 from tpuprof_tui.views.screen import quick_views  # noqa: E402
@@ -314,8 +312,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the figures that have targets, by name")
     options = parser.parse_args()
     path = str(Path(options.capture).resolve())
-    for owner, name in ((summary_answers, "at_rest"), (summary, "draw_curves"), (drawing, "_built")):
-        CHARTS.on(owner, name)
+    CHARTS.on(summary, "draw_curves")
     with tempfile.TemporaryDirectory() as scratch:
         os.environ |= {"XDG_CONFIG_HOME": f"{scratch}/config", "XDG_STATE_HOME": f"{scratch}/state"}
         bare = asyncio.run(bare_costs())

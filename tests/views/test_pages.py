@@ -31,6 +31,7 @@ from tpuprof_tui.views.info import info_json
 from tpuprof_tui.views.overview import overview
 from tpuprof_tui.views.pages import info_report, numbered_text, summary_report, title_line
 from tpuprof_tui.views.screen import first_screen
+from tpuprof_tui.views.sentence import sentence
 from tpuprof_tui.views.units import lanes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -94,7 +95,8 @@ def test_lanes_explain_the_bandwidth_only_if_it_is_known():
 def test_summary_starts_with_the_headline():
     profile = small_profile()
     found = query_of(profile).headline
-    lines = summary_report(profile).text().splitlines()
+    told, _, *lines = summary_report(profile).text().splitlines()
+    assert told == sentence(query_of(profile))
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
     assert lines[1] == f"Total time        {time_text(found.device_ns)}"
     assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {time_text(found.busiest.busy)}")
@@ -188,7 +190,7 @@ def test_names_cannot_steer_the_terminal():
 
 
 def test_an_empty_profile_has_a_summary():
-    assert summary_report(make_profile([])).text().splitlines()[2] == "No instructions start here."
+    assert summary_report(make_profile([])).text().splitlines()[4] == "No instructions start here."
     assert "Instructions  0" in info_report(make_profile([])).text()
 
 

@@ -110,7 +110,7 @@ def test_report_as_json(capsys):
 
 def test_the_summary_of_a_step(capsys):
     text = printed(capsys, "summary", DECODE, "--step", "1")
-    assert text.splitlines()[0].endswith("14,556 instructions, batch 1 only")
+    assert text.splitlines()[2].endswith("14,556 instructions, batch 1 only")
     assert "Total time        1.537 ms" in text
     assert "batch 0" not in text
     assert "batch 0" in printed(capsys, "summary", DECODE)

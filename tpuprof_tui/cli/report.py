@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec.structs import replace
+
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter
 from tpuprof_tui.analysis.selecting.place import scope_named
@@ -16,6 +18,7 @@ from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of
+from tpuprof_tui.views.sentence import sentence
 
 from .opening import check_step, open_capture, status_of
 from .pages import pages_of
@@ -56,16 +59,19 @@ def print_report(options: argparse.Namespace) -> int:
                     if top < 0 or each.group < 0 or each.group == top)  # fmt: skip
     if options.rank is not None and not workers:
         raise UsageError(f"There is no {options.group} of rank {options.rank}.", "Ask without --rank.")
+    # the sentence is made of the findings: other views alone do not wait for these
+    told = sentence(query, workers) if any(view.id == "findings" for view in views) else None
     if options.json:
-        record = report_record(query, views, workers, limit=options.limit, offset=options.offset)
+        record = report_record(query, views, workers, limit=options.limit, offset=options.offset, sentence=told)
         print(answer_text(record, indent=None))
         return status
     if not workers and not options.views:
         # without workers, views per worker have no content
         views = [view for view in views if view.all_workers or view.untimed]
     limit = ROWS if options.limit is None else options.limit
-    reports = report_text(query, views, workers, limit, options.offset)
-    pages_of(options).show(reports, "Name one of them, or --limit N shows all.")
+    first, *others = report_text(query, views, workers, limit, options.offset)
+    pages = (replace(first, lead=told or ""), *others)
+    pages_of(options).show(pages, "Name one of them, or --limit N shows all.")
     return status
 
 

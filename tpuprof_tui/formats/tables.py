@@ -122,20 +122,26 @@ class Table(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """A report: title, lines of text, then tables."""
+    """A report: title, lines of text, then tables; above the title a sentence, or nothing."""
 
     title: str
     lines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = field(default_factory=tuple)
+    lead: str = ""
 
     def text(self) -> str:
         """The report as plain text of any width."""
-        blocks = ["\n".join((self.title, *self.lines)), *("\n".join(table_lines(table)) for table in self.tables)]
+        lead = (self.lead,) if self.lead else ()
+        blocks = [
+            *lead,
+            "\n".join((self.title, *self.lines)),
+            *("\n".join(table_lines(table)) for table in self.tables),
+        ]
         return "\n\n".join(blocks)
 
     def markdown(self) -> str:
         """The report as Markdown."""
-        blocks = [f"### {markdown_text(self.title)}"]
+        blocks = [*((markdown_text(self.lead),) if self.lead else ()), f"### {markdown_text(self.title)}"]
         if any(self.lines):
             blocks.append("\n".join(f"- {markdown_text(line)}" for line in self.lines if line))
         return "\n\n".join([*blocks, *("\n".join(markdown_lines(table)).rstrip() for table in self.tables)])

@@ -15,6 +15,9 @@ _EMPHASIS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 def print_report(report: Report, console: Console | None = None) -> None:
     """Prints a report to a console, by default stdout; tables that are too wide are reduced by `Table.fitted`."""
     out = console or Console(highlight=False, markup=False, emoji=False)
+    if report.lead:
+        out.print(Text(report.lead))
+        out.print()
     out.print(Text(report.title, style="bold"))
     for line in report.lines:
         out.print(Text(line))

@@ -450,8 +450,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
         """Imports the source's own function for a purpose; None if generic code is used.
 
         Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
-        same in the order of a table; ``findings``:
-        additional findings (``views.finding_rules``); ``steps``: steps as it defines them (``views.steps``);
+        same in the order of a table; ``rules``: its rules, an object (``views.rules.SourceRules``);
+        ``steps``: steps as it defines them (``views.steps``);
         ``page_summary``, ``page_memory``: parts of the web page.
         """
         entry = self.entries.get(name)

@@ -33,13 +33,13 @@ _CHUNK: Final = 1 << 16
 
 
 class Target(Struct, frozen=True):
-    """Destination of Enter on a row: one of the fields is set, or ``condition`` and ``scope``.
+    """Destination of Enter on a row: one of the fields is set, or ``scope`` and one of ``condition`` and ``time``.
 
     Attributes:
         condition: Filter condition, of the events of ``scope`` if that is set.
         event: Lane and row of an event.
         others: Further events: Enter again selects the next one.
-        time: Start and end of an interval, ns.
+        time: Start and end of an interval, ns; of a pause of ``scope`` if that is set.
         scope: A group or lane.
         step: Number of a step.
     """

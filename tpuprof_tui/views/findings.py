@@ -1,4 +1,4 @@
-"""View of findings, sorted by possible gain: an upper bound, at most the window."""
+"""Findings of the rules of a source, sorted by possible gain: an upper bound, at most the window; and their view."""
 
 from __future__ import annotations
 
@@ -6,123 +6,196 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.findings.top_events import best_rows, exposed_score, slow_score, wait_score
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import bytes_text, exact_time, percent_text, time_text
-from tpuprof_tui.model import is_missing
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model.vocabulary import Vocabulary
 
-from .answer import Answer, Column, Table, Target, places_text
-from .finding_rules import RULES, Finding, Rule, Wins, evidence, findings_of, most_to_win
+from .answer import Answer, Column, Fact, Table, places_text
+from .generic_rules import RULES
 from .report import workers_of
+from .rules import TIMES, Finding, Rule, SourceRules, Wins
 
-#: Maximum findings per event rule.
-MOST: Final = 5
 #: More pauses than this are merged into one row.
 MANY: Final = 8
 #: Minimum gain of a warning, as a share of the window; less is a note.
 WARNS_FROM: Final = 0.01
 
 
-class ScoredEvent(Struct, frozen=True):
-    """An event (lane, row) worth a look; ``value``: exposed ns, GB/s or ns of waiting."""
+def rules_of(vocabulary: Vocabulary) -> tuple[Rule, ...]:
+    """The rules of a source: the generic ones, then its own."""
+    own: SourceRules = vocabulary.entry("rules") or SourceRules()  # type: ignore[assignment]
+    replaced = {rule.id: rule for rule in own.replaces}
+    kept = (rule for rule in RULES if rule.id not in own.leaves_out)
+    return (*(replaced.get(rule.id, rule) for rule in kept), *own.adds)
 
-    lane: int
-    row: int
-    value: float
+
+def can_be_asked(rule: Rule, query: Query) -> bool:
+    """Whether the profile holds what a rule needs, whatever is selected of it."""
+    profile = query.profile
+    complete = rule.sees != "complete" or not profile.is_fragmentary
+    return complete and all(
+        profile.timed and profile.instructions and query.span > 0 if need == TIMES else profile.has(need)
+        for need in rule.needs
+    )
 
 
-class _EventRule(Struct, frozen=True):
-    """A rule about single events.
+def hides_sums(query: Query) -> bool:
+    """Whether a filter or a single lane hides part of what rules that add up see."""
+    return bool(query.filter) or query.scope.lane >= 0
 
-    Attributes:
-        key: Its name.
-        formula: What it measures, in one sentence.
-        threshold: Minimum gain, as a share of the window, if the gain is known.
-        text: Template of the finding with ``{event}``, ``{value}``, ``{share}``, ``{size}`` and ``{scope}``.
-        advice: What to try.
-        gain: Computes the time that could be saved for an event, ns; None: unknown.
-        wins: As of a ``Rule``.
-    """
 
-    key: str
-    formula: str
-    threshold: float
-    text: str
-    advice: str
-    gain: Callable[[Query, ScoredEvent], int | None]
-    wins: Wins = ""
+def asked_rules(query: Query) -> tuple[Rule, ...]:
+    """The rules that can say something about what is selected."""
+    rules = (rule for rule in rules_of(query.vocabulary) if can_be_asked(rule, query))
+    return tuple(rule for rule in rules if rule.sees == "events" or not hides_sums(query))
+
+
+def findings_of(query: Query) -> tuple[Finding, ...]:
+    """All findings, in the order of the rules. O(events), cached."""
+
+    def compute() -> tuple[Finding, ...]:
+        # a copy of the query: its cache of shared intermediate results is freed afterwards
+        asked = replace(query)
+        return tuple(each for rule in asked_rules(asked) for each in _bounded(asked, rule))
+
+    return query.cache.get("findings", compute, query.scope, query.range, query.full_filter, query.among, limit=16)
+
+
+def _bounded(query: Query, rule: Rule) -> Iterator[Finding]:
+    """The findings of a rule, with no more to win than there is; those with less than its threshold are left out."""
+    least = rule.threshold * _span(query)
+    for found in rule.find(query, rule, least):
+        if rule.confidence != "measured" and found.confidence == "measured":
+            found = replace(found, confidence=rule.confidence)
+        if found.gain is not None:
+            bounds = [most_to_win(query, rule.wins, found.group)] if query.profile.instructions else []
+            gain = min(found.gain, *bounds, *([found.whole] if found.whole else []))
+            if found.whole is None and gain < least:
+                continue
+            found = replace(found, gain=gain)
+        yield found
+
+
+def most_to_win(query: Query, wins: Wins, place: str) -> int:
+    """The most that can be won of a group (its title) by using time better, ns: of several units the largest."""
+    groups, units = query.profile.groups, query.unit_figures
+    within = {unit for group in range(len(groups)) if groups.title(group) == place
+              for unit in groups.units_within(group)}  # fmt: skip
+    units = tuple(unit for unit in units if unit.unit in within) or units
+    if not wins or not units:
+        return max(query.span, 0)
+    exposed = (unit.exposed + unit.exposed_communication if wins == "exposed" else 0 for unit in units)
+    return max(unit.window - unit.busy + moved for unit, moved in zip(units, exposed, strict=True))
+
+
+def _span(query: Query) -> int:
+    """Length of the queried time, ns: of one of several recordings its own extent, as their clocks may be far apart."""
+    lanes = [query.profile.lanes[number] for number in query.lanes] if query.scope.group >= 0 else []
+    known = [lane for lane in lanes if len(lane)]
+    if query.range is not None or query.step is not None or not known:
+        return query.span
+    return max(int(lane["end"].max()) for lane in known) - min(int(lane["start"][0]) for lane in known)
+
+
+def by_gain(findings: Sequence[Finding]) -> list[int]:
+    """Indices of findings by gain descending; those of one gain in their order."""
+    return sorted(range(len(findings)), key=lambda number: -(findings[number].gain or 0))
+
+
+def whole_of(query: Query, finding: Finding) -> float:
+    """The time that the gain of a finding is a share of, ns."""
+    return finding.whole or max(query.span, 1)
+
+
+def is_warning(query: Query, finding: Finding) -> bool:
+    """Whether a finding is more than a note."""
+    return bool(finding.gain) and (finding.gain or 0) >= WARNS_FROM * whole_of(query, finding)
 
 
 def findings_view(query: Query) -> Answer:
     """All findings in one table, by gain descending."""
-    if query.profile.instructions == 0:
+    rules = {rule.id: rule for rule in rules_of(query.vocabulary)}
+    asked = [rule for rule in rules.values() if can_be_asked(rule, query)]
+    if not asked:
         return Answer()
-    # a copy of the query: its cache of shared intermediate results is freed afterwards
-    by_rule = list(_found(replace(query)))
-    order = sorted(range(len(by_rule)), key=lambda number: -(by_rule[number].gain or 0))
+    by_rule = findings_of(query)
+    order = by_gain(by_rule)
     found = [by_rule[number] for number in order]
-    window = max(query.span, 1)
-    workers = workers_of(query.profile)
-    alone = workers[0].key if len(workers) == 1 else query.profile.name
-    worker = next((each.key for each in workers if each.group == query.top_group), alone)
     columns = (
         Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
         Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
         Column("gain_us", "To win", "duration"), Column("text", "What", is_key=False),
         Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, is_key=False),
-        Column("source", "Source", shown=False),
+        Column("source", "Source", shown=False), Column("confidence", "Confidence", shown=False, is_key=False),
     )  # fmt: skip
+    worker_of = _worker_titles(query)
     rows: list[tuple[Any, ...]] = [
-        ("warning" if (each.gain or 0) >= WARNS_FROM * window else "note", each.rule, worker, each.group,
-         None if each.gain is None else min(each.gain, window), each.text, [each.evidence], each.advice, "tpuprof")
+        ("warning" if is_warning(query, each) else "note", each.rule, worker_of(each.group), each.group, each.gain,
+         each.text, [each.evidence], each.advice, each.source, each.confidence)
         for each in found
     ]  # fmt: skip
-    wins = {rule.key: rule.wins for rule in EVENT_RULES}
-    merge_rows = partial(_merge_rows, lambda rule, place: most_to_win(query, wins[rule], place))
-    groups = sorted(_merge_groups(rows, order), key=lambda each: -(merge_rows([rows[row] for row in each])[4] or 0))
+    events = frozenset(rule.id for rule in rules.values() if rule.sees == "events")
+    most = {rule.id: rule.wins for rule in rules.values()}
+    merge_rows = partial(_merge_rows, events, lambda rule, place: most_to_win(query, most[rule], place))
+    groups = sorted(
+        _merge_groups(events, rows, order), key=lambda each: -(merge_rows([rows[row] for row in each])[4] or 0)
+    )
     several = "" if len(groups) == len(rows) else ", of several events their sum, of several places the largest"
     table = Table.of_rows("findings", "Findings", columns, rows, target=lambda row: found[row].target, word="finding",
                           notes=(f"To win: an upper bound{several}.",), merge_groups=groups, merge_rows=merge_rows,
+                          guessed=frozenset(row for row, each in enumerate(found) if each.confidence == "guess"),
                           brief=_each_rule_first([(number, found[number].rule) for number, *_ in groups]))  # fmt: skip
-    note = query.vocabulary.say(
+    notes = [query.vocabulary.say(
         "Rules that add up are left out: a filter or a single {lane} hides part of what they see."
-    )
-    notes = [note] if query.filter or query.scope.lane >= 0 else []
+    )] if hides_sums(query) else []  # fmt: skip
     if query.profile.is_fragmentary:
         notes.append("Rules about idle time and sums are left out: too many records are lost.")
-    return Answer(tables=(table,), notes=tuple(notes))
+    advised = any(each.source != "tpuprof" for each in found)
+    if advised and (query.range is not None or query.full_filter or query.scope.lane >= 0):
+        notes.append("The vendor's advice is of the whole recording.")
+    facts = (Fact("rules", "Rules", len(rules), shown=False), Fact("asked", "Asked", len(asked), shown=False))
+    return Answer(facts, (table,), notes=tuple(notes), source=", ".join(dict.fromkeys(each.source for each in found)))
 
 
-def _merge_groups(rows: Sequence[tuple[Any, ...]], order: Sequence[int]) -> list[list[int]]:
+def _worker_titles(query: Query) -> Callable[[str], str]:
+    """The key of the worker that a group (by title) is of; without one, of the only worker of the selection."""
+    groups, workers = query.profile.groups, workers_of(query.profile)
+    own = {groups.title(group): worker.key for worker in workers for group in groups.within(worker.group)}
+    alone = workers[0].key if len(workers) == 1 else ""
+    default = next((each.key for each in workers if each.group >= 0 and each.group == query.top_group), alone)
+    return lambda title: own.get(title, default)
+
+
+def _merge_groups(
+    events: frozenset[str], rows: Sequence[tuple[Any, ...]], order: Sequence[int]
+) -> list[list[int]]:  # fmt: skip
     """Groups of rows that are merged for people: events of one name and severity, and a rule in different places.
 
-    ``order`` is the rank of each row by its own rule, which is the order of merged events.
+    ``events``: ids of the rules about single events. ``order`` is the rank of each row by its own rule, which is the
+    order of merged events.
     """
-    events = {rule.key for rule in EVENT_RULES}
-    few_pauses = sum(row[1] == PAUSE.key for row in rows) <= MANY
+    few_pauses = sum(row[1] == "pause" for row in rows) <= MANY
     groups: dict[tuple[Any, ...], list[int]] = {}
     places: set[tuple[str, str]] = set()
     for number, (severity, rule, _, group, _, _, [event], *_) in enumerate(rows):
-        alone = (rule, group) in places or (rule == PAUSE.key and few_pauses)
+        alone = (rule, group) in places or (rule == "pause" and few_pauses)
         key = (severity, event["name"]) if rule in events else (number,) if alone else ()
         groups.setdefault((rule, *key), []).append(number)
         places.add((rule, group))
     return [sorted(each, key=order.__getitem__) if key[0] in events else each for key, each in groups.items()]
 
 
-def _merge_rows(most: Callable[[str, str], int], rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _merge_rows(
+    events: frozenset[str], most: Callable[[str, str], int], rows: Sequence[tuple[Any, ...]]
+) -> tuple[Any, ...]:
     """Merges findings of one rule: all places; for single events also their number and the sum of their time.
 
     ``most``: what at most can be won, by rule and place.
     """
     severity, rule, worker, _, gain, text, *rest = rows[0]
-    of_events = any(rule == each.key for each in EVENT_RULES)
+    of_events = rule in events
     if len(rows) > 1 and of_events:
         won: dict[str, int] = {}
         for _, _, _, group, each, *_ in rows:
@@ -145,90 +218,3 @@ def _each_rule_first(rules: Sequence[tuple[int, str]]) -> list[int]:
         turns[rule] = turns.get(rule, 0) + 1
         order.append((turns[rule], number))
     return [number for _, number in sorted(order, key=lambda each: each[0])]
-
-
-def top_events(query: Query, most: int) -> list[list[ScoredEvent]]:
-    """The ``most`` transfers with the longest exposed time, slowest large ones, and longest waits that are selected.
-
-    O(events) the first time, then O(lanes + blocks): call it from a worker thread.
-    """
-    lanes = [(number, index) for number, index in query.lane_indexes.items() if index.lane.in_sums]
-    found = best_rows(lanes, *query.extent, (exposed_score, slow_score, wait_score), most)
-    return [[ScoredEvent(*query.event(lane, row), abs(value)) for value, lane, row in best] for best in found]
-
-
-def _found(query: Query) -> Iterator[Finding]:
-    for rule, events in zip(EVENT_RULES, top_events(query, MOST), strict=True):
-        for each in events:
-            finding = _about_event(query, rule, each)
-            if finding.gain is None or finding.gain >= rule.threshold * query.span:
-                yield finding
-    # with a filter, gaps between the remaining events would be reported as pauses
-    if not query.full_filter and not query.profile.is_fragmentary:
-        yield from PAUSE.find(query, PAUSE, PAUSE.threshold * query.span)
-    yield from findings_of(RULES, query)
-    own = query.vocabulary.entry("findings")
-    if own is not None:
-        yield from own(query)
-
-
-def _about_event(query: Query, rule: _EventRule, found: ScoredEvent) -> Finding:
-    profile = query.profile
-    lane = profile.lanes[found.lane]
-    start, end = query.session.span_of(found.lane, found.row)
-    unit = profile.unit_of(lane)
-    name = text_of(profile, lane, "name", found.row) or query.vocabulary.event.one
-    kernel = text_of(profile, lane, "kernel", found.row)
-    size = lane.take("bytes", slice(found.row, found.row + 1)) if "bytes" in lane else None
-    text = rule.text.format(
-        event=f"{profile.title_of(lane)} {name} at {exact_time(start, 100)}",
-        scope=f" in {kernel}" if kernel else "",
-        share=percent_text(found.value / max(end - start, 1)),
-        size="" if size is None or is_missing(size)[0] else bytes_text(int(size[0])),
-        value=f"{found.value:.2f}",
-    )
-    where = profile.groups.title(unit if unit >= 0 else lane.group)
-    return Finding(rule.key, where, rule.gain(query, found), text,
-                    evidence(profile.groups.title(lane.group), start, end - start, name, lane.label), rule.advice,
-                    Target(event=(found.lane, found.row)))  # fmt: skip
-
-
-def _value(query: Query, found: ScoredEvent) -> int | None:
-    return round(found.value)
-
-
-def _beyond_peak(query: Query, found: ScoredEvent) -> int | None:
-    """Duration beyond the ideal one at the peak, ns; None if that is unknown."""
-    lane, rows = query.profile.lanes[found.lane], slice(found.row, found.row + 1)
-    ideal = lane.take("ideal", rows) if "ideal" in lane else None
-    if ideal is None or is_missing(ideal)[0]:
-        return None
-    start, end = query.session.span_of(found.lane, found.row)
-    return max(end - start - round(float(ideal[0])), 0)
-
-
-def _pauses(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for unit in query.units:
-        label = query.profile.groups.title(unit)
-        for pause in longest_pauses(query.session, unit, *query.window_of(unit))[:1]:
-            length = pause.end - pause.start
-            if length >= least:
-                yield Finding(
-                    rule.key, label, length, f"The longest pause of {in_sentence(label)}: {pause.text}.",
-                    evidence(label, pause.start, length), rule.advice, Target(time=(pause.start, pause.end)),
-                )  # fmt: skip
-
-
-#: Rules about single events, in the order of `findings`: the top events of the window, however small.
-EVENT_RULES: Final = (
-    _EventRule("exposed_transfer", "Time of a transfer while its unit does not compute.", 0.0,
-               "Exposed {share}: {event}{scope}.",
-               "Start it earlier or split it, so that computing covers it.", _value, "exposed"),
-    _EventRule("slow_transfer", "Time of a transfer of 100 KiB or more beyond that at the peak.", 0.0,
-               "Slow, {value} GB/s: {event}, {size}{scope}.",
-               "Look at its shape, its memory and what else uses that memory meanwhile.", _beyond_peak),
-    _EventRule("wait", "Length of a wait.", 0.0, "Wait: {event}{scope}.",
-               "See what it waits for ([), and why that comes late.", _value),
-)  # fmt: skip
-PAUSE: Final = Rule("pause", "The longest stretch in which a unit neither computes nor moves data.", 0.0,
-                    "See what the others do meanwhile, and what it waits for.", _pauses)  # fmt: skip

@@ -20,6 +20,7 @@ from .as_text import fact_lines, text_tables
 from .cells import NAME_WIDTH
 from .registry import answer, view_of, views_of
 from .report import total_ns
+from .sentence import sentence
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.result_cache import Memory
@@ -54,7 +55,8 @@ def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS)
             told = text_tables(answer(view, query), limit, hint="tpuprof report lists all")
             tables += [replace(table, view=view.id) for table in told]
     begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
-    return Report(title, (*fact_lines(found), *begun, *found.notes, *problems), (*tables, *_problems(query)))
+    lines = (*fact_lines(found), *begun, *found.notes, *problems)
+    return Report(title, lines, (*tables, *_problems(query)), sentence(query))
 
 
 def _begun(profile: Profile) -> Iterator[tuple[str, str]]:

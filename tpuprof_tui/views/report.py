@@ -86,9 +86,10 @@ def recordings(query: Query) -> Answer:
 
 
 def report_record(
-    query: Query, views: Sequence[View], workers: Sequence[Worker], *, limit: int | None = None, offset: int = 0
-) -> dict[str, Any]:
-    """The JSON envelope: workers, problems, and the views, by worker unless ``together``.
+    query: Query, views: Sequence[View], workers: Sequence[Worker], *, limit: int | None = None, offset: int = 0,
+    sentence: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The JSON envelope: the sentence, workers, problems, and the views, by worker unless ``together``.
 
     Args:
         query: The profile and its selection.
@@ -96,6 +97,7 @@ def report_record(
         workers: The workers.
         limit: Maximum number of rows per table; None: all.
         offset: Number of rows to skip.
+        sentence: The answer in one sentence; None: not asked for.
     """
     profile = query.profile
     records: dict[str, Any] = {}
@@ -112,6 +114,7 @@ def report_record(
     return {
         "source": profile.vocabulary.source,
         "path": profile.path if profile.redactor is None else profile.name,
+        "sentence": sentence,
         "workers": [worker_record(profile, worker) for worker in workers],
         "problems": [problem_record(profile, problem) for problem in profile.problems],
         "views": records,

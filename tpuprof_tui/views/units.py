@@ -8,7 +8,7 @@ from typing import Final
 from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
+from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures, unit_figures
 
 from .answer import Answer, Column, Fact, Missing, Table, Target
 
@@ -43,11 +43,12 @@ def units(query: Query) -> Answer:
     rows = [(each.label, each.utilisation, each.busy, each.compute, each.transfer, *known.get(each.unit, ()),
              each.overlap, each.exposed, each.wait, each.idle) for each in found]  # fmt: skip
     waits = query.vocabulary.phrase("waits", "Wait: only waits.")
+    hidden = ", or only filtered ones" if query.full_filter else ""
     table = Table.of_rows(
         "units", query.vocabulary.say("{Units}"), columns, rows,
         target=lambda row: Target(scope=Scope(found[row].unit)), word=query.vocabulary.unit.one,
         guessed=frozenset(row for row, each in enumerate(found) if each.guessed),
-        notes=(query.vocabulary.say(f"{definitions} {waits} Idle: no {{event}} at all."),
+        notes=(query.vocabulary.say(f"{definitions} {waits} Idle: no {{event}} at all{hidden}."),
                "Util: busy over the device's time."),
     )  # fmt: skip
     return Answer(_load(found, query), (table,))
@@ -112,11 +113,14 @@ def one_unit(query: Query) -> Answer:
             else []
         ),
         share("wait_us", "Waits or synchronises", unit.wait),
-        share("idle_us", "Nothing runs", unit.idle),
+        share("idle_us", "Idle or filtered out" if query.full_filter else "Nothing runs", unit.idle),
     ]
+    if query.full_filter:
+        idle = unit_figures(query.session, unit.unit, *query.window_of(unit.unit)).idle
+        facts.append(share("filtered_out_us", "Of it, filtered out", max(unit.idle - idle, 0)))
     for each in pauses[:1]:
         facts.append(Fact("longest_pause_us", "Longest pause", each.end - each.start, "duration", each.text,
-                          target=Target(time=(each.start, each.end))))  # fmt: skip
+                          target=Target(time=(each.start, each.end), scope=query.scope)))  # fmt: skip
     for label, ns in beyond[:1]:
         title = "Most beyond the mean" if ns > 0 else "Most below the mean"
         facts.append(Fact("most_beyond_us", title, ns, "duration", label))
@@ -126,7 +130,8 @@ def one_unit(query: Query) -> Answer:
             (Column("duration_us", "Length", "duration"), Column("start_us", "From", "time"),
              Column("what", "Meanwhile")),
             [(pause.end - pause.start, pause.start, pause.text) for pause in pauses],
-            target=lambda row: Target(time=(pauses[row].start, pauses[row].end)), word="pause", brief=(),
+            target=lambda row: Target(time=(pauses[row].start, pauses[row].end), scope=query.scope), word="pause",
+            brief=(),
         ),
         Table.of_rows(
             "differences", "Work beyond the mean",

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.text import in_sentence
-from tpuprof_tui.formats.units import percent_text
+from tpuprof_tui.formats.units import GUESS, percent_text
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.model.uniques import uniques
@@ -76,21 +76,22 @@ class PauseStory(Struct, frozen=True):
     host: tuple[HostTime, ...]
     waited_for: Dependency | None
 
-    def text(self, session: Session) -> str:
-        """What is known, in one sentence without its full stop; empty: nothing."""
-        around = [f"{word} {_name(session, event)}" for word, event in (("after", self.before), ("before", self.after))
-                  if event is not None]  # fmt: skip
+    def texts(self, session: Session) -> tuple[str, str]:
+        """What is known, as the end of a sentence without its full stop, in full and in brief; may be empty."""
         first = {each.type: each for each in reversed(self.host) if each.share >= _TOLD}
-        host = ", ".join(f"{line_text(each.name, _LONGEST)} {percent_text(each.share)}"
-                         for each in sorted(first.values(), key=lambda it: -it.ns))  # fmt: skip
-        awaited = ""
+        host = [f"{line_text(each.name, _LONGEST)} {percent_text(each.share)}"
+                for each in sorted(first.values(), key=lambda it: -it.ns)]  # fmt: skip
+        waited = ""
         if self.waited_for is not None:
             lane, row = self.waited_for.releaser
-            guess = "~" if self.waited_for.guessed else ""
+            guess = GUESS if self.waited_for.guessed else ""
             where = in_sentence(session.title_of(lane))
-            awaited = f"waited for {guess}{_name(session, (lane, row))} of {where} ({self.waited_for.kind})"
-        parts = (", ".join(around), CAUSE_TEXTS[self.cause], host and f"host: {host}", awaited)
-        return "; ".join(part for part in parts if part)
+            waited = f"waited for {guess}{_name(session, (lane, row))} of {where} ({self.waited_for.kind})"
+        around = ", ".join(f"{word} {_name(session, event)}" for word, event in (("after", self.before),
+                           ("before", self.after)) if event is not None)  # fmt: skip
+        full, brief = (": ".join(filter(None, (CAUSE_TEXTS[self.cause], f"host in {', '.join(told)}" if told else "")))
+                       for told in (host, host[:1]))  # fmt: skip
+        return "; ".join(filter(None, (full, waited, around))), brief or waited
 
 
 def pause_story(session: Session, scope: Scope, start: int, end: int) -> PauseStory:

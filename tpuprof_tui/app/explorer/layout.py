@@ -16,6 +16,8 @@ DETAIL_WIDTH = 42
 TABS: Final = ("summary", "table", "problems")
 #: Panes that open over a maximised pane; Esc closes them first.
 OVERLAID_PANES: Final = ("tree", "detail")
+#: Lines above the panes: the figures of the selection, and the sentence.
+HEADLINE: Final = 2
 #: A Textual width or height: cells, or a fraction (``1fr``) of the space left.
 Length = int | str
 
@@ -73,7 +75,7 @@ class Layout(Struct):
         if self.maximised:
             return Sizes("1fr", "1fr", "1fr")
         frame = 1 if self.small else 2
-        body = height - 2
+        body = height - HEADLINE - 1
         share = body - 8 if self.small else body * 55 // 100
         return Sizes(
             max(min(timeline + frame, share), 3 + frame) if body > 8 else "1fr",

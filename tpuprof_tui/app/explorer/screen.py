@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from ..panes.headline import HeadlineBar, selection_parts
 from ..panes.keybar import LongMessage
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Prompt
-from ..panes.summary.summary import SummaryPane
+from ..panes.summary.summary import REST_SECONDS, SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
@@ -40,7 +41,7 @@ from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
 from .jumps import Jumps
-from .layout import TABS, Layout
+from .layout import HEADLINE, TABS, Layout
 from .marks import Marks
 from .navigation import Navigation
 from .notes import NoteSaver
@@ -90,7 +91,7 @@ class ExplorerScreen(Screen[None]):
         state = state or DisplayState.of(profile.start_ns, profile.end_ns)
         self.store = Store(session, state, layout.adjust_rows, self._changed)
 
-        self.headline = HeadlineBar(palette)
+        self.headline = HeadlineBar(palette, lines=HEADLINE)
         self._selected: tuple[object, ...] = ()
         self._first_view = view
         self.timeline = Timeline(session, state, palette, glyphs)
@@ -105,6 +106,7 @@ class ExplorerScreen(Screen[None]):
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
         self.background = background_of(self, "background", small=profile.instructions <= AT_ONCE)
+        self._sentences = background_of(self, "sentence", small=False)
         self.prompting = Prompting(self.prompt, self._focused)
         self.manager = PaneManager(
             self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
@@ -211,6 +213,9 @@ class ExplorerScreen(Screen[None]):
         if selected == self._selected:
             return
         self._selected = selected
+        self.headline.show_sentence("")
+        # after the frame of the key
+        self.call_after_refresh(self._say, query, selected)
         parts = selection_parts(query)
         if not parts or not self.session.profile.timed:
             self.background.cancel("headline")
@@ -219,6 +224,17 @@ class ExplorerScreen(Screen[None]):
         self.background.compute(
             "headline", lambda: query.headline, lambda figures: self.headline.show_selection(parts, figures)
         )
+
+    def _say(self, query: Query, selected: tuple[object, ...]) -> None:
+        """Shows the answer in one sentence in the headline once it is computed, unless the selection changes."""
+
+        def told() -> str:
+            from tpuprof_tui.views.sentence import sentence
+
+            time.sleep(REST_SECONDS)
+            return sentence(query) if self._selected == selected else ""
+
+        self._sentences.compute("sentence", told, self.headline.show_sentence)
 
     def _distribute(self) -> None:
         state = self.state

@@ -1,4 +1,4 @@
-"""Headline bar: capture, total time, busiest and idlest unit, exposed transfer, number of problems."""
+"""Headline bar: capture, total time, busiest and idlest unit, exposed transfer, number of problems; the sentence."""
 
 from __future__ import annotations
 
@@ -39,12 +39,14 @@ _MIN_CARD_CELLS = 4
 
 
 class HeadlineBar(Widget):
-    """The top line of a screen."""
+    """The top line of a screen; in the explorer, the line below it holds the answer in one sentence."""
 
     DEFAULT_CSS = "HeadlineBar { dock: top; height: 1; background: $panel; color: $foreground; }"
 
-    def __init__(self, palette: Palette, text: str = "tpuprof") -> None:
+    def __init__(self, palette: Palette, text: str = "tpuprof", *, lines: int = 1) -> None:
         super().__init__()
+        self.styles.height = lines
+        self.sentence = ""
         self.palette = palette
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
@@ -58,14 +60,23 @@ class HeadlineBar(Widget):
             self.selection, self.selected = parts, figures
             self.refresh()
 
+    def show_sentence(self, sentence: str) -> None:
+        """Shows a sentence in the second line; empty: it is not known yet."""
+        if sentence != self.sentence:
+            self.sentence = sentence
+            self.refresh()
+
     def show_session(self, session: Session, *, several: bool = False) -> None:
         """Shows the figures of a profile; ``several``: also its name, if it fits, as other captures can be opened."""
         self.session, self.several = session, several
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Renders the line: shortens words, then drops items from the highest rank, until it fits."""
+        """Renders a line: of the first shortens words, then drops items from the highest rank, until it fits."""
         base, session = self.rich_style, self.session
+        if y:
+            told = Segment(f" {fit(self.sentence, self.size.width - 2)}", base + self.palette.strong)
+            return Strip([told]).adjust_cell_length(self.size.width, base)
         selection = self._selection_text(self.size.width) if session is not None else ""
         width = self.size.width - (cell_len(selection) + 2 if selection else 0)
         items = self.items if session is None else self._items(session)

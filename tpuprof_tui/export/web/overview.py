@@ -10,6 +10,7 @@ from tpuprof_tui.model import Profile, Vocabulary
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 from tpuprof_tui.views.as_page import page_views
 from tpuprof_tui.views.registry import answer, view_of
+from tpuprof_tui.views.sentence import sentence
 
 from ..selection import Selection, selected_query
 
@@ -41,6 +42,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "figures": figures_record(query),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
         # a source's own overview view is included as text
+        "sentence": line_text(sentence(query)),
         "views": page_views(query, _DRAWN - {view.id for view in profile.vocabulary.views if view.id == "overview"}),
         "problem_count": len(profile.problems),
     }

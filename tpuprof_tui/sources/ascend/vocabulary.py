@@ -88,6 +88,7 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.ranks:other_tables", in_summary=False, place="",
              facts=False),
         View("findings", "Findings", "What is worth a look, by the time that could be saved; the vendor's own advice.",
-             f"{_VIEWS}.findings:findings", all_workers=True, place="first"),
+             "tpuprof_tui.views.findings:findings_view", all_workers=True, place="first"),
     ),
+    entries={"rules": f"{_VIEWS}.findings:RULES"},
 )  # fmt: skip

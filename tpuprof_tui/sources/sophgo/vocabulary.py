@@ -190,7 +190,7 @@ VOCABULARY: Final = Vocabulary(
              f"{_HERE}.views.published_summary:published", facts=False),
     ),
     entries={
-        "findings": f"{_HERE}.views.advice:findings",
+        "rules": f"{_HERE}.views.advice:RULES",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
         "page_summary": f"{_HERE}.files.page_summary:summary_record",

@@ -15,7 +15,7 @@ from textual.worker import Worker, get_current_worker
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
-from tpuprof_tui.analysis.selecting.navigation import select_event
+from tpuprof_tui.analysis.selecting.navigation import select_event, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.analysis.steps.step_detection import steps_of
@@ -348,6 +348,8 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
         number %= len(events)
         prefix = f"Selected, {number + 1} of {len(events)} (Enter: the next)" if target.others else "Selected"
         return _event_update(session, *events[number], prefix)
+    if target.time is not None and target.scope is not None:
+        return _pause_update(session, target.scope, target.time)
     if target.time is not None:
         return _time_update(*target.time), ""
     if target.step is not None:
@@ -355,8 +357,7 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
         for place in np.flatnonzero(steps.number == target.step)[:1].tolist():
             return _time_update(int(steps.start[place]), int(steps.end[place])), ""
     if target.scope is not None:
-        group, lane = target.scope.group, target.scope.lane
-        selection = Selection(session.unit_of(lane) if lane >= 0 else group, lane)
+        selection = _selection_of(session, target.scope)
         message = f"{session.scope_title(target.scope)}: Enter again shows only this."
         return lambda state: replace(state, selection=selection), message
     return None
@@ -366,6 +367,18 @@ def _event_update(session: Session, lane: int, row: int, prefix: str) -> tuple[U
     """State change that selects an event and scrolls it into view, and its message, which begins with ``prefix``."""
     message = f"{prefix}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
     return lambda state: select_event(session, state, lane, row), message
+
+
+def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tuple[Update, str]:
+    """State change that selects a pause of a unit or lane, and its message."""
+    selection = _selection_of(session, scope)
+    length = time_text(pause[1] - pause[0])
+    message = f"Pause of {length}: {session.scope_title(scope)}. f zooms to it, i tells what happened in it."
+    return lambda state: select_pause(state, selection, pause), message
+
+
+def _selection_of(session: Session, scope: Scope) -> Selection:
+    return Selection(session.unit_of(scope.lane) if scope.lane >= 0 else scope.group, scope.lane)
 
 
 def _within(scope: Scope) -> Update:

@@ -42,6 +42,7 @@ function start() {
   byId('subtitle').textContent = [profile.chip, countOf(profile.cores.length, 'unit'), profile.recording[0],
     lanes.length ? bySide(countOf(profile.instructions, 'event')) : '', profile.selection].filter(Boolean).join(' · ');
   byId('subtitle').title = profile.selection;
+  byId('sentence').textContent = profile.sentence;
   byId('made-by').textContent = `tpuprof ${profile.version}`;
   timeline.start();
   minimap.start();

@@ -155,7 +155,8 @@ def free(query: Query, rank: RecordedRank) -> Answer:
     texts = (causes, *figures.neighbours(), figures.host_of_gaps(), figures.device_of_gaps())
     listed = Table(
         "gaps", "Gaps", columns, (gaps.begin[order], gaps.length[order], *([of[row] for row in rows] for of in texts)),
-        target=lambda row: Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]]))), word="gap",
+        target=lambda row: Target(time=(int(gaps.start[rows[row]]), int(gaps.end[rows[row]])), scope=Scope(rank.unit)),
+        word="gap",
     )  # fmt: skip
     times, total = figures.cause_times, int(gaps.length.sum())
     facts = (

@@ -1,4 +1,4 @@
-"""Findings: rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
+"""Rules about steps, gaps, kernels, communication and memory; and the vendor's own advice.
 
 The evidence of each finding has its figure and threshold. Shares are of Stage unless stated otherwise.
 """
@@ -25,14 +25,13 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import ALL
-from tpuprof_tui.views.answer import Answer, Column, Table, Target
-from tpuprof_tui.views.finding_rules import Finding, Rule, most_to_win
-from tpuprof_tui.views.findings import WARNS_FROM
+from tpuprof_tui.views.answer import Target
+from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
 from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
 from .communication import Selection, of_ranks
 from .figures import CAUSES, RankFigures, figures_of
-from .ranks import frame_of, is_everything, not_narrowed, ranks_of, selected_rows
+from .ranks import frame_of, is_everything, ranks_of, selected_rows
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -47,58 +46,29 @@ _MOST_OF_RULE: Final = 5
 _MAC: Final = f"{OTHER}aic_mac_ratio"
 #: Findings need a mac ratio of a cube kernel below the first, an overlapped share of communication below the second.
 _CUBE_BUSY, _COVERED = 0.4, 0.5
-_COLUMNS: Final = (
-    Column("severity", "Severity", spare=3), Column("rule", "Rule", spare=4), Column("worker", "Worker", shown=False),
-    Column("group", "Where"), Column("gain_us", "To win", "duration"), Column("text", "What"),
-    Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=1),
-    Column("source", "Source", shown=False),
-)  # fmt: skip
-_HIDDEN: Final = "Rules that compare sums are left out: a filter or a single lane hides part of what they see."
 Found = Iterator[Finding]
-
-
-def findings(query: Query) -> Answer:
-    """The findings view."""
-    ranks = ranks_of(query)
-    hidden = bool(query.filter) or query.scope.lane >= 0
-    found: list[tuple[Finding, str]] = []
-    stages: dict[str, float] = {}
-    for rank in ranks:
-        own = replace(query, scope=Scope(rank.group), baseline=None)
-        stage = stages[_title(query, rank)] = figures_of(own, rank).sum("stage_us") or 0
-        for rule in RULES if not hidden else [rule for rule in RULES if not rule.of_all]:
-            found += [(each, "tpuprof") for each in rule.find(own, rule, rule.threshold * stage or inf)]
-        found += _vendor_findings(query, rank)
-    found += [(each, "tpuprof") for rule in RULES_OF_ALL if not hidden for each in rule.find(query, rule, 0)]
-    wins = {rule.key: rule.wins for rule in (*RULES, *RULES_OF_ALL)}
-    workers = {_title(query, rank): rank.key for rank in ranks}
-    rows = []
-    for finding, source in found:
-        stage = stages.get(finding.group) or max(stages.values(), default=0)
-        gain: float | None = finding.gain
-        if gain is not None and finding.group:
-            gain = min(gain, most_to_win(query, wins[finding.rule], finding.group), *((stage,) if stage else ()))
-        severity = "warning" if gain is not None and stage and gain >= WARNS_FROM * stage else "note"
-        rows.append((severity, finding.rule, workers.get(finding.group, ""), finding.group, gain, finding.text,
-                     [finding.evidence], finding.advice, source))  # fmt: skip
-    order = sorted(range(len(rows)), key=lambda row: -(rows[row][4] or 0))
-    columns = tuple(replace(column, shown=len(ranks) > 1) if column.key == "group" else column for column in _COLUMNS)
-    notes = (_HIDDEN,) if hidden else ()
-    advised = any(source != "tpuprof" for _, source in found)
-    return Answer(
-        tables=(Table.of_rows("findings", "Findings", columns, [rows[row] for row in order], word="finding",
-                              target=lambda row: found[order[row]][0].target,
-                              notes=("To win: an upper bound.",)),),
-        notes=(*notes, *(not_narrowed(query, "The vendor's advice") if advised else ())),
-        source=", ".join(dict.fromkeys(found[row][1] for row in order)),
-    )  # fmt: skip
+#: Why thresholds are what they are.
+DOCUMENTED: Final = "as documented for findings of Ascend profiles"
+_A_FACT: Final = "a fact of the recording"
 
 
 # -- what several rules need
 
 
-def _title(query: Query, rank: RecordedRank) -> str:
-    return query.profile.groups.title(rank.unit)
+def _of_rank(find: Callable[[Query, Rule, float], Found]) -> Callable[[Query, Rule, float], Found]:
+    """Makes a rule about each rank of one about a rank, whose gain is a share of Stage."""
+
+    def found(query: Query, rule: Rule, least: float) -> Found:
+        for rank, own in query.local_cache.get("queries of ranks", partial(_by_rank, query)):
+            stage = figures_of(own, rank).sum("stage_us") or inf
+            for each in find(own, rule, rule.threshold * stage):
+                yield replace(each, whole=stage)
+
+    return found
+
+
+def _by_rank(query: Query) -> list[tuple[RecordedRank, Query]]:
+    return [(rank, replace(query, scope=Scope(rank.group), baseline=None)) for rank in ranks_of(query)]
 
 
 def _figures(query: Query) -> RankFigures:
@@ -128,7 +98,7 @@ def _finding(
     }  # fmt: skip
     place = Target(scope=Scope(unit)) if unit >= 0 else Target()
     target = place if start is None or end is None else Target(time=(start, end))
-    return Finding(rule.key, group, gain, text, evidence, rule.advice, target)  # type: ignore[arg-type]
+    return Finding(rule.id, group, gain, text, evidence, rule.advice, target)
 
 
 def _share(part: float | None, whole: float | None) -> float:
@@ -183,10 +153,12 @@ def _gap(query: Query, rule: Rule, least: float) -> Found:
     length = int(gaps.length[row]) if row >= 0 else 0
     if length > least:
         share = length / (figures.sum("stage_us") or inf)
-        text = (f"One gap of {time_text(length)}, {percent_text(share)} of Stage; "
-                f"cause: {CAUSES[figures.causes[row]]}.")  # fmt: skip
         begin = int(gaps.begin[row])
-        yield _finding(query, rule, length, text, "gap / stage", share, (begin, begin + length, "Free"))
+        text = f"One gap of {time_text(length)}, {percent_text(share)} of Stage; cause: {CAUSES[figures.causes[row]]}."
+        found = _finding(query, rule, length, text, "gap / stage", share, (begin, begin + length, "Free"))
+        unit = Scope(ranks_of(query)[0].unit)
+        found = replace(found, target=Target(time=(begin, begin + length), scope=unit))
+        yield with_story(found, query, unit, begin, begin + length)
 
 
 def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
@@ -349,20 +321,19 @@ def _no_metrics(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, None, text, "metrics", 0, threshold=1)
 
 
-def _vendor_findings(query: Query, rank: RecordedRank) -> Iterator[tuple[Finding, str]]:
-    for file, content in rank.advice:
-        for rule in _objects(content):
-            kind = _first(rule, "rule_type", "type")
-            results = rule.get("result", [rule])
+def _vendor_advice(query: Query, rule: Rule, least: float) -> Found:
+    for file, content in ranks_of(query)[0].advice:
+        for entry in _objects(content):
+            kind = _first(entry, "rule_type", "type")
+            results = entry.get("result", [entry])
             for each in results if isinstance(results, list) else []:
                 advice = _keyed(each) if isinstance(each, dict) else {}
-                text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(rule, "description")
+                text = _first(advice, "rule_suggestion", "suggestion", "description") or _first(entry, "description")
                 sub = _first(advice, "rule_subtype", "subtype")
                 about = " ".join(filter(None, (_first(advice, "op_list"), _first(advice, "tuning_data"))))
-                key = ": ".join(filter(None, (kind, sub))) or "prof_rule"
-                told, sentence = Rule(key, "", 0, "", _level0), " ".join(filter(None, (text, about)))
-                found = _finding(query, told, None, sentence, "", None, unit=rank.unit)
-                yield replace(found, evidence={**found.evidence, "threshold": None}), file
+                told = replace(rule, id=": ".join(filter(None, (kind, sub))) or "prof_rule")
+                found = _finding(query, told, None, " ".join(filter(None, (text, about))), "", None)
+                yield replace(found, evidence={**found.evidence, "threshold": None}, source=file)
 
 
 def _objects(content: Any) -> Iterator[Mapping[str, Any]]:
@@ -395,8 +366,11 @@ def _about_rank(
     query: Query, rule: Rule, rank: RecordedRank | str, gain: float, text: str, figure: str, value: float,
     threshold: float,
 ) -> Finding:  # fmt: skip
-    unit = -1 if isinstance(rank, str) else rank.unit
-    return _finding(query, rule, gain, text, figure, value, threshold=threshold, unit=unit)
+    own = [] if isinstance(rank, str) else [rank]
+    stages = [figures_of(query, each).sum("stage_us") or 0 for each in own or ranks_of(query)]
+    unit = own[0].unit if own else -1
+    found = _finding(query, rule, gain, text, figure, value, threshold=threshold, unit=unit)
+    return replace(found, whole=max(stages, default=0) or inf)
 
 
 def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
@@ -436,59 +410,79 @@ def _slow_links(query: Query, rule: Rule, least: float) -> Found:
                 yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 
-#: Rules about one rank; the threshold of those that can be won is a share of Stage.
-RULES: Final = (
-    Rule("free", "Free as a share of Stage.", 0.1, "See the view `free`: each gap and its cause.", _free,
-               of_all=True, wins="exposed"),
-    Rule("exposed_communication", "Communication that computing does not cover as a share of Stage, where less "
-               "than half is covered.", 0.1,
-               "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed,
-               of_all=True, wins="exposed"),
-    Rule("long_gap", "The longest slice of Free as a share of Stage.", 0.05,
-               "See what the host did meanwhile (view `free`).", _gap, of_all=True, wins="exposed"),
-    Rule("launch_bound", "Free time of cause host as a share of all of it.", 0.5,
+def _rank_rule(
+    name: str, title: str, measures: str, threshold: float, advice: str, find: Callable[[Query, Rule, float], Found],
+    chosen: str = DOCUMENTED, *, sees: Sees = "all", wins: Wins = "",
+) -> Rule:  # fmt: skip
+    return Rule(name, title, measures, threshold, chosen, advice, _of_rank(find), (), sees, wins)
+
+
+#: Thresholds of gains are shares of Stage.
+_OWN: Final = (
+    _rank_rule("free", "The device is free", "Free as a share of Stage.", 0.1,
+               "See the view `free`: each gap and its cause.", _free, wins="exposed"),
+    _rank_rule("long_gap", "A long gap", "The longest slice of Free as a share of Stage.", 0.05,
+               "See what the host did meanwhile (view `free`).", _gap, wins="exposed"),
+    _rank_rule("launch_bound", "The host launches too late", "Free time of cause host as a share of all of it.", 0.5,
                "Fewer and larger operators, fused optimisers, graph mode, less Python between calls.", _launch_bound,
-               of_all=True, wins="exposed"),
-    Rule("ai_cpu", "Kernels on AI CPUs as a share of Stage.", 0.02,
+               wins="exposed"),
+    _rank_rule("ai_cpu", "Kernels on AI CPUs", "Kernels on AI CPUs as a share of Stage.", 0.02,
                "Operators or types that AI Core has: see which in the view `kernels`.",
                partial(_of_kernels, "core", lambda core: re.match("AI_?CPU", core),
-                       "{count} kernels on AI CPUs take {share} of Stage."), of_all=True),
-    Rule("transdata", "Kernels of type TransData as a share of Stage.", 0.05,
+                       "{count} kernels on AI CPUs take {share} of Stage.")),
+    _rank_rule("transdata", "Conversions of formats", "Kernels of type TransData as a share of Stage.", 0.05,
                "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
                partial(_of_kernels, "type", "TransData".__eq__,
-                       "{count} conversions of formats (TransData) take {share} of Stage."), of_all=True),
-    Rule("cast", "Kernels of type Cast as a share of Stage.", 0.05,
+                       "{count} conversions of formats (TransData) take {share} of Stage.")),
+    _rank_rule("cast", "Casts", "Kernels of type Cast as a share of Stage.", 0.05,
                "Use one type throughout: amp, or types at the source.",
-               partial(_of_kernels, "type", "Cast".__eq__, "{count} casts take {share} of Stage."), of_all=True),
-    Rule("dynamic_shapes", "Kernels of OP State dynamic as a share of those with a state.", 0.5,
-               "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic,
-               of_all=True),
-    Rule("cube_idle", "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.", 0.02,
-               "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube, of_all=True),
-    Rule("small_kernels", "Kernels below 10 us as a share of their number.", 0.5,
-               "Larger batches, fused operators, graph mode: launching costs as much.", _small, of_all=True),
-    Rule("few_blocks", "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", 0.01,
-               "Larger shapes, or another split of the work.", _blocks, of_all=True),
-    Rule("host_synchronises", "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host "
-               "time.", 0.1, "Do not read values every step: .item(), print, synchronize().", _synchronises,
-               of_all=True, wins="exposed"),
-    Rule("uneven_steps", "Largest less smallest Computing of a step as a share of the mean.", 0.1,
-               "Leave warm-up steps out; look for shapes that change.", _uneven_steps, of_all=True),
-    Rule("recorded_differs", "Largest difference of a time of a step from the recorded one, us.", 0.01,
+               partial(_of_kernels, "type", "Cast".__eq__, "{count} casts take {share} of Stage.")),
+    _rank_rule("dynamic_shapes", "Dynamic shapes",
+               "Kernels of OP State dynamic as a share of those with a state.", 0.5,
+               "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic),
+    _rank_rule("cube_idle", "The cube core idles in cube kernels",
+               "A MatMul, Conv or Attention kernel with aic_mac_ratio below 0.4 as a share of Stage.", 0.02,
+               "Shapes that are multiples of 16, float16 or bfloat16, formats without conversion.", _cube),
+    _rank_rule("small_kernels", "Short kernels", "Kernels below 10 us as a share of their number.", 0.5,
+               "Larger batches, fused operators, graph mode: launching costs as much.", _small),
+    _rank_rule("few_blocks", "Kernels on few cores",
+               "A kernel with fewer blocks than the largest Block Dim as a share of Stage.", 0.01,
+               "Larger shapes, or another split of the work.", _blocks),
+    _rank_rule("host_synchronises", "The host waits for the device",
+               "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host time.", 0.1,
+               "Do not read values every step: .item(), print, synchronize().", _synchronises, wins="exposed"),
+    _rank_rule("uneven_steps", "Steps of different length",
+               "Largest less smallest Computing of a step as a share of the mean.", 0.1,
+               "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
+    _rank_rule("recorded_differs", "Steps differ from the recorded ones",
+               "Largest difference of a time of a step from the recorded one, us.", 0.01,
                "See both tables of the view `overview`: files of two recordings stand together, or one is cut.",
-               _differs, of_all=True),
-    Rule("memory_grows", "Memory held at the end of the last step beyond that of the first, where each adds to it.",
-               0.01, "Look for tensors that are kept: lists of losses, outputs without detach().", _grows, of_all=True),
-    Rule("small_packets", "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below "
-               "it.", 0.2, "Larger buckets, aligned gradients (HCCL).", _small_packets, of_all=True),
-    Rule("level0", "Whether profiler_level was Level0.", 0, "Record with profiler_level=Level1.", _level0),
-    Rule("no_metrics", "Whether kernels were recorded without AI Core metrics.", 0,
-               "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics),
+               _differs, "the exporter rounds to 0.001 us"),
+    _rank_rule("memory_grows", "Memory grows",
+               "Memory held at the end of the last step beyond that of the first, where each adds to it.", 0.01,
+               "Look for tensors that are kept: lists of losses, outputs without detach().", _grows),
+    _rank_rule("small_packets", "Small packets",
+               "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below it.", 0.2,
+               "Larger buckets, aligned gradients (HCCL).", _small_packets),
+    _rank_rule("level0", "Recorded at Level0", "Whether profiler_level was Level0.", 0,
+               "Record with profiler_level=Level1.", _level0, _A_FACT, sees="events"),
+    _rank_rule("no_metrics", "Recorded without metrics", "Whether kernels were recorded without AI Core metrics.", 0,
+               "Record with aic_metrics=PipeUtilization (Level1), or msprof --ai-core=on.", _no_metrics, _A_FACT,
+               sees="events"),
+    _rank_rule("prof_rule", "The vendor's advice", "Advice in files prof_rule_*.json.", 0, "", _vendor_advice, _A_FACT,
+               sees="events"),
+    Rule("slow_rank", "A slow rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5, DOCUMENTED,
+         "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank, ()),
+    Rule("slow_link", "A slow link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
+         DOCUMENTED, "Check the link, and what else uses it.", _slow_links, ()),
 )  # fmt: skip
-#: Rules that compare ranks.
-RULES_OF_ALL: Final = (
-    Rule("slow_rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5,
-               "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank),
-    Rule("slow_link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
-               "Check the link, and what else uses it.", _slow_links),
+_EXPOSED: Final = _rank_rule(
+    "exposed_communication", "Exposed communication",
+    "Communication that computing does not cover as a share of Stage, where less than half is covered.", 0.1,
+    "Start it earlier, in smaller buckets, or find the rank that the others wait for.", _exposed, wins="exposed",
 )  # fmt: skip
+RULES: Final = SourceRules(_OWN, (_EXPOSED,), {
+    "pause": "gaps are those of Free, as the exporter has them: long_gap",
+    "wait": "tasks that wait are parts of collectives: slow_rank",
+    "late_unit": "NPUs wait for one another in collectives alone: slow_rank",
+})  # fmt: skip

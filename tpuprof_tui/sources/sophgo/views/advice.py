@@ -21,16 +21,15 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.views.answer import Target
-from tpuprof_tui.views.finding_rules import (
+from tpuprof_tui.views.rules import (
     MOVING,
     SMALL,
     Finding,
     Rule,
+    SourceRules,
     evidence,
     filter_target,
-    findings_of,
     window_finding,
     work_doing,
 )
@@ -44,11 +43,6 @@ _FEWEST: Final = 8
 _REACHED: Final = 0.9
 
 
-def findings(query: Query) -> Iterator[Finding]:
-    """Findings of the rules."""
-    return findings_of(RULES, query)
-
-
 _WORKING: Final = (Activity.COMPUTE, Activity.TRANSFER)
 _BY_NAME: Final[tuple[Grouping, ...]] = ("name",)
 #: Reasons for being below the peak: column, limit, whether it is bad above the limit, text.
@@ -58,7 +52,6 @@ _REASONS: Final = (
     ("bytes", float(SMALL), False, "small transfers"),
 )
 #: Register fields of sizes: of results and operands of computations, of sources of transfers.
-_ADDRESS: Final = Word("same address", "same addresses")
 _SIZES: Final = lazy_pattern(r"(res0|opd0|opd1|src)_([nchw])(?:size)?")
 
 
@@ -202,7 +195,7 @@ def _serial(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         label = profile.groups.title(profile.unit_of(lane))
         text = (f"{lane.label} of {label} is idle {count:,} times while another engine works and no command id or "
                 f"message holds it back, {time_text(gain)} in all, {time_text(length)} at the longest.")  # fmt: skip
-        yield Finding(rule.key, label, gain, text, evidence(label, begun, length, "", lane.label), rule.advice,
+        yield Finding(rule.id, label, gain, text, evidence(label, begun, length, "", lane.label), rule.advice,
                       Target(event=(number, row)) if query.filtered_session is query.session
                       else Target(time=(begun, begun + length)))  # fmt: skip
 
@@ -298,22 +291,31 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     if gain >= least:
         label = query.profile.groups.title(worst)
         rest = f", of which {time_text(round(stays[worst]))} stay: reading it from L2M at the peak" if peak else ""
-        text = (f"Several {query.vocabulary.unit.plural} load {_ADDRESS.of(int(several.sum()))} from DDR: "
+        same = "address" if several.sum() == 1 else f"{int(several.sum()):,} addresses"
+        text = (f"Several {query.vocabulary.unit.plural} load the same {same} from DDR: "
                 f"{time_text(round(by_unit[worst]))} on {label}{rest}.")  # fmt: skip
         yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(worst)))
 
 
-RULES: Final = (
-    Rule("below_bandwidth", "Transfers of one direction and class of size beyond the time at the rate that a tenth of "
-         "them reaches.", 0.02,
-         "Look at their shapes and strides, and at what else uses that memory meanwhile.", _below_bandwidth),
-    Rule("serial_stretches", "An engine idle while another of its unit works, though all that its next command names "
-         "has retired.", 0.05,
-         "Issue independent commands earlier: alternate them, prefetch the next tile, unroll.", _serial),
-    Rule("below_peak", "Time of one operation on one unit beyond that at the peak, below half of the peak.", 0.05,
+RULES: Final = SourceRules((
+    Rule("below_bandwidth", "Below the bandwidth that others reach",
+         "Transfers of one direction and class of size beyond the time at the rate that a tenth of them reaches.", 0.02,
+         "3 of 5 real captures reach it, the least with 0.021; the next has 0.009",
+         "Look at their shapes and strides, and at what else uses that memory meanwhile.", _below_bandwidth,
+         wins="exposed", confidence="likely"),
+    Rule("serial_stretches", "Engines that take turns",
+         "An engine idle while another of its unit works, though all that its next command names has retired.", 0.05,
+         "none of 5 real captures reaches it: at most 0.0026",
+         "Issue independent commands earlier: alternate them, prefetch the next tile, unroll.", _serial,
+         confidence="likely"),
+    Rule("below_peak", "Far below the peak",
+         "Time of one operation on one unit beyond that at the peak, below half of the peak.", 0.05,
+         "4 of 5 real captures reach it, the least with 0.20; the other has none",
          "Choose shapes that fill the lanes, other banks, larger transfers.", _below_peak),
-    Rule("repeated_loads", "Loads of an address and size that the unit has loaded before.", 0.02,
-         "Keep it in local memory where it fits.", _repeated),
-    Rule("shared_loads", "Loads from DDR of an address and size that several units load.", 0.02,
-         "Load it once into L2M, and from there to each.", _shared),
-)  # fmt: skip
+    Rule("repeated_loads", "Loads of what was loaded", "Loads of an address and size that the unit has loaded before.",
+         0.02, "3 of 5 real captures reach it, the least with 0.043; the others have none",
+         "Keep it in local memory where it fits.", _repeated, wins="exposed", confidence="likely"),
+    Rule("shared_loads", "Loads that cores share", "Loads from DDR of an address and size that several units load.",
+         0.02, "none of 5 real captures reaches it (0.008), 7 of 31 synthetic ones do, the least with 0.61",
+         "Load it once into L2M, and from there to each.", _shared, wins="exposed", confidence="likely"),
+))  # fmt: skip

@@ -16,15 +16,16 @@ from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
-from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.finding_rules import Finding, Rule, evidence, findings_of, window_finding
+from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding
 
 from ..categories import Kind
 from ..kernel_names import LOADER, LOADER_KINDS, tensor_core_use
 from ..recorded import GPU_TYPES
+from ..vocabulary import DEVICE, MEMORY
 from .distributed import transfers_by_run
 from .memory import by_device
 from .streams import streams
@@ -45,11 +46,6 @@ _USUALLY: Final = 0.9
 _WAITS: Final = r"Synchronize|^aten::(item|_local_scalar_dense)$"
 
 
-def findings(query: Query) -> Iterator[Finding]:
-    """All findings of the rules."""
-    return findings_of(RULES, query)
-
-
 def _finding(query: Query, rule: Rule, worker: Worker, gain: float, text: str, events: Frame) -> Finding:
     """A finding about some events, with the longest as evidence; without any about the worker."""
     profile = query.profile
@@ -63,7 +59,7 @@ def _finding(query: Query, rule: Rule, worker: Worker, gain: float, text: str, e
     found = evidence(
         profile.groups.title(lane.group), start, length, line_text(events.texts["name"][name], 60), lane.label
     )
-    return Finding(rule.key, worker.key, round(gain), text, found, rule.advice, Target(event=(number, row)))
+    return Finding(rule.id, worker.key, round(gain), text, found, rule.advice, Target(event=(number, row)))
 
 
 def _streams(query: Query) -> list[tuple[WorkerEvents, Answer]]:
@@ -136,17 +132,6 @@ def _waits_for_gpu(selection: WorkerEvents) -> Frame:
 def _loads(selection: WorkerEvents) -> Frame:
     """The calls that fetch the next batch."""
     return _named(rf"^(?:{LOADER.pattern})$", "thread", *LOADER_KINDS)(selection)
-
-
-def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for selection, answer in _streams(query):
-        gain = answer.figure("exposed_communication_us")
-        if gain and gain >= least:
-            text = f"Communication is not covered by computation for {time_text(gain)}."
-            events = selection.frame("stream", "name", "activity", "lane", "row",
-                                                        reaching=True)  # fmt: skip
-            events = events.take(events["activity"] == Activity.COMMUNICATION)
-            yield _finding(query, rule, selection.worker, gain, text, events)
 
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -234,7 +219,7 @@ def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             begin = int(here["start"][here["reserved"].argmax()])
             length = max(_end_of_memory(selection) - begin, 1)
             key = selection.worker.key
-            yield Finding(rule.key, key, None, text, evidence(key, begin, length, name), rule.advice,
+            yield Finding(rule.id, key, None, text, evidence(key, begin, length, name), rule.advice,
                           Target(time=(begin, begin + length)))  # fmt: skip
 
 
@@ -264,38 +249,49 @@ def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             text = f"{bytes_text(peak)}{of} are allocated on {name}{where}"
             if bytes_text(usual) != bytes_text(peak):
                 text += f", {bytes_text(usual)} or less in {percent_text(_USUALLY)} of the time"
-            yield Finding(rule.key, key, None, f"{text}.", evidence(key, begin, stop - begin, name), rule.advice,
+            yield Finding(rule.id, key, None, f"{text}.", evidence(key, begin, stop - begin, name), rule.advice,
                           Target(time=(begin, stop)))  # fmt: skip
 
 
-RULES: Final = (
-    Rule("host_bound", "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
+RULES: Final = SourceRules(adds=(
+    Rule("host_bound", "The host launches too late",
+         "Gaps of the busiest stream whose next call started after the gap began.", 0.05,
+         "10 of 16 real traces reach it; the next ones have 0.049 and 0.035",
          "Launch ahead: CUDA graphs, torch.compile, larger kernels, less work on the host between them.", _host_bound,
-         of_all=True, wins="idle"),
-    Rule("synchronises", "Union of calls that synchronise, aten::item and its like.", 0.02,
+         (TIMES, DEVICE), "complete", "idle"),
+    Rule("synchronises", "The host waits for the GPU", "Union of calls that synchronise, aten::item and its like.",
+         0.02, "5 of 16 real traces reach it, the least with 0.030; the next has 0.016",
          "Keep values on the GPU, log them seldom, copy with non_blocking=True.",
          partial(_covered, chosen=_waits_for_gpu, text="The host waits for the GPU in {calls}, {time}: {name}."),
-         wins="idle"),
-    Rule("pageable_copies", "Union of copies from and to pageable memory.", 0.01,
-         "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).",
-         partial(_covered, chosen=_named("Pageable", "stream", Kind.COPY),
-                 text="{count} copies from or to memory that is not pinned take {time}."), wins="exposed"),
-    Rule("loader_waits", "Union of the calls that fetch the next batch.", 0.05,
+         (TIMES, DEVICE), wins="idle"),
+    Rule("pageable_copies", "Copies of memory that is not pinned", "Union of copies from and to pageable memory.", 0.01,
+         "1 of 16 real traces reaches it (0.026); the next has 0.006",
+         "Pin it: DataLoader(pin_memory=True) and .to(device, non_blocking=True).", partial(_covered,
+                 chosen=_named("Pageable", "stream", Kind.COPY),
+                 text="{count} copies from or to memory that is not pinned take {time}."), (TIMES, DEVICE),
+         wins="exposed"),
+    Rule("loader_waits", "The run waits for data", "Union of the calls that fetch the next batch.", 0.05,
+         "3 of 20 real traces reach it, the least with 0.060; the next has 0.040",
          "More workers (num_workers), prefetch_factor, persistent_workers, faster storage.",
          partial(_covered, chosen=_loads, text="The run waits {time} for data in {calls}."), wins="idle"),
-    Rule("exposed_communication", "Communication that no computation covers.", 0.05,
-         "Larger or earlier buckets, gradient accumulation, compression, sharding over fewer ranks.", _exposed,
-         of_all=True, wins="exposed"),
-    Rule("late_rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,
-         "Compare its loader and its kernels with another's: tpuprof diff.", _late_rank, of_all=True),
-    Rule("short_kernels", "Gaps within runs of four kernels or more below 10 us.", 0.02,
-         "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short, of_all=True, wins="idle"),
-    Rule("tensor_cores_unused", "Kernels of operators that can use tensor cores which do not.", 0.05,
-         "Mixed precision (torch.autocast, TF32), sizes that are multiples of 8.", _tensor_cores),
-    Rule("memory_peak", "Peak memory allocated on a device: 80 % of its memory or more, or twice what is allocated in "
-         "90 % of the time.", 0.0,
+    Rule("late_rank", "A late rank", "What other ranks wait in collectives beyond the one that waits least.", 0.02,
+         "none of 20 real traces reaches it: at most 0.017",
+         "Compare its loader and its kernels with another's: tpuprof diff.", _late_rank, sees="complete"),
+    Rule("short_kernels", "Short kernels in a row", "Gaps within runs of four kernels or more below 10 us.", 0.02,
+         "10 of 16 real traces reach it, the least with 0.030; the next has 0.006",
+         "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short, (TIMES, DEVICE), "complete",
+         "idle"),
+    Rule("tensor_cores_unused", "Tensor cores are not used",
+         "Kernels of operators that can use tensor cores which do not.", 0.05,
+         "3 of 16 real traces reach it, the least with 0.19; the next has 0.019",
+         "Mixed precision (torch.autocast, TF32), sizes that are multiples of 8.", _tensor_cores, (TIMES, DEVICE),
+         confidence="likely"),
+    Rule("memory_peak", "A peak of memory",
+         "Peak memory allocated on a device: 80 % of its memory or more, or twice what is allocated in 90 % of the "
+         "time.", 0.0, "its limits are in its sentence: no time is won",
          "Free what is no longer used before it (del), activation checkpointing, smaller pieces at that operator.",
-         _memory_peak),
-    Rule("fragmentation", "Reserved memory beyond what is ever allocated, 30 % or more.", 0.0,
-         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _fragmentation),
-)  # fmt: skip
+         _memory_peak, (TIMES, MEMORY)),
+    Rule("fragmentation", "Memory is fragmented", "Reserved memory beyond what is ever allocated, 30 % or more.", 0.0,
+         "its limit is in its sentence: no time is won",
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or sizes that repeat.", _fragmentation, (TIMES, MEMORY)),
+), leaves_out={"late_unit": "GPUs wait for one another in collectives alone: late_rank"})  # fmt: skip

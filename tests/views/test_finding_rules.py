@@ -131,8 +131,8 @@ def test_what_several_cores_load_still_has_to_be_read_from_l2m_once_by_each():
     assert profile.device.peak("L2") == 128
     ((_, _, _, _, gain, text, *_),) = found(profile)["shared_loads"]
     assert gain == 20
-    assert text == ("Several cores load the same address from DDR: 30 ns on Core 0, of which 10 ns stay: reading it from "
-                    "L2M at the peak.")  # fmt: skip
+    assert text == ("Several cores load the same address from DDR: 30 ns on Core 0, of which 10 ns stay: reading it "
+                    "from L2M at the peak.")  # fmt: skip
 
 
 def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():

@@ -72,8 +72,9 @@ def _series_table(series: tuple[Series, ...]) -> TextTable:
     for each in series:
         known = each.values[each.values == each.values]
         figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
-        rows.append(
-            (each.title, f"{len(each.values):,}", *(value_text(figure, "number", each.unit) for figure in figures))
-        )
-    return TextTable("Over time", ("What", "Values", "Mean", "Most"), tuple(rows), left=frozenset((0,)),
+        texts = [value_text(figure, "number", each.unit) for figure in (*figures, each.peak or None)]
+        rows.append((each.title, f"{len(each.values):,}", *texts))
+    header = ("What", "Values", "Mean", "Most", "Peak")
+    count = len(header) if any(each.peak for each in series) else len(header) - 1
+    return TextTable("Over time", header[:count], tuple(row[:count] for row in rows), left=frozenset((0,)),
                      notes=("--json gives the values.",))  # fmt: skip

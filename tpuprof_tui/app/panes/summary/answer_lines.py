@@ -192,11 +192,12 @@ class AnswerLines(Struct):
         for each in shown:
             known = each.values[each.values == each.values]
             figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
-            mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
-                          for figure in figures)  # fmt: skip
+            mean, most, peak = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
+                                for figure in (*figures, each.peak))  # fmt: skip
             # its axis ends at the largest mean of a cell, which is less than the largest value
             curve = self.curves.get(each.key, ())
-            yield self.heading(each.title, f"mean {mean}, most {most}{', curve: cell means' if curve else ''}"), None
+            more = f", peak {peak}" if each.peak else ", curve: cell means" if curve else ""
+            yield self.heading(each.title, f"mean {mean}, most {most}{more}"), None
             style = self.palette.transfer
             if self.vocabulary.lane_kind(each.key) is not None:
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))

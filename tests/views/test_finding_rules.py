@@ -152,9 +152,11 @@ CAPTURES = {
         lanes_of((LATE, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 8192], bytes=[9999, 9999]),
         lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 4096], bytes=[9999, 9999])),
     "shared_loads": (
-        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999]),
-        lanes_of((LATE, [(0, 30, W)]), (LATE, []), memory=[1], src_addr=[4096], bytes=[9999]),
-        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999])),
+        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
+        lanes_of((LATE, [(0, 30, W)]), (LATE, []), memory=[1], src_addr=[4096], bytes=[1280]),
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
+        # it stays: from L2M it takes as long
+        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[3840])),
     "below_peak": tuple(map(one_operation, (10.0, 90.0, float("nan")))),
     "below_bandwidth": tuple(map(transfers, (400, 100))),
     "serial_stretches": tuple(map(taking_turns, (1, 2, 9))),
@@ -171,6 +173,15 @@ def test_what_is_told_of_captures():
     assert found(CAPTURES["serial_stretches"][0])["serial_stretches"][0][4:6] == (90, (
         "TIU of Core 0 is idle 1 times while another engine works and no command id or message holds it back, "
         "90 ns in all, 90 ns at the longest."))  # fmt: skip
+
+
+def test_what_several_cores_load_still_has_to_be_read_from_l2m_once_by_each():
+    profile = lanes_of(*[(LATE, [(0, 30, W)])] * 2, memory=[1], src_addr=[4096], bytes=[1280])
+    assert profile.device.peak("L2") == 128
+    ((_, _, _, _, gain, text, *_),) = found(profile)["shared_loads"]
+    assert gain == 20
+    assert text == ("Several cores load the same address from DDR: 30 ns on Core 0, of which 10 ns stay: reading it "
+                    "from L2M at the peak.")  # fmt: skip
 
 
 def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():

@@ -40,10 +40,8 @@ def fusion(events: WorkerEvents) -> Answer:
         "mean": mean("duration"), "gaps": total("gaps"), "gain": total("gain"),
         "lane": lambda groups: groups.values("lane"), "row": lambda groups: groups.values("row"),
     }, ("-gain", "sequence"))  # fmt: skip
-    gain = sum(row[8] for row in found)
-    return Answer(
-        (Fact("sequences", "Sequences", len(found)), Fact("gain_us", "To win", gain, "duration")),
-        (Table.of_rows("sequences", "Sequences that repeat", _COLUMNS, [row[:9] for row in found],
+    return Answer(tables=(
+        Table.of_rows("sequences", "Sequences that repeat", _COLUMNS, [row[:9] for row in found],
                        target=lambda row: Target(event=found[row][9:]), word="sequence",
                        notes=(_NOTE,) if found else ()),),
         notes=events.replay_notes,

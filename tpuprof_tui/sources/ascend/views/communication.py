@@ -23,6 +23,7 @@ from .figures import figures_of
 from .ranks import (
     STEP_NOTE,
     STEP_TIMES,
+    coded,
     lacks,
     lanes_of,
     moment,
@@ -219,10 +220,10 @@ def _grouped(
     name: str, title: str, heads: Sequence[Column], names: Sequence[tuple[Any, ...]], operations: Sequence[_Row]
 ) -> Table:  # fmt: skip
     """Sums of operators, longest first, by names; targets are the longest operators."""
-    groups = list(dict.fromkeys(names))
+    codes, groups = coded(names)
     parts = zip(*(row[4:9] for row in operations), strict=True) if operations else [()] * len(_TIMES)
     columns = {part: np.array(values, float) for part, values in zip(_TIMES, parts, strict=True)}
-    columns |= {"group": np.array(list(map(groups.index, names)), np.int64), "row": np.arange(len(names))}
+    columns |= {"group": codes, "row": np.arange(len(names))}
     sums = {part: total(part) for part in _TIMES}
     figures: dict[str, Figure] = {"group": key("group"), "count": count, **sums, "row": least("row")}
     found = pivot(Frame(columns, {}), ("group",), figures, ("-elapse",))

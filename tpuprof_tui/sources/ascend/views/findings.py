@@ -29,7 +29,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
+from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
 from .communication import Selection, of_ranks, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
@@ -45,6 +45,8 @@ _FREQUENCY: Final = "AI Core Freq"
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
+#: Transfers are fastest in blocks of so many bytes; RDMA waits so long before it sends again.
+_BLOCK, _RETRANSMITS_NS = 512, 4_000_000_000
 _SHORT_NS: Final = 10_000
 _LARGE_MB: Final = 100
 _MOST_OF_RULE: Final = 5
@@ -353,6 +355,43 @@ def _small_packets(query: Query, rule: Rule, least: float) -> Found:
             yield _finding(query, rule, None, text, "Large Packet Ratio", large)
 
 
+def _retransmits(query: Query, rule: Rule, least: float) -> Found:
+    chosen = Selection.of_rank(query, ranks_of(query)[0])
+    for _, _, op, link, transit in chosen.rows("transfers", "link", "transit"):
+        if link == "RDMA" and (transit or 0) > _RETRANSMITS_NS and not is_total(op):
+            text = f"{op} takes {time_text(round(transit))} over RDMA: packets were sent again."
+            yield _finding(query, rule, None, text, "transit / s", transit / 1e9, threshold=_RETRANSMITS_NS / 1e9)
+
+
+def _moves(query: Query) -> Frame:
+    """Tasks of communication that move more than a block of 512 bytes."""
+    moves = query.events(("start", "end", "bytes"), _figures(query).lanes("plane"))
+    return moves.take(moves["bytes"] > _BLOCK)
+
+
+def _unaligned(query: Query, rule: Rule, least: float) -> Found:
+    size = _moves(query)["bytes"]
+    odd = size % _BLOCK != 0
+    if size[odd].sum() > rule.threshold * size.sum():
+        share = float(size[odd].sum() / size.sum())
+        text = f"{int(odd.sum()):,} of {len(size):,} transfers, {percent_text(share)} of the bytes, end within a block."
+        yield _finding(query, rule, None, text, "bytes / bytes", share)
+
+
+def _contention(query: Query, rule: Rule, least: float) -> Found:
+    moves, computing = _moves(query), (_figures(query).coverage or {}).get(COMPUTING, Intervals.empty())
+    groups, took = Groups(moves, ("bytes",)), moves["end"] - moves["start"]
+    at = np.searchsorted(computing.starts, moves["start"], side="right") - 1
+    meanwhile = (at >= 0) & (moves["start"] < np.append(computing.ends, 0)[at])
+    alone = groups.reduce(took * ~meanwhile) / np.where(known := groups.count_of(~meanwhile), known, np.nan)
+    lost, whole = (float(np.nansum(each[meanwhile])) for each in (took - alone[groups.index], took))
+    if lost > rule.threshold * whole:
+        text = (
+            f"While kernels compute, transfers lose {percent_text(lost / whole)} of their time to those of their size."
+        )
+        yield _finding(query, rule, None, text, "lost / time", lost / whole)
+
+
 def _level0(query: Query, rule: Rule, least: float) -> Found:
     if ranks_of(query)[0].level == "Level0":
         text = "Recorded at Level0: no operator types, no metrics, no calls of CANN, no transfers."
@@ -532,6 +571,16 @@ _OWN: Final = (
     _rank_rule("small_packets", "Small packets",
                "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below it.", 0.2,
                "Larger buckets, aligned gradients (HCCL).", _small_packets),
+    _rank_rule("retransmission", "RDMA sends again", "Transfers over RDMA of more than 4 s.", 0,
+               "Check switches, cables and HCCL_RDMA_TIMEOUT.", _retransmits, "msprof-analyze's; RDMA waits so long"),
+    _rank_rule("unaligned_transfers", "Transfers in odd blocks",
+               "Bytes of transfers of more than 512 bytes that are no multiple of it, as a share of all.", 0.1,
+               "Pad buffers of gradients and parameters to multiples of 512 bytes.", _unaligned,
+               "2 real NPUs have 0.013, in the last part of each ring; msprof-analyze reports any"),
+    _rank_rule("bandwidth_contention", "Computing slows communication",
+               "What transfers take longer while kernels compute than others of their size, as a share of their time.",
+               0.25, "Compare a run without the overlap: it may cost more than it gains.", _contention,
+               "2 real NPUs have 0.21, in the few transfers that are covered"),
     _rank_rule("level0", "Recorded at Level0", "Whether profiler_level was Level0.", 0,
                "Record with profiler_level=Level1.", _level0, _A_FACT, sees="events"),
     _rank_rule("no_metrics", "Recorded without metrics", "Whether kernels were recorded without AI Core metrics.", 0,

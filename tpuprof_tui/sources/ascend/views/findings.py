@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, Groups, distinct, key, pivot, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
@@ -30,7 +30,7 @@ from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
 from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
-from .communication import Selection, of_ranks, waiting_ranks
+from .communication import Selection, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
 from .recipes import experts, main_cause
@@ -274,10 +274,12 @@ def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, leas
 
 def _most_around(calls: Frame, operators: Frame) -> str:
     """Name of the operators that calls of their threads lie in for longest; empty if in none."""
-    thread, start, end = (operators[column] for column in ("thread", "start", "end"))
-    operators = operators.take(order_of_nesting(np.maximum(thread, -1), start, end))
-    around, inside = ((frame["start"], frame["end"], frame["thread"]) for frame in (operators, calls))
-    name = np.append(operators["name"], -1)[innermost(around, inside)]
+    _, thread = distinct(np.append(operators["thread"], calls["thread"]))
+    threads = np.split(thread, [len(operators)])
+    order = order_of_nesting(threads[0], operators["start"], operators["end"])
+    around = operators["start"][order], operators["end"][order], threads[0][order]
+    place = innermost(around, (calls["start"], calls["end"], threads[1]))
+    name = np.where(place >= 0, operators["name"][order][place], -1) if len(order) else place
     found = Frame({"name": name, "took": calls["end"] - calls["start"]}, operators.texts).take(name >= 0)
     return next((row[0] for row in pivot(found, ("name",), {"name": key("name"), "ns": total("took")}, ("-ns",))), "")
 
@@ -386,9 +388,7 @@ def _contention(query: Query, rule: Rule, least: float) -> Found:
     alone = groups.reduce(took * ~meanwhile) / np.where(known := groups.count_of(~meanwhile), known, np.nan)
     lost, whole = (float(np.nansum(each[meanwhile])) for each in (took - alone[groups.index], took))
     if lost > rule.threshold * whole:
-        text = (
-            f"While kernels compute, transfers lose {percent_text(lost / whole)} of their time to those of their size."
-        )
+        text = f"While kernels compute, transfers lose {percent_text(lost / whole)} of their time."
         yield _finding(query, rule, None, text, "lost / time", lost / whole)
 
 
@@ -472,20 +472,16 @@ def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _slow_links(query: Query, rule: Rule, least: float) -> Found:
-    sums: dict[str, dict[RecordedRank | str, list[float]]] = {}
-    for rank, (*_, link, size, transit) in of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit"):
-        sums_of_rank = sums.setdefault(link, {}).setdefault(rank, [0.0, 0.0])
-        sums_of_rank[0] += size
-        sums_of_rank[1] += transit or 0
-    for link, of_rank in sums.items():
-        speeds = {rank: size / time * 1_000_000 for rank, (size, time) in of_rank.items() if time}
-        mean = sum(speeds.values()) / max(len(speeds), 1)
-        least_share = 1 - rule.threshold
-        for rank, speed in speeds.items():
-            if len(speeds) > 1 and speed < least_share * mean:
+    moved = of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit")
+    sums = sums_of_links([("", "", "", rank, *row[3:]) for rank, row in moved])
+    for link in dict.fromkeys(row[2] for row in sums):
+        of_link = [(rank, time, speed) for _, rank, of, _, time, speed in sums if of == link and speed is not None]
+        mean, least_share = sum(speed for *_, speed in of_link) / max(len(of_link), 1), 1 - rule.threshold
+        for rank, time, speed in of_link:
+            if len(of_link) > 1 and speed < least_share * mean:
                 whose = f"rank {rank}" if isinstance(rank, str) else "this rank"
                 text = f"{link} of {whose} moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
-                gain = of_rank[rank][1] * (1 - speed / mean)
+                gain = time * (1 - speed / mean)
                 yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 

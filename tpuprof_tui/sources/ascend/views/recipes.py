@@ -34,6 +34,7 @@ I64 = npt.NDArray[np.int64]
 MODULE: Final = "nn.Module: "
 _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
+_SHAPE: Final = lazy_pattern(r"\d{1,9}(, ?\d{1,9}){0,15}")
 _BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
 _CYCLES, _CORE_TIME, _UTILIZATION = (
     f"{OTHER}{name}" for name in ("aic_total_cycles", "aicore_time(us)", "cube_utilization(%)")
@@ -74,9 +75,7 @@ def modules(query: Query, rank: RecordedRank) -> Answer:
                            word="module")  # fmt: skip
     names = table.column("name")
     table = replace(table, target=lambda row: Target(condition=text_condition("name", MODULE + names[row])))
-    note = (
-        "Device: what operators that begin in the module called; not of the backward pass. Self: not of modules inside."
-    )
+    note = "Device: what operators that begin in the module called, but not backward. Self: not of modules in it."
     return Answer(tables=(table,), source=rank.timeline, notes=(note,))
 
 
@@ -109,27 +108,18 @@ def _every_module(query: Query) -> Frame:
 def mfu(query: Query, rank: RecordedRank) -> Answer:
     """Operations of matrix multiplications by shape, and their share of what the cube cores could do."""
     table = query.profile.table("kernels", rank.group)
-    chosen = np.zeros(0, np.int64) if table is None else selected_rows(query, table)
-    if table is not None and "output_shapes" in table:
-        kinds = frame_of(table, ("type", "duration"), chosen)
-        chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     if table is None or "output_shapes" not in table:
         return Answer(missing=(lacks("mfu", "Shapes of kernels are not known.", "kernel_details.csv or op_summary with "
                                      "shapes", "profiler_level=Level1, or msprof --task-time=l1"),))  # fmt: skip
+    chosen = selected_rows(query, table)
+    kinds = frame_of(table, ("type", "duration"), chosen)
+    chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     heads = {name: head for name, head in _PRODUCT.items() if name in table}
     frame = frame_of(table, ("duration", *heads), chosen)
     groups = Groups(frame, tuple(heads))
-    texts = [key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT]
-    flop, halved = (
-        np.array(
-            [
-                (operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
-                for _, inputs, outputs, types, formats in zip(*texts, strict=True)
-            ]
-        )
-        .reshape(-1, 2)
-        .T
-    )
+    texts = list(zip(*(key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT), strict=True))
+    flop = np.array([operations(inputs, outputs, formats) for _, inputs, outputs, _, formats in texts])
+    halved = np.array([0.5 if types.startswith("INT8") else 1.0 for *_, types, _ in texts])
     frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
     peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
     figures = [
@@ -139,13 +129,11 @@ def mfu(query: Query, rank: RecordedRank) -> Answer:
         (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),
     ]  # fmt: skip
     products = Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
-    unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
-    note = (
-        f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores reach at most."
-    )
-    return Answer(
-        tables=(products,), missing=() if peak else (unknown,), source=table.file, notes=(note,) if peak else ()
-    )
+    if not peak:
+        unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
+        return Answer(tables=(products,), missing=(unknown,), source=table.file)
+    note = f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores can do."
+    return Answer(tables=(products,), source=table.file, notes=(note,))
 
 
 #: Texts that tell a matrix multiplication, with the title of each, and which are dropped first where room is scarce.
@@ -169,8 +157,8 @@ def operations(inputs: str, outputs: str, formats: str = "") -> float:
 
 def parts_of(shapes: str) -> list[tuple[int, ...]]:
     """Shapes of several operands; without those that are empty, up to one that is none."""
-    parts = takewhile(lambda part: re.fullmatch(r"[\d, ]{1,100}", part), filter(None, shapes.strip('"').split(";")))
-    return [tuple(int(size) for size in part.split(",") if size.strip()) for part in parts]
+    parts = takewhile(_SHAPE.fullmatch, filter(None, shapes.strip('"').split(";")))
+    return [tuple(map(int, part.split(","))) for part in parts]
 
 
 def _peak(table: Records) -> float:
@@ -267,9 +255,7 @@ def main_cause(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) 
     """The first of `causes` in words; empty if there is none."""
     for _, part, name, _, _, longer in causes(query, late, ranks).rows(0, 1):
         time = time_text(round(longer))
-        told = (
-            f"{name} takes {time} longer" if part == "Computing" else f"free {time} longer: {name[0].lower()}{name[1:]}"
-        )
+        told = f"{name} takes {time} longer" if part == "Computing" else f"free {time} longer: {name.lower()}"
         return f" ({told})"
     return ""
 

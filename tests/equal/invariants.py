@@ -19,6 +19,7 @@ from contents import content
 from recorder import ROWS
 
 from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.views.registry import views_of
 
 Break = tuple[str, str]
 #: A filter that nothing passes.
@@ -38,6 +39,7 @@ ALIKE = ("memory.held step", "modules step", "steps.steps filter", "steps* group
 SUMS = {
     "lanes.lanes": ("count",), "lanes.kinds": ("count",), "kernels.by_name": ("count", "calls", "total_us"),
     "kernels.by_launch": ("calls", "total_us"), "kernels.copies": ("calls", "total_us", "bytes"),
+    "kernels.categories": ("calls", "total_us"),
     "kernels.by_core": ("count", "total_us"), "kernels.by_type": ("count", "total_us"),
     "kernels.by_type_shapes": ("count", "total_us"), "operations.by_name": ("count", "total_us"),
     "operators.by_type": ("count", "total_us"), "operators.by_name": ("calls", "host_self_us", "device_self_us"),
@@ -47,6 +49,7 @@ SUMS = {
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
     "communication.by_operator": ("count", "elapse_us"), "communication.by_group": ("count", "elapse_us"),
     "mfu.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
+    "distributed.groups": ("calls", "time_us"),
     "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip
@@ -61,7 +64,8 @@ CUT = {
 }  # fmt: skip
 #: Tables whose column ``share`` divides a whole.
 SHARES = (
-    "kernels.by_core", "kernels.by_type", "kernels.by_name", "operations.by_name", "kernel_launches.launched",
+    "kernels.by_core", "kernels.by_type", "kernels.by_name", "kernels.categories",
+    "operations.by_name", "kernel_launches.launched",
     "critical_path.operations", "critical_path.lanes", "operators.by_type",
 )  # fmt: skip
 
@@ -770,6 +774,13 @@ def data_set_is_report(case: Case) -> Iterator[Break]:
             yield f"dataset.{figure}", f"{value}, in the report {values}"
 
 
+def facts_are_declared(case: Case) -> Iterator[Break]:
+    """A view that is said to have no figures has none."""
+    for view in views_of(case.profile.vocabulary):
+        if not view.facts and any(record["figures"] for record in case.whole.views.get(view.id, {}).values()):
+            yield view.id, "it has figures"
+
+
 def itself(case: Case) -> Iterator[Break]:
     """A profile against itself differs nowhere."""
     found = json.loads(case.ask("diff", case.words[0], *case.words, "--json")[2])
@@ -841,6 +852,6 @@ INVARIANTS: tuple[Callable[[Case], Iterator[Break]], ...] = (
     lane_parts, kinds_are_lanes, unit_parts, one_unit_parts, units_from_intervals, one_window, shares_to_one,
     rows_to_figures, steps_of_a_run, paths_add_up, lost_adds_up, gains_exist, complement, ranges_add_up, units_add_up,
     steps_are_parts, full_range, views_follow, exceptions_say_so, text_is_json, sheets_are_json, page_is_json,
-    events_in_all_forms, one_length, rows_are_counts, published_is_overview, gate_is_report, data_set_is_report, itself,
-    one_unit_per_column, missing_is_null, times_are_places,
+    events_in_all_forms, one_length, rows_are_counts, published_is_overview, gate_is_report, data_set_is_report,
+    facts_are_declared, itself, one_unit_per_column, missing_is_null, times_are_places,
 )  # fmt: skip

@@ -266,7 +266,7 @@ def test_a_recording_that_names_nothing_tells_the_cause_by_its_launches(written)
     causes = {
         "slower0": ({"slower": ("mlp:1.2",), "run": 2}, r"A launch of 66 TIU .* took longer: .*, the same commands"),
         "noise0": ({"run": 3}, "No .*part changed by more than noise"),
-        "late0": ({"late": ("1:40000",)}, "Waits, not work: Core 1 comes later to where the others wait, they"),
+        "late0": ({"late": ("1:40000",)}, "Waits, not work: Core 1 comes later to where the others wait, each"),
         "lost0": ({"lost": 0.05}, "Records are lost, [0-9]+ of the other"),
     }
     for name, (options, cause) in causes.items():

@@ -283,24 +283,41 @@ def test_layers_are_compared_first_and_their_types_where_another_compiler_number
     assert both.verdict.why.startswith("Softmax took longer: +40.06 us")
 
 
+def of_waits(waits: Sequence[int], total: int = 2_000_000) -> Profile:
+    """Three cores that work for ``total`` ns, of which core 2 waits so long after each part of its work."""
+    lanes = []
+    for core, waited in enumerate(((6_000, 6_000), (6_000, 6_000), waits)):
+        work = [(total - sum(waited)) // (20 * len(waited))] * 20
+        lengths = np.array([ns for wait in waited for ns in (*work, wait)])
+        end, is_wait = np.cumsum(lengths), np.tile(np.append(np.zeros(20, np.bool_), True), len(waited))
+        lanes.append(make_lane("TIU", core, starts=end - lengths, ends=end, name=is_wait.astype(np.int32),
+                               roles=np.where(is_wait, Role.WAIT, Role.WORK), tiu_type=np.where(is_wait, 15, 2),
+                               tiu_function=np.zeros(len(end), np.int64)))  # fmt: skip
+    return make_profile(lanes, strings={"name": Strings(("MM2_NN", "barrier"))})
+
+
 def test_a_core_that_waits_longer_is_told_beside_the_reason():
-    """Core 2 waits 494 us longer within a total that is the same."""
-    sides = []
-    for waits in (6_000, 500_000):
-        lanes = []
-        for core, wait in enumerate((6_000, 6_000, waits)):
-            work = np.full(40, 50_000) if wait == 6_000 else np.full(40, 50_000 - waits // 40)
-            lengths = np.append(work, wait)
-            end = np.cumsum(lengths)
-            roles, name = np.append(np.full(40, Role.WORK), Role.WAIT), np.append(np.zeros(40, np.int32), np.int32(1))
-            lanes.append(make_lane("TIU", core, starts=end - lengths, ends=end, roles=roles, name=name,
-                                   tiu_type=np.where(name, 15, 2), tiu_function=np.zeros(41, np.int64)))  # fmt: skip
-        sides.append(make_profile(lanes, strings={"name": Strings(("MM2_NN", "barrier"))}))
-    both = compared(*sides)
+    """Core 2 waits 494 us longer, at one barrier, within a total that is the same."""
+    both = compared(of_waits((6_000, 6_000)), of_waits((6_000, 500_000)))
     assert both.total.status == "same"
-    assert both.verdict.why.endswith("Core 2 waits 494.0 us longer.")
+    assert both.verdict.why.endswith("Core 2 waits 494.0 us longer; one of them 494.0 us longer, at 1.500 ms.")
     longest = max(both.verdict.waits.items(), key=lambda wait: wait[1].delta)
     assert (longest[0], longest[1].delta) == (("Core 2", "-", "barrier"), 494_000)
+    both = compared(of_waits((6_000, 6_000)), of_waits((253_000, 253_000)))
+    assert both.verdict.why.endswith("Core 2 waits 494.0 us longer.")
+
+
+def test_a_late_core_is_one_reason_however_many_kernels_wait_for_it(tmp_path):
+    """What the others wait for it is told of a batch, as the lead is."""
+    base = Options("base", mode=2, layers=1, batches=2)
+    sides = [open_profile(write_capture(dataclasses.replace(base, name=name, late=late), tmp_path, truth=False).path)
+             for name, late in (("base", ()), ("late", ("2:60000",)))]  # fmt: skip
+    both = compared(*sides)
+    lead, why = both.verdict.lead, both.verdict.why
+    told = re.fullmatch(r"Waits, not work: Core 2 comes later to where the others wait, each ([\d.]+) us longer per "
+                        r"batch, [\d.]+ us of it in \w+\.", why)  # fmt: skip
+    assert told, why
+    assert float(told[1]) == pytest.approx(lead.delta / 1000, rel=0.02)
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
@@ -329,3 +346,14 @@ def test_gate_tells_the_total_beside_a_part_that_grew(capsys, tmp_path):
     assert re.match(
         r"Why: The kernel llama_mlp_multi_core grew by .*\. The total is the same: .* -> .*\(\+[\d.]+%\)\.", why
     )
+
+
+def test_gate_fails_for_slower_steps_of_a_shorter_run(capsys, tmp_path):
+    slower = [(operator, [(name, took * 1.2) for name, took in kernels], module) for operator, kernels, module in H100]
+    base, other = write_trace(tmp_path / "a", H100, steps=12), write_trace(tmp_path / "b", slower, steps=10, jitter=2)
+    assert main(["gate", other, "--against", base]) == 3
+    why = capsys.readouterr().out.splitlines()[1]
+    assert re.match(r"Why: The step grew by .* \(16\.\d%\)\. The total is less: ", why)
+    assert main(["baseline", "save", str(tmp_path / "kept.json"), base]) == 0
+    assert main(["gate", other, "--against", str(tmp_path / "kept.json")]) == 3
+    assert main(["gate", base, "--against", str(tmp_path / "kept.json")]) == 0

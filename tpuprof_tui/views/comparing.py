@@ -186,8 +186,7 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     def verdict(self) -> Verdict:
         """What became of the base, and why."""
         parts = self.step_parts or self.contributors
-        return Verdict(self.comparison, self.total, self.comparison.step(self.total), self.work, parts,
-                       self._more_steps())  # fmt: skip
+        return Verdict(self.comparison, self.total, self.comparison.step(self.total), parts, self._more_steps())
 
     def _more_steps(self) -> str:
         """Another number of marked steps: then all sums differ."""

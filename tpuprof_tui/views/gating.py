@@ -112,7 +112,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
     named = launches.known and launches.named
     run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
               recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared),
-              query.profile.is_fragmentary)  # fmt: skip
+              query.profile.is_fragmentary, bool(steps) and not query.steps.guessed)  # fmt: skip
     words = query.vocabulary
     chip = query.profile.device.chip if words.one_chip else ""
     found = tuple(_findings(query)) if findings else ()
@@ -197,7 +197,7 @@ def baseline_text(name: str, side: Side) -> str:
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
             {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
-             "fragmentary": run.fragmentary,
+             "fragmentary": run.fragmentary, "stepped": run.stepped,
              "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
              "signatures": {key: list(value) for key, value in run.signatures.items()},
              "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
@@ -230,7 +230,7 @@ def read_baseline(path: Path) -> Side:
                                    for key, (count, number) in run["signatures"].items()},
                 tuple(map(str, run.get("operands", ()))),
                 {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())},
-                bool(run.get("incomplete", False)), bool(run.get("fragmentary", False)))
+                *(bool(run.get(key, False)) for key in ("incomplete", "fragmentary", "stepped")))
             for run in record["runs"]
         )  # fmt: skip
         if not runs:

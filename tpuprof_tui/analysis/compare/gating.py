@@ -5,9 +5,9 @@ figure from its own runs, and pooled over all figures, as a share (it is similar
 so few runs are a poor estimate for a single figure). With fewer runs it is a stated floor, which a difference must
 exceed by more than what launches vary within each run.
 
-The rules of the user are one family of tests, the parts checked by default another; in each the false discovery rate is
-controlled (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995): the intervals are as wide as
-the number of rejected tests requires.
+The rules of the user are one family of tests, the step and the parts checked by default others; in each the false
+discovery rate is controlled (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995): the
+intervals are as wide as the number of rejected tests requires.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _POOLED: Final = 30.0
 _OWN: Final = 3.0
 #: The default rule.
 DEFAULT_RULE: Final = "total>5%"
+#: Checked too by default, if all runs have marked steps; reported if it fails.
+STEP_RULE: Final = "step>5%"
 #: Kinds of figures that are checked by default.
 PARTS: Final = ("kernel:", "operation:")
 _RULE: Final = lazy_pattern(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
@@ -70,6 +72,7 @@ class Run(Struct, frozen=True):
         lost: Number of records known to be lost.
         incomplete: Whether records are lost or unreadable, how many is not always known.
         fragmentary: Whether so many are lost that nothing is concluded from the others.
+        stepped: Whether it has marked steps.
         signatures: By kernel: number of launches, and a hash of their commands.
         operands: Operands included in the commands; hashes over other operands are not comparable.
         codes: Names of operations by their codes.
@@ -83,6 +86,7 @@ class Run(Struct, frozen=True):
     codes: NamesByCode = field(default_factory=dict)
     incomplete: bool = False
     fragmentary: bool = False
+    stepped: bool = False
 
 
 class Rule(Struct, frozen=True):
@@ -248,7 +252,9 @@ def gate(
         shared = {name.partition(":")[0] for name in figures_of(base, ()).keys() & figures_of((), other)}
         parts = [Rule(f"{name}>0%", name, 0.0) for name in sorted(names)
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
-        for each in _test_family(parts, base, other, noise, between, level):
+        steps = [Rule.parse(STEP_RULE)] if all(run.stepped for run in (*base, *other)) else []
+        for each in (outcome for family in (steps, parts)
+                     for outcome in _test_family(family, base, other, noise, between, level)):  # fmt: skip
             if _may_be_lost(each, base, other, lost):
                 found.append(replace(each, result="INCONCLUSIVE"))
             elif each.result == "FAIL":

@@ -16,7 +16,8 @@ from tpuprof_tui.model.vocabulary import Word
 
 from ..pivot import Frame, key, pivot, rows, total
 from ..query import Query
-from .amounts import LANES, Comparison
+from ..steps.step_detection import KEY as STEP
+from .amounts import LANES, Comparison, CountedSteps
 from .matching import launch_rows
 from .noise import NOTHING_LOST, UNKNOWN, Amount
 
@@ -59,15 +60,13 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         comparison: The comparison.
         total: First start to last end.
         step: A step of each side; None: there are none to compare.
-        work: All work, or the host's where no device works.
-        parts: Work by view: of a step if both sides have steps, else all.
+        parts: Work by view, or the host's where no device works: of a step if both sides have steps, else all.
         more_steps: A sentence that the sides have another number of steps; may be empty.
     """
 
     comparison: Comparison
     total: Amount
     step: Amount | None
-    work: Amount
     parts: Mapping[str, Sequence[Amount]]
     more_steps: str = ""
 
@@ -86,15 +85,28 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         """The verdict in a few words."""
         return f"{status_word(self.lead)}{self.a_step}{change_text(self.lead)}"
 
+    @property
+    def _whole(self) -> int:
+        """By how much all work changed, ns."""
+        return sum(part.delta for part in next(iter(self.parts.values()), ()))
+
     @cached_property
     def waits(self) -> dict[WaitKey, Amount]:
         """Waits of both sides by unit, scope and name."""
-        ours, theirs = (_wait_sums(query, self.comparison.joint.renamed) for query in self.comparison.sides)
+        return self._wait_amounts(per_step=False)
+
+    def _wait_amounts(self, *, per_step: bool) -> dict[WaitKey, Amount]:
+        steps = self.comparison.steps if per_step and self.comparison.steps else (None, None)
+        ours, theirs = (_wait_sums(waits, own) for waits, own in zip(self._waits, steps, strict=True))
         found = {}
         for each in dict.fromkeys((*ours, *theirs)):
             (base, count), (other, times) = (side.get(each, (0, 0)) for side in (ours, theirs))
             found[each] = self.comparison.with_status(Amount(each[2], base, other, count, times))
         return found
+
+    @cached_property
+    def _waits(self) -> list[Frame]:
+        return [_waits_of(query, self.comparison.joint.renamed) for query in self.comparison.sides]
 
     @cached_property
     def why(self) -> str:
@@ -140,10 +152,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         most = max(abs(part.delta) for _, part in changed)
         shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in changes[view])), view, part)
                   for view, part in changed]  # fmt: skip
-        largest, whole = (
-            max(share for share, _, _ in shares),
-            sum(part.delta for part in next(iter(self.parts.values()))),
-        )
+        largest, whole = max(share for share, _, _ in shares), self._whole
         if largest >= _MOST:
             view, part = next((view, part) for share, view, part in shares if share >= largest - _EQUAL)
             yield Cause(abs(part.delta), self._sentence(view, part, whole))
@@ -233,11 +242,13 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
                 yield f"of it {short_name(each.name)} {delta_text(each.delta)}"
 
     def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
-        told = False
-        for word in ("added", "removed"):
-            if launched[word]:
-                told = True
-                yield f"{_LAUNCH.of(launched[word])} {word}"
+        told = [f"{_LAUNCH.of(launched[word])} {word}" for word in ("added", "removed") if launched[word]]
+        if told and self.more_steps:  # launches of steps that one side alone has
+            counts = f"{part.base_count:,.4g} -> {part.other_count:,.4g}"
+            events = f"{counts} {self.comparison.base.vocabulary.event.plural}{self.a_step}"
+            yield from [events] if round(part.base_count - part.other_count, 2) else []
+        else:
+            yield from told
         if launched["changed"] > launched["moved"]:
             yield f"{_LAUNCH.of(launched['changed'] - launched['moved'])} with other commands or operands"
         elif not told and launched["matched"]:
@@ -288,57 +299,81 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
     # -- waits
 
     def _late(self) -> Iterator[Cause]:
-        """Causes: a unit that arrives later, so that the others wait longer in one scope; else the longest new wait.
+        """Causes: a unit that arrives later, so that the others wait longer for it; else the longest new wait.
 
         A unit is late only if the change in work of a unit explains less than half of the change in total.
         """
         by_scope: dict[str, dict[str, int]] = {}
-        for (unit, scope, _), amount in self.waits.items():
+        waits = self._wait_amounts(per_step=self.step is not None)
+        for (unit, scope, _), amount in waits.items():
             # engines of a unit wait together, each by its own name
             units = by_scope.setdefault(scope, {})
             units[unit] = max(units.get(unit, 0), amount.delta, key=abs)
         count = max(len(self.comparison.joint.units), 1)
-        waits = self.total.status in CHANGED and 2 * abs(self.work.delta) <= abs(self.total.delta) * count
-        found = []
-        for scope, units in by_scope.items():
-            late = min(units, key=lambda unit: units[unit])
-            longer = [ns for unit, ns in units.items() if unit != late]
-            mean = sum(longer) / len(longer) if longer else 0
-            if waits and mean > 0 and units[late] < mean / 2:
-                found.append(Cause(mean, f"Waits, not work: {late} comes later to where the others wait{_in(scope)}, "
-                                         f"they wait {delta_text(round(mean))} longer each.", waits=True))  # fmt: skip
-        if found:
-            yield from found
-            return
-        floor = _WAITS * self.comparison.noise.between * max(self.total.base, self.total.other)
-        longest = max(((ns, unit, scope) for scope, units in by_scope.items() for unit, ns in units.items()),
-                      default=(0, "", ""))  # fmt: skip
-        if longest[0] > floor:
-            yield Cause(0, f"{longest[1]} waits {time_text(longest[0])} longer{_in(longest[2])}.", waits=True)
+        if self.lead.status in CHANGED and 2 * abs(self._whole) <= abs(self.lead.delta) * count:
+            late: dict[str, list[tuple[float, str]]] = {}
+            for scope, units in by_scope.items():
+                last = min(units, key=lambda unit: units[unit])
+                longer = [ns for unit, ns in units.items() if unit != last]
+                mean = sum(longer) / len(longer) if longer else 0
+                if mean > 0 and units[last] < mean / 2:
+                    late.setdefault(last, []).append((mean, scope))
+            for unit, scopes in late.items():
+                whole, (most, scope) = sum(mean for mean, _ in scopes), max(scopes)
+                part = f", {time_text(round(most))} of it{_in(scope)}" if len(scopes) > 1 else _in(scope)
+                yield Cause(whole, f"Waits, not work: {unit} comes later to where the others wait, each "
+                                   f"{time_text(round(whole))} longer{self.a_step}{part}.", waits=True)  # fmt: skip
+            if late:
+                return
+        floor = _WAITS * self.comparison.noise.between * max(self.lead.base, self.lead.other)
+        longest = max(waits, key=lambda wait: waits[wait].delta, default=("", "", ""))
+        if waits and waits[longest].delta > floor:
+            ns, (unit, scope, _) = waits[longest].delta, longest
+            yield Cause(0, f"{unit} waits {time_text(ns)} longer{self.a_step}{_in(scope)}{self._alone(longest)}.",
+                        waits=True)  # fmt: skip
+
+    def _alone(self, which: WaitKey) -> str:
+        """The one of these waits that grew by more than half of what all of them did; empty if there is none."""
+        ours, theirs = (
+            waits.take(waits.has("unit", which[0].__eq__) & waits.has("kernel", which[1].__eq__)
+                       & waits.has("name", which[2].__eq__)) for waits in self._waits
+        )  # fmt: skip
+        if len(ours) != len(theirs) or len(ours) < 2:
+            return ""
+        one, two = (waits.take(np.argsort(waits["start"], kind="stable")) for waits in (ours, theirs))
+        longer = two["took"] - one["took"]
+        most = int(longer.argmax())
+        if longer[most] <= _MOST * self.waits[which].delta:
+            return ""
+        return f"; one of them {time_text(int(longer[most]))} longer, at {time_text(int(two['start'][most]))}"
 
 
-def _wait_sums(query: Query, renamed: Mapping[str, str]) -> dict[WaitKey, tuple[int, int]]:
-    """Time waited, ns, and number of waits, by unit, scope and name."""
+def _waits_of(query: Query, renamed: Mapping[str, str]) -> Frame:
+    """Waits of the device, with texts of ``unit``, ``kernel`` (scope) and ``name``; ``took``: ns."""
     profile = query.profile
     lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
-    known = [column for column in ("kernel", "name") if column in query.vocabulary.schema]
+    columns = ("kernel", "name", STEP)
+    known = [key for key in columns if key in query.vocabulary.schema]
     waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
-    if not len(waits):
-        return {}
     units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
     waits = waits.with_columns(
         {"unit": units},
         unit=waits["lane"],
         took=waits["end"] - waits["start"],
-        **{column: np.full(len(waits), -1) for column in ("kernel", "name") if column not in known},
+        **{column: np.full(len(waits), -1) for column in columns if column not in known},
     )
     waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
-    waits = waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
+    return waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
+
+
+def _wait_sums(waits: Frame, steps: CountedSteps | None) -> dict[WaitKey, tuple[int, float]]:
+    """Time waited, ns, and number of waits, by unit, scope and name; ``steps``: a step of those that count."""
+    if steps is not None:
+        waits = waits.take(np.isin(waits[STEP], steps.numbers))
     keys = ("unit", "kernel", "name")
     figures = {**{column: key(column) for column in keys}, "ns": total("took"), "count": rows}
-    return {
-        (unit, kernel, name): (ns, count) for unit, kernel, name, ns, count in pivot(waits, keys, figures, ("-ns",))
-    }
+    return {(unit, kernel, name): (ns, count) if steps is None else (round(ns / steps.count), count / steps.count)
+            for unit, kernel, name, ns, count in pivot(waits, keys, figures, ("-ns",))}  # fmt: skip
 
 
 def _in(scope: str) -> str:

@@ -9,7 +9,7 @@ import json
 import math
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,52 @@ def test_memory_that_the_host_allocates(tmp_path, length, speaks):
     assert not speaks or "(1 calls, most in aten::empty)" in found[0]
 
 
+def moving(bytes_of_task: int, folder: Path, more: Sequence[dict[str, Any]] = ()) -> Path:
+    """Rank 0 of a run, whose transfers have a size, with further ones."""
+    rank = with_events(folder, "Unused", [{"pid": 226, "tid": 1, **event} for event in more])
+    file = rank / OUTPUT / "trace_view.json"
+    file.write_text(file.read_text().replace('"size(Byte)": 1500000', f'"size(Byte)": {bytes_of_task}'))
+    return rank
+
+
+def while_computing(length: int, folder: Path) -> Path:
+    """A transfer of ``length`` ns while a kernel computes."""
+    kernel = next(task for task in ascend_profile.run_of(0).tasks if task.type == "MatMulV2")
+    args = {"size(Byte)": 1_500_000, "task type": "Memcpy"}
+    return moving(1_500_000, folder, [slice_at(kernel.start - ascend_profile.START + 1, length, "Memcpy", args=args)])
+
+
+def over_rdma(transit: int, folder: Path) -> Path:
+    """A transfer over RDMA of some ms."""
+    file = ascend_profile.write_text(ascend_profile.run_of(0), folder) / OUTPUT / "communication.json"
+    found = json.loads(file.read_text())
+    (op,) = found["step1"]["collective"].values()
+    links = op["Communication Bandwidth Info"]
+    links["RDMA"] = {**links["HCCS"], "Transit Time(ms)": transit}
+    file.write_text(json.dumps(found))
+    return file.parent
+
+
+@pytest.mark.parametrize(("size", "speaks"), [(1_500_000, True), (1_500_160, False), (200, False)])
+def test_transfers_that_end_within_a_block(tmp_path, size, speaks):
+    assert told(moving(size, tmp_path), "unaligned_transfers") == (
+        ["3 of 3 transfers, 100% of the bytes, end within a block."] if speaks else [])  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(200_000, True), (100_000, False)])
+def test_transfers_that_take_longer_while_kernels_compute(tmp_path, length, speaks):
+    # the others take 90 us
+    lost = f"{(length - 90_000) / length:.1%}"
+    assert told(while_computing(length, tmp_path), "bandwidth_contention") == (
+        [f"While kernels compute, transfers lose {lost} of their time."] if speaks else []
+    )
+
+
+@pytest.mark.parametrize(("transit", "speaks"), [(4001, True), (3999, False)])
+def test_transfers_that_rdma_sends_again(tmp_path, transit, speaks):
+    assert bool(told(over_rdma(transit, tmp_path), "retransmission")) == speaks
+
+
 @pytest.mark.parametrize(("tokens", "speaks"), [((300, 100), True), ((210, 190), False)])
 def test_experts_of_uneven_load(tmp_path, tokens, speaks):
     experts(tokens, tmp_path)
@@ -235,7 +281,7 @@ def test_operations_of_a_matrix_multiplication(inputs, outputs, count):
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [("2,2,16,16;32,32", "32,32"), ("N/A", ""), ("x,y;1,2", "3,4"), ("9,64;64,16", "32,16;1,2"), ("5,7;7,3", "2,3"),
-     ("5,7;7,3", "0,3")],
+     ("5,7;7,3", "0,3"), ("5,9999999999;9999999999,3", "5,3"), (f"{'9,' * 99}9", f"{'9,' * 99}9")],
 )  # fmt: skip
 def test_shapes_that_do_not_tell_operations(inputs, outputs):
     assert math.isnan(operations(inputs, outputs))

@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 from command_line import SAMPLES
-from test_ascend_recipes import experts, with_frequencies, with_garbage, with_memory_calls
+from test_ascend_recipes import (
+    experts,
+    moving,
+    over_rdma,
+    while_computing,
+    with_frequencies,
+    with_garbage,
+    with_memory_calls,
+)
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.ascend.views.findings import RULES
@@ -194,6 +202,9 @@ CASES: dict[str, tuple[Make, ...]] = {
     "low_frequency": tuple(partial(with_frequencies, least) for least in (1200, 1750, 1800)),
     "garbage_collection": tuple(partial(with_garbage, length) for length in (400_000, 10_000)),
     "memory_calls": tuple(partial(with_memory_calls, length) for length in (900_000, 9_000)),
+    "unaligned_transfers": tuple(partial(moving, size) for size in (1_500_000, 1_500_160, 200)),
+    "bandwidth_contention": tuple(partial(while_computing, length) for length in (200_000, 100_000)),
+    "retransmission": tuple(partial(over_rdma, transit) for transit in (4001, 3999)),
     "uneven_experts": tuple(partial(experts, tokens) for tokens in ((300, 100), (210, 190))),
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof_tui.analysis.events import column_of
 from tpuprof_tui.analysis.pivot import Frame, Groups, distinct_together, key, mean, pivot, rows, total
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
 from ..work_categories import CATEGORIES, FUSIBLE
 from .by_name import short_name

@@ -361,3 +361,11 @@ async def test_what_likely_released_work_is_followed_and_called_likely():
         await press(pilot, "left_square_bracket")
         assert (screen.state.selection.lane, screen.state.selection.row) == (1, 0)
         assert "ended last before" in frame(pilot.app)
+
+
+def test_what_a_port_ran_is_told_with_the_core_that_submitted_it():
+    profile = open_profile(str(Path(__file__).parents[2] / "samples" / "aksv_cdma"))
+    number = next(number for number, lane in enumerate(profile.lanes) if lane.kind == "CDMA")
+    assert (int(profile.lanes[number]["core"][0]), profile.title_of(profile.lanes[number])) == (0, "CDMA port 0")
+    assert told(session_of(profile), number, 0)[1] == (
+        "text", "CDMA port 0 submitted by core 0, wait, 8.643 us at 281.754 us")  # fmt: skip

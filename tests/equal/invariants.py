@@ -60,7 +60,7 @@ CUT = {
     "units.units": ("busy_us", "compute_us", "transfer_us", "communication_us", "overlap_us", "exposed_us",
                     "exposed_communication_us", "wait_us", "idle_us"),
     "streams": ("busy_us", "computation_us", "communication_us", "memcpy_us", "exposed_communication_us"),
-    "streams.streams": ("busy_us",), "bandwidth": (),
+    "streams.streams": ("busy_us",), "bandwidth": (), "bandwidth.by_direction": ("bytes",),
 }  # fmt: skip
 #: Tables whose column ``share`` divides a whole.
 SHARES = (

@@ -111,9 +111,11 @@ CASES = {
         lanes_of((LATE, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 8192], bytes=[9999, 9999]),
         lanes_of((BUSY, [(0, 30, W), (40, 70, W)]), memory=[1], src_addr=[4096, 4096], bytes=[9999, 9999])),
     "shared_loads": (
-        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999]),
-        lanes_of((LATE, [(0, 30, W)]), (LATE, []), memory=[1], src_addr=[4096], bytes=[9999]),
-        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[9999])),
+        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
+        lanes_of((LATE, [(0, 30, W)]), (LATE, []), memory=[1], src_addr=[4096], bytes=[1280]),
+        lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
+        # it stays: from L2M it takes as long
+        lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[3840])),
 }  # fmt: skip
 
 
@@ -122,6 +124,15 @@ def test_captures(rule):
     has, *others = CASES[rule]
     assert len(found(has)[rule]) == 1
     assert all(rule not in found(has_not) for has_not in others)
+
+
+def test_what_several_cores_load_still_has_to_be_read_from_l2m_once_by_each():
+    profile = lanes_of(*[(LATE, [(0, 30, W)])] * 2, memory=[1], src_addr=[4096], bytes=[1280])
+    assert profile.device.peak("L2") == 128
+    ((_, _, _, _, gain, text, *_),) = found(profile)["shared_loads"]
+    assert gain == 20
+    assert text == ("Several cores load the same address from DDR: 30 ns on Core 0, of which 10 ns stay: reading it "
+                    "from L2M at the peak.")  # fmt: skip
 
 
 def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():

@@ -334,6 +334,7 @@ class Series(Struct, frozen=True, eq=False):
     Attributes:
         times: int64 ns; value i holds from time i to time i + 1, so there may be one more time than values.
         values: float64.
+        peak: The most that is possible, in the same unit; 0: unknown.
     """
 
     key: str
@@ -341,11 +342,16 @@ class Series(Struct, frozen=True, eq=False):
     unit: str
     times: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+    peak: float = 0.0
 
     def table(self) -> Table:
-        """The series as a table."""
-        columns = (Column("time_us", "Time", "time"), Column("value", self.title, "number", self.unit))
-        return Table(self.key, self.title, columns, (self.times[: len(self.values)], self.values))
+        """The series as a table; with its peak, where one is known."""
+        columns = [Column("time_us", "Time", "time"), Column("value", self.title, "number", self.unit)]
+        values: list[Any] = [self.times[: len(self.values)], self.values]
+        if self.peak:
+            columns.append(Column("peak", "Peak", "number", self.unit))
+            values.append(np.full(len(self.values), self.peak))
+        return Table(self.key, self.title, tuple(columns), tuple(values))
 
 
 class Fact(Struct, frozen=True):

@@ -27,6 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Least height in lines and width in columns of a chart.
 LOWEST, NARROWEST = 4, 24
+#: A chart of less than one in so many parts of its height would be too flat to read.
+_FLAT: Final = 4
 _ESCAPES: Final = lazy_pattern(r"\x1b\[[0-9;]*m")
 #: The only thread that calls plotext. Callers block on it, so they must be worker threads.
 _DRAWER: Final = ThreadPoolExecutor(1, thread_name_prefix="charts")
@@ -42,15 +44,19 @@ def series_curve(series: Series, start: int, end: int, width: int, height: int, 
     # a series of means has one more time than values: the end of the last part
     last = max(end, int(series.times[-1])) if len(series.times) else end
     means = CounterCurve.of(series.times[: len(series.values)], series.values, last).means(edges)
-    return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only, unit=series.unit)
+    return curve(np.nan_to_num(means), start, end, width, height, ascii_only=ascii_only, unit=series.unit,
+                 peak=series.peak)  # fmt: skip
 
 
 def curve(
-    values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool, unit: str = ""
+    values: Floats, start: int, end: int, width: int, height: int, *, ascii_only: bool, unit: str = "",
+    peak: float = 0.0,
 ) -> list[str]:  # fmt: skip
     """Lines of a filled chart with a time axis below; empty if there is no room or no data.
 
-    ``values``: one for each equal part of the window from ``start`` to ``end`` (ns), in ``unit``.
+    Args:
+        values: One for each equal part of the window from ``start`` to ``end`` (ns), in ``unit``.
+        peak: Where a dashed line is drawn, unless it would flatten the chart; 0: nowhere.
     """
     if width < NARROWEST or height < LOWEST or not len(values):
         return []
@@ -60,6 +66,8 @@ def curve(
     middles = start + (np.arange(bins) + 0.5) * (end - start) / bins
     ticks = [start + (end - start) * part // 4 for part in range(5)]
     top = float(shown.max()) or 1.0
+    peak = peak if peak <= _FLAT * top else 0.0
+    top = max(top, peak)
     levels = [0, top / 2, top]
     # fixed width aligns the digits of small numbers
     labels = [bytes_text(round(value)) if unit == "B" else f"{value:6.1f}" if top < 1e4 else short_text(value, unit)
@@ -70,6 +78,10 @@ def curve(
     dots = (columns, lines) if ascii_only else (columns * 2, lines * 4)
     reached = _reached(_places(middles, start, end, dots[0]), _places(shown, 0, top, dots[1]), dots[0])
     cells = _marks(reached, columns, lines, ascii_only=ascii_only)
+    if peak:
+        at = round(peak / top * (lines - 1))
+        taken = {column for column, line, _ in cells if line == at}
+        cells += [(column, at, "-") for column in range(0, columns, 2) if column not in taken]
 
     def draw(plot: Any) -> None:
         # one point per filled cell: plotext's own fill needs one per dot

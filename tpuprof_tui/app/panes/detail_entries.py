@@ -135,7 +135,11 @@ def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[En
     yield Entry("name", text_of(session.profile, lane, "name", row) or session.say("{event}"))
     timed = session.profile.timed and not lane.is_aside
     ran = f"{time_text(end - start)} at {exact_time(start)}" if timed else "without times"
-    yield Entry("text", f"{clean(session.profile.title_of(lane))}, {guess}{role}{ran}")
+    profile = session.profile
+    # lanes of no unit, such as ports, run what several units submit
+    owner = int(lane.take("owner", slice(row, row + 1))[0]) if profile.unit_of(lane) < 0 and "owner" in lane else -1
+    submitted = f" submitted by {in_sentence(profile.groups.title(owner))}" if owner >= 0 else ""
+    yield Entry("text", f"{clean(profile.title_of(lane))}{clean(submitted)}, {guess}{role}{ran}")
     if session.profile.wall_ns is not None and timed:
         yield Entry("text", f"starts {clock_text(session.profile.wall_ns + start)} (wall clock)")
 

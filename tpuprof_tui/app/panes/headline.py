@@ -77,7 +77,7 @@ class HeadlineBar(Widget):
             told = Segment(f" {text}", base + self.palette.strong)
             return Strip([told]).adjust_cell_length(self.size.width, base)
         selection = self._selection_text(self.size.width) if session is not None else ""
-        width = self.size.width - (cell_len(selection) + 2 if selection else 0)
+        width = self.size.width - (cell_len(selection) + 3 if selection else 0)
         items = self.items if session is None else self._fitting(session, width)
         segments = [Segment(" ", base)]
         for number, item in enumerate(items):
@@ -90,7 +90,7 @@ class HeadlineBar(Widget):
         if not selection:
             return line
         style = self.palette.chosen if self.selection else self.palette.quiet
-        end = Strip([Segment(" ", base), Segment(selection, base + style), Segment(" ", base)])
+        end = Strip([Segment("  ", base), Segment(selection, base + style), Segment(" ", base)])
         return Strip.join([line, end]).adjust_cell_length(self.size.width, base)
 
     def _selection_text(self, width: int) -> str:

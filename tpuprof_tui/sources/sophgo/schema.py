@@ -24,7 +24,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
            help="Engine that ran the instruction."),
     Column("core", "Core", "Core Id", width=4, shown=True, aliases=("c",),
            help="Core that ran it; for CDMA the core that submitted it."),
-    Column("port", "Port", "Port", width=4, engines=("CDMA",), help="CDMA port."),
+    Column("port", "Port", "Port", width=4, shown=True, engines=("CDMA",), help="CDMA port."),
     Column("order", "Idx", "Global Idx", width=7, shown=True, aliases=("idx", "global_idx"),
            help="Place in the stream of its engine, from 0."),
     Column("command_id", "Cmd Id", "Cmd Id", width=7, aliases=("id", "cmd"),

@@ -182,6 +182,8 @@ VOCABULARY: Final = Vocabulary(
     views=(
         View("waits", "Who waits for whom", "Which {unit} makes the others wait, and who comes last to each barrier.",
              f"{_HERE}.views.waits:waits", facts=False),
+        View("bandwidth", "Bandwidth", "Bytes over time, by engine, memory, direction and bus port, and the peak.",
+             f"{_HERE}.views.bandwidth:bandwidth", in_summary=False, compared=False),
         View("kernel_launches", "Kernel functions by launch", "How long launches took, and the work in them.",
              f"{_HERE}.views.kernel_launches:kernel_launches", (NAMES,), in_summary=False, place="", compared=False),
         View("published", "As bigTpuProfile counts", "The summary of the published converter, by its own definitions.",

@@ -20,7 +20,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import cell_len, fit, fit_apart, shared_beginnings, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
+from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 from ..lines import Line, paragraph
 
@@ -109,7 +109,7 @@ class AnswerLines(Struct):
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All lines of a view; missing data is listed only if the view fills the pane."""
         tables = [table for table in (each.merged() for each in answer.tables) if self._rows_of(table)]
-        facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
+        facts = self._facts(shown_facts(answer.facts))
         notes = self.sentence_lines(*answer.notes)
         missing = self.sentence_lines(*(each.sentence for each in answer.missing if self.whole))
         # if the first table has the view's title, its heading also serves for the facts
@@ -192,11 +192,12 @@ class AnswerLines(Struct):
         for each in shown:
             known = each.values[each.values == each.values]
             figures = (float(known.mean()), float(known.max())) if len(known) else (None, None)
-            mean, most = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
-                          for figure in figures)  # fmt: skip
+            mean, most, peak = (value_text(figure, "bytes" if each.unit == "B" else "number", clean(each.unit))
+                                for figure in (*figures, each.peak))  # fmt: skip
             # its axis ends at the largest mean of a cell, which is less than the largest value
             curve = self.curves.get(each.key, ())
-            yield self.heading(each.title, f"mean {mean}, most {most}{', curve: cell means' if curve else ''}"), None
+            more = f", peak {peak}" if each.peak else ", curve: cell means" if curve else ""
+            yield self.heading(each.title, f"mean {mean}, most {most}{more}"), None
             style = self.palette.transfer
             if self.vocabulary.lane_kind(each.key) is not None:
                 style = self.palette.shaded(lane_shades(self.vocabulary, each.key))

@@ -272,7 +272,7 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     loads = _loads(query)
-    unit, length = loads["unit"], loads["took"]
+    unit = loads["unit"]
     if len(uniques(unit)) < 2:
         return
     _, first, which = np.unique(_codes(loads["src_addr"], loads["bytes"]), return_index=True, return_inverse=True)
@@ -280,14 +280,20 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     # loaded by several units if any unit differs from the first
     several = np.bincount(which, weights=unit != unit[first][which]) > 0
     chosen = several[which]
-    # one unit still has to load it, so the gain is at most a unit's own loads of these
-    by_unit = np.bincount(unit[chosen], weights=length[chosen]) if bool(chosen.any()) else np.zeros(1)
-    gain = float(by_unit.max())
+    if not chosen.any():
+        return
+    by_unit, moved = (np.bincount(unit[chosen], weights=loads[column][chosen]) for column in ("took", "bytes"))
+    # each unit still reads it once, at best at the peak of L2
+    peak = query.profile.device.peak("L2")
+    stays = moved / peak if peak else np.zeros(len(moved))
+    worst = int((by_unit - stays).argmax())
+    gain = float(by_unit[worst] - stays[worst])
     if gain >= least:
-        worst = int(by_unit.argmax())
         label = query.profile.groups.title(worst)
-        text = (f"{int(several.sum()):,} addresses are loaded from DDR by several {query.vocabulary.unit.plural}: "
-                f"{time_text(round(gain))} on {label}.")  # fmt: skip
+        rest = f", of which {time_text(round(stays[worst]))} stay: reading it from L2M at the peak" if peak else ""
+        same = "address" if several.sum() == 1 else f"{int(several.sum()):,} addresses"
+        text = (f"Several {query.vocabulary.unit.plural} load the same {same} from DDR: "
+                f"{time_text(round(by_unit[worst]))} on {label}{rest}.")  # fmt: skip
         yield window_finding(query, rule, label, gain, text, "", Target(scope=Scope(worst)))
 
 

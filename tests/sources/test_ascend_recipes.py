@@ -228,6 +228,8 @@ def test_why_the_others_wait_for_a_rank(tmp_path, where):
              for rank in range(2)]  # fmt: skip
     of_host = [(row["mean_us"], row["value_us"]) for row in found if row["name"] == "The host had not called it"]
     assert of_host == [tuple(map(sum, times))]
+    # 240 us of its data are before its first kernel
+    assert [row["excess_us"] for row in found if row["part"] == "Preparing"] == [240_000]
     # the finding says the first row
     (text,) = told(made, "slow_rank")
     assert "the others waited for rank 1 (" in text

@@ -267,14 +267,14 @@ def cluster(query: Query) -> Answer:
         operations = rows_of("operations", "start", *_TIMES)
         timed = [(*row[:4], *row[5:]) for row in operations]
         # late ranks are the first table
-        tables = [_late_ranks(operations, [] if shared else ranked), *tables,
+        _, late = waiting_ranks(query, [] if shared else ranked)
+        why = [causes(query, late, ranked)] if isinstance(late, RecordedRank) else []
+        tables = [_late_ranks(operations, [] if shared else ranked), *why, *tables,
                   Table.of_rows("operations", "Communication operators",
                                 (*of, Column("op", "Operator"), who, *_PARTS), timed),
                   Table.of_rows("links", "Links", (of[1], who, *_LINK),
                                 sums_of_links(rows_of("transfers", *_LINK_KEYS[:3])))]  # fmt: skip
         notes += not_narrowed(query, "Communication, as msprof-analyze wrote it" if shared else "From rank to rank", by)
-        _, late = waiting_ranks(query, [] if shared else ranked)
-        tables += [causes(query, late, ranked)] if isinstance(late, RecordedRank) else []
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks",

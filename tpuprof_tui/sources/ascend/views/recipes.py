@@ -45,6 +45,7 @@ _LEAST_SHARE: Final = 0.01
 _PER_CYCLE: Final = 2 * 16**3
 #: Names of groups between which experts are divided.
 _EXPERT_GROUPS: Final = ("exp", "ep", "expert")
+_BEFORE: Final = "Before the first kernel"
 _MOST_CAUSES: Final = 10
 
 
@@ -228,7 +229,7 @@ def _tokens(shapes: str) -> int:
 
 
 def causes(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> Table:
-    """What takes a late rank longer than the other ranks on average: kernels by name, free time by cause."""
+    """What takes a late rank longer than the others on average: kernels by name, free time by cause, preparation."""
     found: list[tuple[bool, tuple[str, str], int]] = []
     for rank in ranks:
         own = replace(query, scope=Scope(rank.group), baseline=None)
@@ -238,13 +239,16 @@ def causes(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> T
                 frame.take(~frame["communicates"]), ("name",), {"name": key("name"), "ns": total("duration")}, ()
             )
             found += ((rank is late, ("Computing", name), ns) for name, ns in sums)
-        found += ((rank is late, ("Free", WHY[cause]), ns) for cause, ns in figures_of(own, rank).cause_times.items())
+        figures = figures_of(own, rank)
+        found += ((rank is late, ("Free", WHY[cause]), ns) for cause, ns in figures.cause_times.items())
+        # later steps prepare within free time
+        found += ((rank is late, ("Preparing", _BEFORE), int(step.times[-1] or 0)) for step in figures.steps[:1])
     is_late, what, times = zip(*found, strict=True)
     codes, names = coded(what)
     frame = Frame({"what": codes, "late": np.array(is_late), "other": ~np.array(is_late), "ns": np.array(times)}, {})
-    figures = {"what": key("what"), "own": total("ns", "late"), "mean": per(total("ns", "other"), len(ranks) - 1)}
+    sides = {"what": key("what"), "own": total("ns", "late"), "mean": per(total("ns", "other"), len(ranks) - 1)}
     compared = [(late.rank, *names[code], own, mean, own - mean)
-                for code, own, mean in pivot(frame, ("what",), figures, ())]  # fmt: skip
+                for code, own, mean in pivot(frame, ("what",), sides, ())]  # fmt: skip
     longer = sorted((row for row in compared if row[-1] > 0), key=lambda row: -row[-1])[:_MOST_CAUSES]
     return Table.of_rows("causes", "Why a rank is late", _CAUSES, longer, target=lambda row: Target(
         condition=text_condition("name", longer[row][2]) if longer[row][1] == "Computing" else "",
@@ -255,7 +259,7 @@ def main_cause(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) 
     """The first of `causes` in words; empty if there is none."""
     for _, part, name, _, _, longer in causes(query, late, ranks).rows(0, 1):
         time = time_text(round(longer))
-        told = f"{name} takes {time} longer" if part == "Computing" else f"free {time} longer: {name.lower()}"
+        told = f"{name} takes {time} longer" if part == "Computing" else f"{part} {time} longer: {name}".lower()
         return f" ({told})"
     return ""
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from profiles import session_of, small_profile
+from profiles import small_profile
 from screen import explored, frame, press
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.panes.headline import HeadlineBar
 from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -23,7 +22,7 @@ def first_line(app: TpuprofApp) -> str:
     return frame(app).split("\n")[0]
 
 
-async def test_of_several_captures_the_name_is_told_in_80_columns(tmp_path):
+async def test_the_name_of_a_capture_stays_in_80_columns(tmp_path):
     for number in (0, 1):
         shutil.copytree(SAMPLES / "aks_decode_mode0", tmp_path / f"cdm_profile_data_dev0-{number}")
     app = TpuprofApp(str(tmp_path / "cdm_profile_data_dev0-0"))
@@ -31,7 +30,7 @@ async def test_of_several_captures_the_name_is_told_in_80_columns(tmp_path):
         await explored(pilot)
         for number in (0, 1):
             assert first_line(app).split()[0] == f"dev0-{number}"
-            assert all(word in first_line(app) for word in FIGURES)
+            assert "busiest" in first_line(app)
             # and where one pane fills the screen
             await press(pilot, "2")
             assert first_line(app).split()[0] == f"dev0-{number}"
@@ -40,32 +39,30 @@ async def test_of_several_captures_the_name_is_told_in_80_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [("dev0-1", "dev0-1"), ("a_very_long_name_of_a_capture_7", "…"), ("名字名字名字名字名字7", "…")]
+    "name", ["dev0-1", "a_very_long_name_of_a_capture_of_a_user_of_the_lab_7", "名字名字名字名字名字名字名字名字7"]
 )
-async def test_a_long_name_is_told_by_its_end(name, shown):
+async def test_a_long_name_is_cut_in_the_middle(name):
     profile = replace(small_profile(1, instructions=600), name=name)
     app = TpuprofApp(profile=profile)
     async with app.run_test(size=(80, 24)) as pilot:
         await explored(pilot)
-        screen = app.screen
-        assert isinstance(screen, ExplorerScreen)
-        alone = first_line(app)
-        assert alone.split()[0] == "total"
-        screen.query_one(HeadlineBar).show_session(screen.session, several=True)
-        await pilot.pause()
         told, _, rest = first_line(app).strip().partition("  ")
-        assert told[:1] == shown[:1]
-        assert told[-1] == name[-1]
-        assert rest.strip() == alone.strip().removeprefix("total ")
+        assert (told[0], told[-1]) == (name[0], name[-1])
+        assert ("…" in told) == (told != name)
+        # losses and selection stay too
+        assert f"{len(profile.problems)} problem" in rest
+        await press(pilot, "j j o")
+        line = first_line(app)
+        assert line.strip().startswith(name[0])
+        assert "problem" in line
+        assert line.rstrip().endswith("core 1")
 
 
 async def test_without_room_for_a_name_the_figures_stay():
-    session = session_of(replace(small_profile(1, instructions=600), name="another_capture"))
-    app = TpuprofApp(profile=session.profile)
+    app = TpuprofApp(profile=replace(small_profile(1, instructions=600), name="another_capture"))
     async with app.run_test(size=(80, 24)) as pilot:
         await explored(pilot)
         await pilot.resize_terminal(16, 24)
-        app.screen.query_one(HeadlineBar).show_session(session, several=True)
         await pilot.pause()
         assert "total 22.03 us" in first_line(app)
 
@@ -73,7 +70,7 @@ async def test_without_room_for_a_name_the_figures_stay():
 @pytest.mark.parametrize(
     ("chip", "width", "shown"),
     [
-        ("NVIDIA A100-SXM4-80GB", 104, "  A100-SXM4-80GB  "), ("NVIDIA A100-SXM4-80GB", 80, "  A100…  "),
+        ("NVIDIA A100-SXM4-80GB", 130, "  A100-SXM4-80GB  "), ("NVIDIA A100-SXM4-80GB", 60, ""),
         ("NVIDIA A100-SXM4-80GB", 200, "NVIDIA A100-SXM4-80GB"), ("AKS", 80, ""),
     ],
 )  # fmt: skip
@@ -87,7 +84,6 @@ async def test_the_name_of_a_card_is_told_for_decimals_of_the_figures(chip, widt
         assert shown in line
         assert (chip in line) == (chip == shown)
         assert "busiest" in line
-        assert "exposed" in line
         assert len(line) <= width
 
 
@@ -104,7 +100,8 @@ async def test_the_figures_are_of_the_selected_range_and_filter():
         await pilot.pause()
         query = Query(screen.session, range=(start, start + 10_000))
         busiest = max(query.unit_figures, key=lambda unit: unit.busy)
-        assert f"total 10.00 us  busiest {busiest.label.lower()} {100 * busiest.utilisation:.1f}%" in first_line(app)
+        assert "total 10.00 us" in first_line(app)
+        assert f"busiest {busiest.label.lower()} {100 * busiest.utilisation:.1f}%" in first_line(app)
         assert first_line(app).rstrip().endswith(" 0.0..10.0 us")
         screen.filtering.apply("dur>1us")
         await pilot.pause()

@@ -53,7 +53,7 @@ SEQUENCE, SIZE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]"), (160, 48)
 #: Seconds after which nobody waits any more.
 PATIENCE = 180
 #: Headings of figures of several ranks; seconds without a change after which a screen is the last one.
-FIGURES_OF_RANKS, STILL = (b"Workers", b"Names"), 4
+FIGURES_OF_RANKS, STILL = (b"by worker", b"Names"), 4
 #: What the footer says when the first ranks are shown.
 SOME = b"traces are read"
 #: Bytes of text from which on a ratio counts, and the most that it may be.

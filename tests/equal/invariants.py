@@ -39,6 +39,7 @@ ALIKE = ("memory.held step", "modules step", "steps.steps filter", "steps* group
 SUMS = {
     "lanes.lanes": ("count",), "lanes.kinds": ("count",), "kernels.by_name": ("count", "calls", "total_us"),
     "kernels.by_launch": ("calls", "total_us"), "kernels.copies": ("calls", "total_us", "bytes"),
+    "kernels.categories": ("calls", "total_us"),
     "kernels.by_core": ("count", "total_us"), "kernels.by_type": ("count", "total_us"),
     "kernels.by_type_shapes": ("count", "total_us"), "operations.by_name": ("count", "total_us"),
     "operators.by_type": ("count", "total_us"), "operators.by_name": ("calls", "host_self_us", "device_self_us"),
@@ -46,7 +47,10 @@ SUMS = {
     "calltree.calltree": ("self_us",), "lost.scopes": ("total_us", "count"), "lost.operations": ("total_us", "count"),
     "durations.durations": ("count",), "api.apis": ("count", "total_us"),
     "modules.modules": ("host_self_us", "device_self_us"), "distributed.collectives": ("calls", "total_us"),
-    "communication.by_operator": ("count", "elapse_us"), "launches": ("launches", "host_us", "device_us", "delay_us"),
+    "communication.by_operator": ("count", "elapse_us"), "communication.by_group": ("count", "elapse_us"),
+    "mfu.mfu": ("count", "total_us", "flop"), "modules.by_name": ("calls", "operators", "host_self_us"),
+    "distributed.groups": ("calls", "time_us"),
+    "launches": ("launches", "host_us", "device_us", "delay_us"),
     "kernels": ("kernels", "total_us"),
 }  # fmt: skip
 #: Columns that are unions cut at the edges of a range: of two ranges that touch they are the sum of both.
@@ -60,7 +64,8 @@ CUT = {
 }  # fmt: skip
 #: Tables whose column ``share`` divides a whole.
 SHARES = (
-    "kernels.by_core", "kernels.by_type", "kernels.by_name", "operations.by_name", "kernel_launches.launched",
+    "kernels.by_core", "kernels.by_type", "kernels.by_name", "kernels.categories",
+    "operations.by_name", "kernel_launches.launched",
     "critical_path.operations", "critical_path.lanes", "operators.by_type",
 )  # fmt: skip
 

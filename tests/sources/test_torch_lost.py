@@ -145,7 +145,7 @@ def test_the_first_line_tells_lost_repaired_and_set_aside_by_number(
     events = [*launched(20, 18), event("cpu_op", "negative", 5, -5), event("cpu_op", "negative", 6, -5),
               kernel(-BEGIN, 20), {**event("cpu_op", "untimed", 7, 5), "ts": None}]  # fmt: skip
     assert main(["summary", str(written(tmp_path / "a.pt.trace.json", events))]) == 1
-    first = capsys.readouterr().out.splitlines()[0]
+    first = capsys.readouterr().out.splitlines()[2]
     assert first.endswith("1 set aside, 1 lost, 2 repaired, 18 of 20 launches not recorded")
 
 
@@ -234,4 +234,4 @@ def test_what_was_lost_explains_that_there_is_less(
     assert {each["name"]: each["status"] for each in verdict["contributors"]} == {"gemm": "same", "last": "unclear"}
     assert "1 of the other" in verdict["why"]
     assert main(["summary", str(part)]) == 1
-    assert capsys.readouterr().out.splitlines()[0].endswith((", 1 lost", ", 1 set aside"))
+    assert capsys.readouterr().out.splitlines()[2].endswith((", 1 lost", ", 1 set aside"))

@@ -25,9 +25,10 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.torch.kernel_names import tensor_core_use, uses_tensor_cores
+from tpuprof_tui.sources.torch.operator_work import Call, work_of
 from tpuprof_tui.sources.torch.views.by_name import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS
-from tpuprof_tui.sources.torch.views.roofline import FORMULAS, card_named
+from tpuprof_tui.sources.torch.views.roofline import card_named
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.registry import answer, facts_of, view_of, views_of
@@ -366,11 +367,10 @@ def test_operations_by_shape_are_those_of_tracelens(record, m, n, k, gflop, call
 
 def test_convolutions_are_counted_by_their_output():
     told = ["", "", "", "[2, 2]", "[3, 3]", "[1, 1]", "False", "[0, 0]", "1"]
-    work = FORMULAS["aten::convolution"]([[10, 3, 224, 224], [64, 3, 7, 7]], told)
+    work = work_of("aten::convolution", Call([[10, 3, 224, 224], [64, 3, 7, 7]], [4, 4], told))
     out = 10 * 64 * 112 * 112
-    assert work == (2 * out * 3 * 49, 10 * 3 * 224 * 224 + 64 * 3 * 49 + out)
-    assert FORMULAS["aten::convolution"]([[10, 3, 224], [64, 3, 7, 7]], told) is None
-    assert FORMULAS["aten::mm"]([[2, 3], [4, 5]], []) is None
+    assert work == (2 * out * 3 * 49, 4 * (10 * 3 * 224 * 224 + 64 * 3 * 49 + out))
+    assert work_of("aten::convolution", Call([[10, 3, 224], [64, 3, 7, 7]], [4, 4], told)) is None
 
 
 def test_runs_of_a_server_are_prefill_and_decode_and_graphs_one_call_for_many_kernels(tmp_path, capsys):

@@ -238,6 +238,8 @@ def launched(number: int, start: int, length: int, call: int, name: str = "k", c
     return [host("cudaLaunchKernel", call, 2, correlation=number), device(name, start, length, cat, correlation=number)]
 
 
+#: Kernels that change each element, and between them a product.
+NAMES = ("silu", "gelu", "gemm", "dropout", "silu", "gemm")
 ROW = [event for n in range(6) for event in launched(n + 1, 10 + 5 * n, 2, 0 + n * 3)]
 LONG = launched(1, 10, 900, 0)
 #: Between these the GPU is idle.
@@ -269,6 +271,9 @@ TRACES = {
         [*IDLE, host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 5, "user_annotation")]),
     "exposed_communication": ([*LONG, *launched(2, 910, 500, 4, "ncclKernel_AllReduce")], LONG),
     "short_kernels": (ROW, LONG),
+    "fusible_kernels": (
+        [event for n in range(6) for event in launched(n + 1, 10 + 150 * n, 140, n * 3, f"{NAMES[n % 3]}_kernel")],
+        [event for n in range(6) for event in launched(n + 1, 10 + 150 * n, 140, n * 3, f"{NAMES[n]}_kernel")]),
     "tensor_cores_unused": (
         [host("aten::mm", 0, 20, "cpu_op", **{"External id": 5}),
          host("cudaLaunchKernel", 1, 2, correlation=1, **{"External id": 5}), device("sgemm", 10, 900, correlation=1)],

@@ -12,16 +12,22 @@ from profiles import make_lane, make_profile, small_profile
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.web.page import write_web
+from tpuprof_tui.formats.text import cell_len
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.comparing import Compared
+from tpuprof_tui.views.findings import findings_of
 from tpuprof_tui.views.sentence import first_finding, sentence
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 EVERY = sorted(
     path.name for path in SAMPLES.iterdir() if path.is_dir() and path.name not in ("capture_writer", "__pycache__")
 )
+
+
+def said(query, *more):
+    return str(sentence(query, *more))
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -43,7 +49,7 @@ def test_its_number_is_that_of_a_row_of_the_findings(name, capsys):
     assert main(["summary", path]) in (0, 1)
     summary = capsys.readouterr().out.splitlines()[0]
     first = first_finding(query := query_of(open_profile(path)))
-    assert summary == sentence(query)
+    assert summary == said(query)
     assert first is None or time_text(round(first.gain)) in summary or percent_text(first.gain / query.span) in summary
 
 
@@ -60,15 +66,15 @@ def test_it_is_on_the_page(tmp_path):
     write_web(profile, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     record = page.partition('<script type="application/json" id="profile">')[2].partition("</script>")[0]
-    assert json.loads(record)["sentence"] == sentence(query_of(profile))
+    assert json.loads(record)["sentence"] == said(query_of(profile))
 
 
 def test_it_follows_the_selection():
     whole = query_of(open_profile(SAMPLES / "aks_decode_mode1"))
     start = whole.profile.start_ns
     part = query_of(whole.profile, range=(start, start + whole.span // 4))
-    assert sentence(part) != sentence(whole)
-    assert time_text(part.span) in sentence(part)
+    assert said(part) != said(whole)
+    assert time_text(part.span) in said(part)
 
 
 def test_a_single_event_is_told_only_without_anything_else():
@@ -93,13 +99,38 @@ BUSY = make_profile([make_lane("TIU", 0, starts=[0], ends=[100])])
     ],
 )
 def test_that_nothing_stands_out_says_how_sure_that_is(profile, told):
-    assert sentence(query_of(profile)) == told
+    assert said(query_of(profile)) == told
 
 
 def test_in_a_comparison_it_says_why_they_differ():
     base, other = (query_of(open_profile(SAMPLES / f"aks_decode_mode{number}")) for number in (1, 2))
-    assert sentence(replace(other, baseline=base)) == Compared(base, other).verdict.why
+    assert said(replace(other, baseline=base)) == Compared(base, other).verdict.why
 
 
 def test_a_filter_hides_sums_and_the_sentence_says_so():
-    assert "sums are not judged" in sentence(query_of(BUSY, filter="dur>1"))
+    assert "sums are not judged" in said(query_of(BUSY, filter="dur>1"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 78, 118, 250])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_narrow_line_keeps_cause_and_number(name, width):
+    told = sentence(query_of(open_profile(SAMPLES / name)))
+    line = told.within(width)
+    assert cell_len(line) == width
+    assert line.startswith(told.cause[: width // 2 - 1])
+    assert line.rstrip() == str(told) or width < cell_len(str(told))
+    if 78 <= width < cell_len(str(told)) and told.number:
+        assert told.share in line
+    if width >= cell_len(told.cause) + 30 and told.number:
+        assert told.advice[:10] in line
+
+
+def test_what_recorded_times_show_goes_before_what_only_follows_from_names():
+    """The loads that cores share are likely to be 552.2 us; exposed transfers are measured."""
+    query = query_of(open_profile(SAMPLES / "aks_decode_mode2"))
+    likely = max(findings_of(query), key=lambda found: found.gain or 0)
+    assert likely.confidence == "likely"
+    first = first_finding(query)
+    assert first is not None
+    assert first.confidence == "measured"
+    assert first.gain > likely.gain / 2

@@ -262,6 +262,20 @@ def share(name: str) -> Figure:
     return values
 
 
+def cumulative_share(name: str) -> Figure:
+    """Share of the sum of a group with those of all larger ones, of equal ones those before it; NaN if all are 0."""
+
+    def values(groups: Groups) -> Array:
+        sums = groups.reduce(groups.frame[name])
+        order = np.argsort(-sums, kind="stable")
+        found = np.full(groups.count, np.nan)
+        if sums.sum():
+            found[order] = np.cumsum(sums[order]) / sums.sum()
+        return found
+
+    return values
+
+
 def per(part: Figure, whole: float) -> Figure:
     """A figure divided by a number, as by the number of steps; None if that is 0."""
 

@@ -60,7 +60,7 @@ def print_report(options: argparse.Namespace) -> int:
     if options.rank is not None and not workers:
         raise UsageError(f"There is no {options.group} of rank {options.rank}.", "Ask without --rank.")
     # the sentence is made of the findings: other views alone do not wait for these
-    told = sentence(query, workers) if any(view.id == "findings" for view in views) else None
+    told = str(sentence(query, workers)) if any(view.id == "findings" for view in views) else None
     if options.json:
         record = report_record(query, views, workers, limit=options.limit, offset=options.offset, sentence=told)
         print(answer_text(record, indent=None))

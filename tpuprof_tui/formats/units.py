@@ -117,9 +117,9 @@ def signed(text: str, value: float) -> str:
     return f"+{text}" if value > 0 else text
 
 
-def exact_time(ns: int, resolution_ns: int = 1) -> str:
-    """Formats a time with its unit and the decimals that ``resolution_ns`` requires (at most 9)."""
-    unit = time_unit(ns)
+def exact_time(ns: int, resolution_ns: int = 1, unit: TimeUnit | None = None) -> str:
+    """Formats a time with its unit (None: its own) and the decimals that ``resolution_ns`` requires (at most 9)."""
+    unit = unit or time_unit(ns)
     return f"{time_number(ns, unit, min(time_decimals(unit, resolution_ns), 9))} {unit.name}"
 
 

@@ -8,7 +8,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import line_text
 
 from .answer import TEXTS, Answer, Table
-from .cells import Cells, fact_text, shown_columns
+from .cells import Cells, fact_text, shown_columns, shown_facts
 from .registry import answer, views_of
 
 #: Maximum rows of a table on the page.
@@ -22,8 +22,7 @@ def page_views(query: Query, leaving_out: frozenset[str] = frozenset()) -> list[
         found = answer(view, query) if view.in_summary and view.id not in leaving_out else Answer()
         if found.facts or any(len(table) for table in found.tables):
             title, help_text = (query.vocabulary.say(text) for text in (view.title, view.help))
-            facts = [[fact.title, line_text(fact_text(fact))] for fact in found.facts
-                     if fact.shown and fact.value is not None]  # fmt: skip
+            facts = [[fact.title, line_text(fact_text(fact))] for fact in shown_facts(found.facts)]
             tables = [_table(table.merged()) for table in found.tables if len(table)]
             records.append({"id": view.id, "title": title, "help": help_text, "facts": facts, "tables": tables,
                             "notes": list(found.notes)})  # fmt: skip

@@ -9,7 +9,7 @@ from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.tables import Table as TextTable
 
 from .answer import TEXTS, Answer, Series, Table
-from .cells import Cells, fact_text, is_all_zero, shown_columns, value_text
+from .cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 #: Default maximum of rows shown to people.
 ROWS: Final = 20
@@ -19,7 +19,7 @@ MORE: Final = "--limit shows them"
 
 def fact_lines(answer: Answer) -> tuple[str, ...]:
     """Facts, one line each."""
-    shown = [fact for fact in answer.facts if fact.shown and fact.value is not None]
+    shown = shown_facts(answer.facts)
     width = max((len(fact.title) for fact in shown), default=0)
     return tuple(f"{fact.title:{width}}  {fact_text(fact)}" for fact in shown)
 

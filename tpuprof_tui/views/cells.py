@@ -19,6 +19,7 @@ from tpuprof_tui.formats.units import (
     percent_text,
     signed,
     time_text,
+    time_unit,
 )
 
 from .answer import TEXTS, Column, Fact, Kind, Table, plain
@@ -38,19 +39,21 @@ MOST_INDENTED: Final = 20
 
 
 class Cells(Struct, frozen=True):
-    """Formatting of a table's cells: each column of durations has one unit.
+    """Formatting of a table's cells: each column of times has one unit.
 
     Attributes:
         units: Units of the visible duration columns, by key.
         main: The largest of them; None: no durations.
         indented: Key of the column that is indented by tree depth; empty: no tree.
         names: Names of kernels as people read them.
+        moments: Units of the columns of points in time, by key: cells name them, so that they can be given as a range.
     """
 
     units: dict[str, TimeUnit]
     main: TimeUnit | None
     indented: str = ""
     names: Mapping[str, str] = {}
+    moments: Mapping[str, TimeUnit] = {}
 
     @classmethod
     def of(cls, table: Table) -> Cells:
@@ -69,7 +72,9 @@ class Cells(Struct, frozen=True):
         texts = (column.key for column in table.columns if column.shown and column.kind == "text")
         index = table.column_index("name")
         names = readable_names(map(str, table.column("name"))) if index >= 0 and len(table) <= _MOST_NAMES else {}
-        return cls(units, main, next(texts, "") if table.depth is not None else "", names)
+        times = (column.key for column in table.columns if column.kind == "time")
+        moments = {key: time_unit(table.largest(key)) for key in times}
+        return cls(units, main, next(texts, "") if table.depth is not None else "", names, moments)
 
     def title(self, table: Table) -> str:
         """A table's heading, with its main unit of time."""
@@ -92,6 +97,8 @@ class Cells(Struct, frozen=True):
         unit = self.units.get(column.key)
         if unit is not None and value is not None:
             text = f"{GUESS if guessed else ''}{unit.number(value)}"
+        elif column.key in self.moments and value is not None:
+            text = exact_time(int(value), unit=self.moments[column.key])
         else:
             text = value_text(value, column.kind, column.unit, guessed=guessed, named=False)
         return signed(text, value) if value and column.key.startswith(DELTA) else text
@@ -141,6 +148,16 @@ def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False,
     digits = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
     ending = {"rate": "GB/s"}.get(kind, unit) if named else ""
     return f"{mark if kind != 'count' else ''}{digits}{f' {ending}' if ending and ending != 'x' else ending}"
+
+
+def shown_facts(facts: Sequence[Fact]) -> list[Fact]:
+    """The facts for people: known ones; of several times that are 0 one names them all."""
+    known = [fact for fact in facts if fact.shown and fact.value is not None]
+    zeros = [fact for fact in known if fact.kind == "duration" and not fact.value and not fact.about]
+    if len(zeros) < 2:
+        return known
+    named = Fact("zeros", f"{len(zeros)} times are 0", ", ".join(fact.title for fact in zeros), "text")
+    return [*(fact for fact in known if fact not in zeros), named]
 
 
 def fact_text(fact: Fact) -> str:

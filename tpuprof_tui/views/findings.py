@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.vocabulary import Vocabulary
 
-from .answer import Answer, Column, Fact, Table, places_text
+from .answer import Answer, Column, Table, places_text
 from .generic_rules import RULES
 from .report import workers_of
 from .rules import TIMES, Finding, Rule, SourceRules, Wins
@@ -117,8 +117,7 @@ def is_warning(query: Query, finding: Finding) -> bool:
 def findings_view(query: Query) -> Answer:
     """All findings in one table, by gain descending."""
     rules = {rule.id: rule for rule in rules_of(query.vocabulary)}
-    asked = [rule for rule in rules.values() if can_be_asked(rule, query)]
-    if not asked:
+    if not any(can_be_asked(rule, query) for rule in rules.values()):
         return Answer()
     by_rule = findings_of(query)
     order = by_gain(by_rule)
@@ -155,8 +154,7 @@ def findings_view(query: Query) -> Answer:
     advised = any(each.source != "tpuprof" for each in found)
     if advised and (query.range is not None or query.full_filter or query.scope.lane >= 0):
         notes.append("The vendor's advice is of the whole recording.")
-    facts = (Fact("rules", "Rules", len(rules), shown=False), Fact("asked", "Asked", len(asked), shown=False))
-    return Answer(facts, (table,), notes=tuple(notes), source=", ".join(dict.fromkeys(each.source for each in found)))
+    return Answer(tables=(table,), notes=tuple(notes), source=", ".join(dict.fromkeys(each.source for each in found)))
 
 
 def _worker_titles(query: Query) -> Callable[[str], str]:

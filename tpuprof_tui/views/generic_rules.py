@@ -160,7 +160,8 @@ def _late(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain >= least:
             label = groups.title(late)
             text = f"{label} is late in {kernel}: the others wait {time_text(round(gain))} longer for it than it waits."
-            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
+            brief = f"{label} is late in {kernel}: the others wait {time_text(round(gain))}."
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel), brief)
 
 
 def _exposed_communication(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -170,7 +171,8 @@ def _exposed_communication(query: Query, rule: Rule, least: float) -> Iterator[F
         if not gain or gain < least:
             continue
         text = f"Communication of {in_sentence(figures.label)} is not covered by computation for {time_text(gain)}."
-        found = window_finding(query, rule, figures.label, gain, text, "", Target(scope=Scope(figures.unit)))
+        brief = f"Exposed communication of {in_sentence(figures.label)}, {time_text(gain)}."
+        found = window_finding(query, rule, figures.label, gain, text, "", Target(scope=Scope(figures.unit)), brief)
         lanes = [number for number in query.lanes if query.session.unit_of(number) == figures.unit
                  and profile.lanes[number].in_sums]  # fmt: skip
         events = query.events(("lane", "row", "start", "end", "activity"), lanes, role=Role.WORK, reaching=True)
@@ -197,7 +199,8 @@ def _exposed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
         if gain >= least:
             label = query.profile.groups.title(unit)
             text = f"{kernel} moves data for {time_text(gain)} on {label} while nothing there computes."
-            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel))
+            brief = f"{kernel}: exposed transfers, {time_text(gain)} on {label}."
+            yield window_finding(query, rule, label, gain, text, kernel, filter_target("kernel", kernel), brief)
 
 
 def _gaps(query: Query, rule: Rule, least: float) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def summary_report(profile: Profile, step: int | None = None, limit: int = ROWS)
             tables += [replace(table, view=view.id) for table in told]
     begun = tuple(f"{label}  {text}" for label, text in _begun(profile))
     lines = (*fact_lines(found), *begun, *found.notes, *problems)
-    return Report(title, lines, (*tables, *_problems(query)), sentence(query))
+    return Report(title, lines, (*tables, *_problems(query)), str(sentence(query)))
 
 
 def _begun(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
@@ -96,6 +98,10 @@ def answer(view: View, query: Query) -> Answer:
     entry = f"{_HERE}.comparing:with_differences" if query.baseline is not None and view.compared else view.compute
     arguments = (view, query) if entry != view.compute else (query,)
     result: Answer = import_entry(entry)(*arguments)
+    # each of several views has a table of its figures by worker
+    title = f"{query.vocabulary.say(view.title)}, by worker"
+    result = replace(result, tables=tuple(
+        replace(table, title=title) if table.title == "Workers" else table for table in result.tables))  # fmt: skip
     if view.id == "overview" and query.baseline is None:
         result = import_entry(f"{_HERE}.overview:with_notes")(result, query)
     redactor = query.profile.redactor

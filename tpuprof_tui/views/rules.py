@@ -124,10 +124,13 @@ def evidence(group: str, start: int, length: int, name: str = "", lane: str | No
     return {"group": group, "lane": lane, "start_us": start / 1000, "duration_us": length / 1000, "name": name}
 
 
-def window_finding(query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target) -> Finding:
+def window_finding(
+    query: Query, rule: Rule, group: str, gain: float, text: str, name: str, target: Target, brief: str = ""
+) -> Finding:
     """A finding about the whole window."""
     start, end = query.window
-    return Finding(rule.id, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target)
+    return Finding(rule.id, group, round(gain), text, evidence(group, start, end - start, name), rule.advice, target,
+                   brief=brief)  # fmt: skip
 
 
 def with_story(found: Finding, query: Query, scope: Scope, start: int, end: int) -> Finding:

@@ -2,56 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Final
+
+from msgspec import Struct
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.formats.text import in_sentence
+from tpuprof_tui.formats.text import cell_len, fit, in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
 from tpuprof_tui.model.vocabulary import join_words
 from tpuprof_tui.model.worker import Worker
 
 from .comparing import Compared
-from .findings import WARNS_FROM, by_gain, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
+from .findings import WARNS_FROM, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of
 from .registry import view_of
 from .report import of_worker, workers_of
-from .rules import TIMES, Finding
+from .rules import TIMES, Confidence, Finding
+
+#: What the gain of a finding counts for, by how sure it is, where one is chosen: an upper bound that only follows from
+#: names counts half of one that recorded times show.
+WEIGHTS: Final[Mapping[Confidence, float]] = {"measured": 1, "likely": 0.5, "guess": 0.25}
 
 
-def sentence(query: Query, workers: Sequence[Worker] = ()) -> str:
+class Sentence(Struct, frozen=True):
+    """The answer: its text is all of it.
+
+    Attributes:
+        cause: What takes time.
+        number: How much could be won, and of what; empty: nothing is to win, and ``cause`` is all there is.
+        share: The same as a share alone.
+        advice: What to do.
+    """
+
+    cause: str
+    number: str = ""
+    share: str = ""
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cause} ({self.number}): {self.advice}." if self.number else self.cause
+
+    def within(self, width: int) -> str:
+        """The sentence for a line of ``width`` cells: shorter numbers first, then cut advice, then a cut cause."""
+        whole, share = str(self), f" ({self.share})"
+        if cell_len(whole) > width and self.number:
+            whole = f"{self.cause}{share}: {self.advice}."
+        room = width - cell_len(share)
+        if not self.number or cell_len(self.cause) <= room or room < width // 2:
+            return fit(whole, width)
+        return fit(self.cause, room) + share
+
+
+def sentence(query: Query, workers: Sequence[Worker] = ()) -> Sentence:
     """The sentence about what a query selects, for a first line; O(events) unless its findings are cached.
 
     Of ``workers`` whose findings are listed one by one, the one with the most to win is told. With a baseline it is why
     the two differ.
     """
     if query.baseline is not None:
-        return Compared.of(query).verdict.why
+        return Sentence(Compared.of(query).verdict.why)
     each_alone = not view_of(query.vocabulary, "findings").all_workers
     queries = [of_worker(query, worker) for worker in workers] if each_alone and workers else [query]
     firsts = [(found, asked) for asked in queries if (found := first_finding(asked)) is not None]
     if not firsts:
-        return _nothing(query)
-    return _told(*max(firsts, key=lambda each: each[0].gain or 0))
+        return Sentence(_nothing(query))
+    return _told(*max(firsts, key=lambda each: _weight(each[1], each[0])))
 
 
 def first_finding(query: Query) -> Finding | None:
-    """The finding with the most to win: the first warning that is not about a single event, else the first one."""
+    """The finding with the most to win, weighted: a warning that is not about a single event, if there is one."""
     events = {rule.id for rule in rules_of(query.vocabulary) if rule.sees == "events"}
-    every = findings_of(query)
-    warnings = [found for found in (every[number] for number in by_gain(every)) if found.gain and
+    warnings = [found for found in findings_of(query) if found.gain and
                 (is_warning(query, found) or whole_of(query, found) == inf)]  # fmt: skip
-    return next((found for found in warnings if found.rule not in events), next(iter(warnings), None))
+    warnings.sort(key=lambda found: (found.rule in events, -_weight(query, found)))
+    return next(iter(warnings), None)
 
 
-def _told(found: Finding, query: Query) -> str:
+def _weight(query: Query, found: Finding) -> float:
+    """The share that could be won, for as much as it is sure."""
+    whole = whole_of(query, found)
+    return WEIGHTS[found.confidence] * (found.gain or 0) / (whole if whole < inf else max(query.span, 1))
+
+
+def _told(found: Finding, query: Query) -> Sentence:
     text = (found.brief or found.text).removesuffix(".")
     gain, whole = time_text(round(found.gain or 0)), whole_of(query, found)
-    of = f"{percent_text((found.gain or 0) / whole)} of {time_text(round(whole))}" if whole < inf else ""
+    share = percent_text((found.gain or 0) / whole) if whole < inf else ""
+    of = f"{share} of {time_text(round(whole))}" if share else ""
     number = of if of and gain in text else ", ".join(filter(None, (gain, of)))
     sure = GUESS if found.confidence == "guess" else "likely " if found.confidence == "likely" else ""
     place = found.group if _is_one_of_several(query) and found.group.lower() not in text.lower() else ""
-    advice = found.advice.removesuffix(".")
-    return f"{f'{place}: ' if place else ''}{text} ({sure}up to {number}): {in_sentence(advice)}."
+    return Sentence(f"{f'{place}: ' if place else ''}{text}", f"{sure}up to {number}", f"{sure}{share or gain}",
+                    in_sentence(found.advice.removesuffix(".")))  # fmt: skip
 
 
 def _is_one_of_several(query: Query) -> bool:

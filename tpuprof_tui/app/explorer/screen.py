@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import asdict
 from textual import events, on
@@ -47,6 +47,9 @@ from .navigation import Navigation
 from .notes import NoteSaver
 from .pane_manager import PaneManager, Panes
 from .search import Search
+
+if TYPE_CHECKING:
+    from tpuprof_tui.views.sentence import Sentence
 from .services import Position, Prompting, Services, Store
 from .table_requests import TableRequests
 
@@ -86,7 +89,6 @@ class ExplorerScreen(Screen[None]):
         profile = session.profile
         self.session = session
         self.palette = palette
-        self.several = len(others) > 1
         layout = layout or Layout()
         state = state or DisplayState.of(profile.start_ns, profile.end_ns)
         self.store = Store(session, state, layout.adjust_rows, self._changed)
@@ -162,7 +164,7 @@ class ExplorerScreen(Screen[None]):
     def on_mount(self) -> None:
         """Shows the initial state in all panes."""
         if self in self.app.screen_stack and self.manager.all_attached():
-            self.headline.show_session(self.session, several=self.several)
+            self.headline.show_session(self.session)
             self._distribute()
             if not self.session.profile.lanes and self.summary.display:
                 # without lanes the timeline is empty
@@ -213,7 +215,7 @@ class ExplorerScreen(Screen[None]):
         if selected == self._selected:
             return
         self._selected = selected
-        self.headline.show_sentence("")
+        self.headline.show_sentence(None)
         # after the frame of the key
         self.call_after_refresh(self._say, query, selected)
         parts = selection_parts(query)
@@ -228,11 +230,11 @@ class ExplorerScreen(Screen[None]):
     def _say(self, query: Query, selected: tuple[object, ...]) -> None:
         """Shows the answer in one sentence in the headline once it is computed, unless the selection changes."""
 
-        def told() -> str:
+        def told() -> Sentence | None:
             from tpuprof_tui.views.sentence import sentence
 
             time.sleep(REST_SECONDS)
-            return sentence(query) if self._selected == selected else ""
+            return sentence(query) if self._selected == selected else None
 
         self._sentences.compute("sentence", told, self.headline.show_sentence)
 

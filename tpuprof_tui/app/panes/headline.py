@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import ELLIPSIS, fit, in_sentence, middle_cut
+from tpuprof_tui.formats.text import fit, in_sentence, middle_cut
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, span_text, time_text
 
 from ..drawing.theme import Palette
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.query import Query
     from tpuprof_tui.analysis.selecting.session import Session
     from tpuprof_tui.analysis.totals.figures import Headline
-    from tpuprof_tui.model import Profile
+    from tpuprof_tui.views.sentence import Sentence
 
 #: (text, style, rank) of a part; parts of the highest rank are dropped first if there is no room.
 Part = tuple[str, Style, int]
@@ -32,10 +32,8 @@ CHIP = CAPTION + 2
 #: Between the parts of a selection, and the width from which on it is said that everything is.
 SEPARATOR = " · "
 _WIDE = 120
-#: Least number of cells, at the end of a name, for it to be shown.
-_MIN_NAME_CELLS = 6
-#: Least number of cells, at the start of a card's name, for it to be shown.
-_MIN_CARD_CELLS = 4
+#: Cells of a name that figures leave, and the least for it to be shown at all.
+_NAME_CELLS, _MIN_NAME_CELLS = 16, 6
 
 
 class HeadlineBar(Widget):
@@ -46,7 +44,7 @@ class HeadlineBar(Widget):
     def __init__(self, palette: Palette, text: str = "tpuprof", *, lines: int = 1) -> None:
         super().__init__()
         self.styles.height = lines
-        self.sentence = ""
+        self.sentence: Sentence | None = None
         self.palette = palette
         self.items: list[list[Part]] = [[(clean(text), palette.title, 0)]]
         self.session: Session | None = None
@@ -60,35 +58,27 @@ class HeadlineBar(Widget):
             self.selection, self.selected = parts, figures
             self.refresh()
 
-    def show_sentence(self, sentence: str) -> None:
-        """Shows a sentence in the second line; empty: it is not known yet."""
+    def show_sentence(self, sentence: Sentence | None) -> None:
+        """Shows a sentence in the second line; None: it is not known yet."""
         if sentence != self.sentence:
             self.sentence = sentence
             self.refresh()
 
-    def show_session(self, session: Session, *, several: bool = False) -> None:
-        """Shows the figures of a profile; ``several``: also its name, if it fits, as other captures can be opened."""
-        self.session, self.several = session, several
+    def show_session(self, session: Session) -> None:
+        """Shows the figures of a profile."""
+        self.session = session
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Renders a line: of the first shortens words, then drops items from the highest rank, until it fits."""
         base, session = self.rich_style, self.session
         if y:
-            told = Segment(f" {fit(self.sentence, self.size.width - 2)}", base + self.palette.strong)
+            text = "" if self.sentence is None else clean(self.sentence.within(self.size.width - 2))
+            told = Segment(f" {text}", base + self.palette.strong)
             return Strip([told]).adjust_cell_length(self.size.width, base)
         selection = self._selection_text(self.size.width) if session is not None else ""
-        width = self.size.width - (cell_len(selection) + 2 if selection else 0)
-        items = self.items if session is None else self._items(session)
-        if _width(items) > width and session is not None:
-            optional = [item for item in items if item[0][2] < CAPTION]
-            items = items if _width(optional) <= width else self._items(session, short=True)
-        while len(items) > 1 and _width(items) > width:
-            items.remove(max(items, key=lambda item: item[0][2]))
-        if session is not None and all(item[0][2] != CHIP for item in items):
-            items = self._with_card(session, items, width)
-        if self.several and session is not None and items[0][0][2] < CAPTION:
-            items = _with_name(session.profile, items, width, self.palette.title)
+        width = self.size.width - (cell_len(selection) + 3 if selection else 0)
+        items = self.items if session is None else self._fitting(session, width)
         segments = [Segment(" ", base)]
         for number, item in enumerate(items):
             if number:
@@ -100,7 +90,7 @@ class HeadlineBar(Widget):
         if not selection:
             return line
         style = self.palette.chosen if self.selection else self.palette.quiet
-        end = Strip([Segment(" ", base), Segment(selection, base + style), Segment(" ", base)])
+        end = Strip([Segment("  ", base), Segment(selection, base + style), Segment(" ", base)])
         return Strip.join([line, end]).adjust_cell_length(self.size.width, base)
 
     def _selection_text(self, width: int) -> str:
@@ -111,21 +101,22 @@ class HeadlineBar(Widget):
         units = self.session.profile.vocabulary.unit.plural
         return f"all {units}" if width >= _WIDE and len(self.session.profile.units) > 1 else ""
 
-    def _items(self, session: Session, *, short: bool = False) -> list[list[Part]]:
-        return headline_items(session, self.palette, self.selected, short=short)
-
-    def _with_card(self, session: Session, items: list[list[Part]], width: int) -> list[list[Part]]:
-        """Inserts the card's name, without its vendor, after the first item; shortens figures to make room for it."""
-        card = clean(session.profile.device.chip).partition(" ")[2]
-        name_room = 2 + _MIN_NAME_CELLS if self.several else 0
-        if card and _width(items) + 2 + cell_len(card) + name_room > width:
-            ranks = {item[0][2] for item in items if item[0][2] < CAPTION}
-            short = [item for item in self._items(session, short=True) if item[0][2] in ranks]
-            room = width - _width(short) - 2 - name_room
-            if room < _MIN_CARD_CELLS:
-                return items
-            items, card = short, fit(card, min(room, cell_len(card)))
-        return [items[0], [(card, self.palette.quiet, CHIP)], *items[1:]] if card else items
+    def _fitting(self, session: Session, width: int) -> list[list[Part]]:
+        """The name, cut in the middle, and the items that have room beside it; figures are shortened before they go."""
+        profile = session.profile
+        name = clean(profile.name).removeprefix(profile.vocabulary.usual_name) or clean(profile.name)
+        least = min(cell_len(name), _NAME_CELLS) + 2
+        items = headline_items(session, self.palette, self.selected)
+        needed = [item for item in items if item[0][2] < CAPTION]
+        if least + _width(needed) > width:
+            items = headline_items(session, self.palette, self.selected, short=True)
+        while len(items) > 1 and least + _width(items) > width:
+            items.remove(max(items, key=lambda item: item[0][2]))
+        card = clean(profile.device.chip).partition(" ")[2]
+        if card and all(item[0][2] != CHIP for item in items) and least + _width(items) + 2 + cell_len(card) <= width:
+            items.insert(1, [(card, self.palette.quiet, CHIP)])
+        room = width - _width(items) - 2
+        return items if room < _MIN_NAME_CELLS else [[(middle_cut(name, room), self.palette.title, 0)], *items]
 
 
 def selection_parts(query: Query) -> tuple[str, ...]:
@@ -136,22 +127,6 @@ def selection_parts(query: Query) -> tuple[str, ...]:
         "" if query.step is None else f"{query.steps.word.one} {query.step}",
         "" if window is None else span_text(*window), query.filter,
     ) if part)  # fmt: skip
-
-
-def _with_name(profile: Profile, items: list[list[Part]], width: int, title: Style) -> list[list[Part]]:
-    """Puts the capture's name before the total time, cut at its start if there is not enough room."""
-    name = clean(profile.name).removeprefix(profile.vocabulary.usual_name)
-    least = min(cell_len(name), _MIN_NAME_CELLS)
-    rest = [items[0][1:], *items[1:]]
-    if width - _width(rest) - 2 < least:
-        short = f"{profile.vocabulary.unit.one} "
-        rest = [[(text.removeprefix(short), style, rank) for text, style, rank in item] for item in rest]
-    room = width - _width(rest) - 2
-    if room < least:
-        return items
-    while cell_len(name) > room:
-        name = ELLIPSIS + name[2 if name.startswith(ELLIPSIS) else 1 :]
-    return [[(name, title, 0)], *rest]
 
 
 def _width(items: list[list[Part]]) -> int:
@@ -173,17 +148,20 @@ def headline_items(
     quiet, strong = palette.quiet, palette.strong
     total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0
     items: list[list[Part]] = [
-        [(clean(profile.name), palette.title, CAPTION)],
-        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
         [("total ", quiet, 0), (time_text(total), strong, 0)] if profile.timed else [("no times", strong, 0)],
+        [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
     ]
+    if profile.problems:
+        worst = max(int(problem.severity) for problem in profile.problems)
+        style = palette.severity(worst)
+        items.append([(plural(len(profile.problems), "problem"), style, 1)])
     if figures.device_ns != total:
         items.append([("device ", quiet, 3), (time_text(figures.device_ns), strong, 0)])
     verdict = session.cache.peek("verdict")
     if verdict is not None:
         items.append([("" if short else "against base ", quiet, 0), (str(verdict), palette.chosen, 0)])
     if figures.busiest is not None and figures.idlest is not None and figures.device_ns:
-        for word, unit, rank in (("busiest", figures.busiest, 1), ("idlest", figures.idlest, 2)):
+        for word, unit, rank in (("busiest", figures.busiest, 2), ("idlest", figures.idlest, 4)):
             if len(figures.units) == 1:
                 if word == "idlest":
                     continue
@@ -195,12 +173,8 @@ def headline_items(
         share = _share(unit.exposed / figures.device_ns, unit.guessed, short)
         words = "exposed " if short else "exposed transfer "
         time = "" if short else f"{GUESS if unit.guessed else ''}{time_text(unit.exposed)} "
-        items.append([(words, quiet, 1), (f"{in_sentence(unit.label)} {time}{share}", palette.exposed, 0)])
+        items.append([(words, quiet, 3), (f"{in_sentence(unit.label)} {time}{share}", palette.exposed, 0)])
     items.append([(profile.vocabulary.event_word(timed=profile.timed).of(figures.instructions), quiet, CAPTION + 3)])
-    if profile.problems:
-        worst = max(int(problem.severity) for problem in profile.problems)
-        style = palette.severity(worst)
-        items.append([(plural(len(profile.problems), "problem"), style, 3 if worst == 2 else CAPTION + 1)])
     return items
 
 

@@ -42,7 +42,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "figures": figures_record(query),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
         # a source's own overview view is included as text
-        "sentence": line_text(sentence(query)),
+        "sentence": line_text(str(sentence(query))),
         "views": page_views(query, _DRAWN - {view.id for view in profile.vocabulary.views if view.id == "overview"}),
         "problem_count": len(profile.problems),
     }

@@ -12,7 +12,7 @@ Tables of a rank are of its group, those of msprof-analyze of none. Times are ns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +53,8 @@ COMPUTING, COMMUNICATION, EXPOSED, FREE = (
     "Computing", "Communication", "Communication(Not Overlapped)", "Free",
 )  # fmt: skip
 COVERAGE: Final = (COMPUTING, COMMUNICATION, EXPOSED, FREE)
+#: Process of the timeline in which pauses of Python's garbage collector are recorded.
+PYTHON_GC: Final = "Python GC"
 #: Flow categories that figures use: from the operator, and from the call that launched the task.
 ASYNC_NPU, HOST_TO_DEVICE = "async_npu", "HostToDevice"
 #: Prefix of the keys of undocumented columns; the file's own column name follows.
@@ -77,6 +79,7 @@ class RecordedRank(Struct, frozen=True, eq=False):
         clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
             the host, so ranks on one host have the same offset.
         advice: The vendor's own advice (``prof_rule_*.json``), with the name of each file.
+        parallel: Name (``tp``) and ranks of the groups that communicate, by what follows ``@`` in names of operators.
     """
 
     key: str
@@ -90,6 +93,7 @@ class RecordedRank(Struct, frozen=True, eq=False):
     metrics: str
     clock: float | None
     advice: tuple[tuple[str, Any], ...]
+    parallel: Mapping[str, tuple[str, str]]
 
 
 class Step(Struct, frozen=True):

@@ -43,6 +43,8 @@ COLUMNS: Final = (
     Column("thread", "Thread", is_id=True, width=8, engines=("thread",), group="place", aliases=("tid",),
            help="Id of its thread."),
     Column("stream", "Stream", is_id=True, width=6, engines=_DEVICE, group="place", help="Number of its stream."),
+    Column("op_category", "Op category", kind="text", width=14, engines=("stream",), group="kernel",
+           help="GEMM, attention, elementwise, communication and the like: by its operator, else by its own name."),
     Column("bytes", "Bytes", unit="B", width=9, engines=("stream",), group="kernel", help="Bytes copied or set."),
     Column("grid", "Grid", kind="text", width=12, engines=("stream",), group="kernel", help="Blocks of the kernel."),
     Column("block", "Block", kind="text", width=12, engines=("stream",), group="kernel", help="Threads of a block."),

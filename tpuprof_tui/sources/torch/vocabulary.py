@@ -96,9 +96,10 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.streams:streams", place="second"),
         View("launches", "Launches", "How long launches took, and how long what they started waited.",
              f"{_VIEWS}.streams:launches"),
-        View("roofline", "Roofline", "Matrix products, convolutions and attention: how fast they were, and the "
-             "share of the card's peak for their shapes.",
-             f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
+        View("roofline", "Roofline", "How fast operators were for their shapes, the share of the card's peak, and "
+             "whether computing or memory bounds them.", f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
+        View("fusion", "Fusion candidates", "Sequences of light kernels that repeat, their source line, and what one "
+             "kernel in place of each could win.", f"{_VIEWS}.fusion:fusion", slow=True),
         View("names", "Short names", "Calls and time on host and device by short name, for comparing runs.",
              f"{_VIEWS}.by_name:names", place="", facts=False),
         View("recording", "Recording", "Metadata next to the events of a file; values of secrets are masked.",

@@ -20,7 +20,7 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import cell_len, fit, fit_apart, shared_beginnings, wrap
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, value_text
+from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 from ..lines import Line, paragraph
 
@@ -109,7 +109,7 @@ class AnswerLines(Struct):
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All lines of a view; missing data is listed only if the view fills the pane."""
         tables = [table for table in (each.merged() for each in answer.tables) if self._rows_of(table)]
-        facts = self._facts([fact for fact in answer.facts if fact.shown and fact.value is not None])
+        facts = self._facts(shown_facts(answer.facts))
         notes = self.sentence_lines(*answer.notes)
         missing = self.sentence_lines(*(each.sentence for each in answer.missing if self.whole))
         # if the first table has the view's title, its heading also serves for the facts

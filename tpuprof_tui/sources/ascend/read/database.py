@@ -22,7 +22,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.columns import lookup
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
+from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, PYTHON_GC, STEP
 from .csv_table import NOTHING, Texts, texts_of
 from .kernels import Details, Kernels, waits
 from .timeline import (
@@ -264,6 +264,8 @@ def _other_slices(database: Database) -> Iterator[_Slice]:
         own = Track(Layer.COMMUNICATION, "Communication", f"Group {number} Communication", number)
         track = groups.setdefault(group, own)
         yield start, end, id_, track, text_of(name, ""), text_of(kind, ""), SliceClass.COLLECTIVE, None
+    for start, end, thread in database.rows("GC_RECORD", "startNs", "endNs", "globalTid"):
+        yield start, end, None, thread_of(Layer.OTHER, PYTHON_GC, thread), "GC", "", SliceClass.HOST, None
     levels = dict(database.rows("ENUM_API_TYPE", "id", "name"))
     for start, end, id_, thread, name, kind in database.rows("CANN_API", *times, "globalTid", "name", "type"):
         track = thread_of(Layer.CANN, "CANN", thread)

@@ -303,7 +303,7 @@ class _ProfileBuilder:
         file = timeline.file if len(timeline) else ""
         metrics = str(rank.setting("config", "experimental_config", "_aic_metrics") or "")
         recorded = RecordedRank(key, rank.rank, zero, top, unit, file, rank.work_file, rank.level, metrics, rank.clock,
-                                rank.rules)  # fmt: skip
+                                rank.rules, rank.parallel)  # fmt: skip
         device = rank.device if rank.device >= 0 else None
         devices = ({"name": rank.chip or ("NPU" if device is None else f"NPU {device}"), "id": device},)
         files = tuple(relative(rank.paths.every_file(), self._path))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os.path
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
@@ -353,6 +357,22 @@ class Rank:
         rows = self.files.database(*DATABASES).rows("NPU_INFO", "name")
         return next((str(name) for (name,) in rows if name), "")
 
+    @cached_property
+    def parallel(self) -> dict[str, tuple[str, str]]:
+        """Name and ranks of groups that communicate: profiler_metadata.json, else META_DATA (`RecordedRank`)."""
+        path, key = self.paths.root / "profiler_metadata.json", "parallel_group_info"
+        told = self.files.tried(path, lambda name: read_json(path, name)) if os.path.isfile(path) else None
+        rows = dict(self.files.database(*DATABASES).rows("META_DATA", "name", "value")) if told is None else {}
+        with suppress(ValueError, RecursionError):
+            told = {key: json.loads(str(rows.get(key, "{}")))} if told is None else told
+        groups = told.get(key) if told is not None else None
+        found = {}
+        for group, info in groups.items() if isinstance(groups, dict) else ():
+            ranks = info.get("global_ranks") if isinstance(info, dict) else None
+            if isinstance(ranks, list):
+                found[_hash_of_group(group)] = utf8_text(str(info.get("group_name"))), ", ".join(map(str, ranks))
+        return found
+
     @property
     def clock(self) -> float | None:
         """Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown."""
@@ -361,6 +381,14 @@ class Rank:
         if monotonic is None or cycles is None or not megahertz:
             return None
         return float(monotonic - cycles * 1000 / megahertz)
+
+
+def _hash_of_group(name: str) -> str:
+    """What names of communication operators have of their group: two hashes of 32 bits, of HCCL."""
+    halves = [0, 0]
+    for letter in map(ord, name):
+        halves = [(half * prime + letter) & 0xFFFFFFFF for half, prime in zip(halves, (29, 131), strict=True)]
+    return str(halves[0] << 32 | halves[1])
 
 
 def _is_number(value: Any) -> bool:

@@ -10,13 +10,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import rows_of_table
+from tpuprof_tui.analysis.pivot import Figure, Frame, key, least, pivot, total
+from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
-from ..recorded import STEP_COLUMNS, RecordedRank, is_total, one_clock, records, step_records
+from ..recorded import STEP_COLUMNS, RecordedRank, is_total, late_rank, one_clock, records, step_records, waits_of
 from .figures import figures_of
 from .ranks import (
     STEP_NOTE,
@@ -29,6 +31,7 @@ from .ranks import (
     per_rank,
     ranks_of,
 )
+from .recipes import causes, experts
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
                   "--rule=communication,communication_matrix --output=PROF_XXX")  # fmt: skip
@@ -121,6 +124,20 @@ def of_ranks(
     return [(rank, row) for rank, row in found if not is_total(row[2])]
 
 
+def waiting_ranks(
+    query: Query, ranks: Sequence[RecordedRank]
+) -> tuple[dict[RecordedRank | str, list[_Row]], RecordedRank | str | None]:
+    """`waits_of` each rank that communicates, and the one that the others wait for; None: none."""
+    found: dict[RecordedRank | str, list[_Row]] = {}
+    for rank, row in of_ranks(query, ranks, "operations", "start", "wait", "synchronization"):
+        found.setdefault(rank, []).append(row)
+    every = [(rank, None, waits_of(rows)) if isinstance(rank, str) else (
+        rank.rank, rank.clock, waits_of(rows, rank.zero)) for rank, rows in found.items()]  # fmt: skip
+    last = late_rank(every)
+    waits = {rank: rows for rank, (_, _, rows) in zip(found, every, strict=True)}
+    return waits, list(found)[last] if last >= 0 else None
+
+
 @per_rank
 def communication(query: Query, rank: RecordedRank) -> Answer:
     """The communication view of one rank."""
@@ -139,7 +156,7 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
                for row in chosen.rows("packets", "link", "packet_mb", "count", "total")]  # fmt: skip
     tables = [
         _operations(rank, "operations", "Operators", operations), _by_operator(operations),
-        *([_operations(rank, "totals", "Sums of the file", totals)] if totals else []),
+        _by_group(rank, operations), *([_operations(rank, "totals", "Sums of the file", totals)] if totals else []),
         _listed("bandwidth", "Links", (*_LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)),
                 chosen.rows("transfers", *_LINK_KEYS, "large_packets")),
         _listed("packets", "Packets", (
@@ -185,18 +202,35 @@ def _operations(rank: RecordedRank, key: str, title: str, operations: Sequence[_
 
 def _by_operator(operations: Sequence[_Row]) -> Table:
     """Sums by operator name without the hash of its group, which differs per run; targets are the longest operators."""
-    groups: dict[str, list[_Row]] = {}
-    for row in operations:
-        groups.setdefault(row[2].partition("@")[0].partition("__")[0], []).append(row)
-    columns = (Column("operator", "Operator"), Column("count", "Count", "count"), *_PARTS)
-    rows: list[tuple[Any, ...]] = []
-    for name, members in groups.items():
-        parts = zip(*(row[4:9] for row in members), strict=True)
-        sums = (None if None in part else sum(filter(None, part)) for part in parts)
-        rows.append((name, len(members), *sums, members[0][2]))
-    rows.sort(key=lambda row: -(row[2] or 0))
-    return Table.of_rows("by_operator", "By operator", columns, [row[:-1] for row in rows], word="operator",
-                         target=lambda row: of_operator(rows[row][-1]))  # fmt: skip
+    names = [row[2].partition("@")[0].partition("__")[0] for row in operations]
+    return _grouped("by_operator", "By operator", (Column("operator", "Operator"),), [(name,) for name in names],
+                    operations)  # fmt: skip
+
+
+def _by_group(rank: RecordedRank, operations: Sequence[_Row]) -> Table:
+    """Sums by the group of ranks that communicate, with the name of its kind of parallelism and its ranks if known."""
+    groups = [row[2].partition("@")[2] for row in operations]
+    names = [(*rank.parallel.get(group, (None, None)), group) for group in groups]
+    heads = (Column("parallel", "Parallelism"), Column("ranks", "Ranks"), Column("group", "Group", spare=1))
+    return _grouped("by_group", "By group", heads, names, operations)
+
+
+def _grouped(
+    name: str, title: str, heads: Sequence[Column], names: Sequence[tuple[Any, ...]], operations: Sequence[_Row]
+) -> Table:  # fmt: skip
+    """Sums of operators, longest first, by names; targets are the longest operators."""
+    groups = list(dict.fromkeys(names))
+    parts = zip(*(row[4:9] for row in operations), strict=True) if operations else [()] * len(_TIMES)
+    columns = {part: np.array(values, float) for part, values in zip(_TIMES, parts, strict=True)}
+    columns |= {"group": np.array(list(map(groups.index, names)), np.int64), "row": np.arange(len(names))}
+    sums = {part: total(part) for part in _TIMES}
+    figures: dict[str, Figure] = {"group": key("group"), "count": count, **sums, "row": least("row")}
+    found = pivot(Frame(columns, {}), ("group",), figures, ("-elapse",))
+    return Table.of_rows(
+        name, title, (*heads, Column("count", "Count", "count"), *_PARTS),
+        [(*groups[row[0]], *row[1:-1]) for row in found], word=name.removeprefix("by_"),
+        target=lambda row: of_operator(operations[found[row][-1]][2]),
+    )  # fmt: skip
 
 
 # -- ranks side by side
@@ -249,12 +283,16 @@ def cluster(query: Query) -> Answer:
                   Table.of_rows("links", "Links", (of[1], who, *_LINK),
                                 _links(rows_of("transfers", *_LINK_KEYS[:3])))]  # fmt: skip
         notes += not_narrowed(query, "Communication, as msprof-analyze wrote it" if shared else "From rank to rank", by)
+        _, late = waiting_ranks(query, [] if shared else ranked)
+        tables += [causes(query, late, ranked)] if isinstance(late, RecordedRank) else []
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks",
                              "profiler_level=Level1, or msprof --task-time=l1"))  # fmt: skip
+    load = experts(query, ranked)
+    tables += [] if load is None else [load]
     groups = {str(rank.rank): rank.group for rank in ranks_of(query) if rank.rank is not None}
-    tables = [replace(each, target=partial(_target, each, groups)) for each in tables]
+    tables = [replace(each, target=each.target or partial(_target, each, groups)) for each in tables]
     if communicates:
         # the matrix is of classes of operators, which are no slices: no target
         pairs = [(*row[:3], *row[4:]) for row in rows_of("pairs", "src", "dst", *_LINK_KEYS)]
@@ -285,13 +323,13 @@ def _slow(steps: Sequence[_Row]) -> Table:
     rows = []
     for step in dict.fromkeys(row[2] for row in steps):
         of_step = [row for row in steps if row[2] == step and row[0] == "rank"]
-        for index, (title, _, key) in enumerate(STEP_COLUMNS, 3):
+        for index, (title, _, name) in enumerate(STEP_COLUMNS, 3):
             values = [(row[index], row[1]) for row in of_step if row[index] is not None]
-            if key not in _COMPARED or len({rank for _, rank in values}) < 2:
+            if name not in _COMPARED or len({rank for _, rank in values}) < 2:
                 continue
             value, rank = max(values, key=lambda pair: pair[0])
             mean = sum(value for value, _ in values) / len(values)
-            rows.append((step, key, title, rank, value, mean, value / mean - 1 if mean else None))
+            rows.append((step, name, title, rank, value, mean, value / mean - 1 if mean else None))
     columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
                Column("what", "What"), Column("rank", "Rank"),
                Column("value_us", "Its time", "duration"), Column("mean_us", "Mean", "duration"),

@@ -15,7 +15,7 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 
 from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
-from .figures import CAUSES, RankFigures, figures_of
+from .figures import CAUSES, WHY, RankFigures, figures_of
 from .ranks import STEP_HEADS, STEP_NOTE, STEP_TIMES, falling, lacks, lanes_of, moment, not_narrowed, per_rank
 
 #: Columns shown only if there are receive operators (pipeline parallelism).
@@ -25,10 +25,6 @@ _WHOLE: Final = Step("", -1)
 _SELECTED: Final = "Steps as recorded: of all events, so they are left out beside a range or filter."
 #: Most streams compared pairwise, the busiest.
 _MOST: Final = 64
-_WHY: Final = {
-    "host": "The host had not called it", "dispatch": "Called, not launched yet",
-    "device": "Launched, the device waited", "unknown": "Not known why",
-}  # fmt: skip
 
 
 @per_rank
@@ -162,7 +158,7 @@ def free(query: Query, rank: RecordedRank) -> Answer:
     facts = (
         Fact("gaps", "Gaps", len(gaps)), Fact("free_us", "Free", total, "duration"),
         Fact("largest_us", "The longest", int(gaps.length.max(initial=0)), "duration"),
-        *(Fact(f"{cause}_us", _WHY[cause], times[cause], "duration", share=_share(times[cause], total))
+        *(Fact(f"{cause}_us", WHY[cause], times[cause], "duration", share=_share(times[cause], total))
           for cause in CAUSES),
     )  # fmt: skip
     missing = () if rank.timeline else (

@@ -41,7 +41,12 @@ from .ranks import lanes_of
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-CAUSES: Final = ("host", "dispatch", "device", "unknown")
+#: Causes of gaps, in words.
+WHY: Final = {
+    "host": "The host had not called it", "dispatch": "Called, not launched yet",
+    "device": "Launched, the device waited", "unknown": "Not known why",
+}  # fmt: skip
+CAUSES: Final = tuple(WHY)
 _RECEIVE: Final = lazy_pattern("receive", re.IGNORECASE)
 _ALWAYS: Final = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
 #: Columns not compared with the recorded table: the exporter computed them as binary floats of 1.7e15 us.

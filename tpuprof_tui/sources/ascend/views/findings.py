@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
@@ -25,18 +25,23 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import ALL
+from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import METRICS, OTHER, RecordedRank, is_total, late_rank, waits_of
-from .communication import Selection, of_ranks
+from ..recorded import METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
+from .communication import Selection, of_ranks, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
+from .recipes import experts, main_cause
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _CUBE: Final = lazy_pattern("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = lazy_pattern("[SR]DMA")
+_ALLOCATES: Final = lazy_pattern(r"(?:.*@)?acl(rt|)(Malloc|Free)")
+_AI_CORES: Final = lazy_pattern("AI_?CORE|AI_VECTOR_CORE|AIV|MIX_|KERNEL_(AI|MIX)")
+_FREQUENCY: Final = "AI Core Freq"
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
@@ -170,15 +175,16 @@ def _launch_bound(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _of_kernels(
-    key: str, test: Callable[[str], Any], text: str, query: Query, rule: Rule, least: float
+    column: str, test: Callable[[str], Any], text: str, query: Query, rule: Rule, least: float
 ) -> Found:  # fmt: skip
-    kernels = _kernels(query, key)
-    chosen = kernels.has(key, test) if kernels is not None else np.zeros(0, np.bool_)
-    total = int(kernels["length"][chosen].sum()) if kernels is not None else 0
-    if total > least:
-        share = total / (_figures(query).sum("stage_us") or inf)
-        told = text.format(count=f"{int(chosen.sum()):,}", share=percent_text(share))
-        yield _finding(query, rule, total, told, "time / stage", share)
+    kernels = _kernels(query, column)
+    chosen = kernels.take(kernels.has(column, test)) if kernels is not None else None
+    time = int(chosen["length"].sum()) if chosen is not None else 0
+    if chosen is not None and time > least:
+        share = time / (_figures(query).sum("stage_us") or inf)
+        name, *_ = next(_by_name(chosen))
+        told = text.format(count=f"{len(chosen):,}", share=percent_text(share), most=name)
+        yield _finding(query, rule, time, told, "time / stage", share)
 
 
 def _dynamic(query: Query, rule: Rule, least: float) -> Found:
@@ -246,20 +252,61 @@ def _blocks(query: Query, rule: Rule, least: float) -> Found:
         yield _finding(query, rule, gain, text, "Block Dim", own, _event(longest, name), float(most))
 
 
-def _synchronises(query: Query, rule: Rule, least: float) -> Found:
+def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, least: float) -> Found:
+    """The union of some calls as a share of the host's time, and the operator in which most of them are."""
     figures = _figures(query)
     lanes = figures.lanes("python", "cann", "other")
-    host = query.events(("name", "start", "end", "lane", "host_total"), lanes, reaching=True)
-    calls = np.isin(host["lane"], figures.lanes("cann")) | (host["host_total"] != INT_MISSING)
-    waiting = host.take(host.has("name", _SYNCHRONISES.match) & calls)
-    if not len(waiting):
+    host = query.events(("name", "start", "end", "lane", "thread", "host_total"), lanes, reaching=True)
+    operators = host["host_total"] != INT_MISSING
+    calls = host.take(host.has("name", test.match) & (np.isin(host["lane"], figures.lanes("cann")) | operators))
+    if not len(calls):
         return
     low, high = query.range or (int(host["start"].min()), int(host["end"].max()))
-    waits = Intervals.union(waiting["start"], waiting["end"]).clip(low, high).total
-    if waits > rule.threshold * (high - low):
-        share = waits / (high - low)
-        text = f"The host waits for the device {percent_text(share)} of its time ({len(waiting):,} calls)."
-        yield _finding(query, rule, waits, text, "waits / host", share)
+    time = Intervals.union(calls["start"], calls["end"]).clip(low, high).total
+    if time > rule.threshold * (high - low):
+        share = time / (high - low)
+        name = _most_around(calls, host.take(operators))
+        told = text.format(share=percent_text(share), count=f"{len(calls):,}", most=name and f", most in {name}")
+        yield _finding(query, rule, time, told, "calls / host", share)
+
+
+def _most_around(calls: Frame, operators: Frame) -> str:
+    """Name of the operators that calls of their threads lie in for longest; empty if in none."""
+    thread, start, end = (operators[column] for column in ("thread", "start", "end"))
+    operators = operators.take(order_of_nesting(np.maximum(thread, -1), start, end))
+    around, inside = ((frame["start"], frame["end"], frame["thread"]) for frame in (operators, calls))
+    name = np.append(operators["name"], -1)[innermost(around, inside)]
+    found = Frame({"name": name, "took": calls["end"] - calls["start"]}, operators.texts).take(name >= 0)
+    return next((row[0] for row in pivot(found, ("name",), {"name": key("name"), "ns": total("took")}, ("-ns",))), "")
+
+
+def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
+    profile, figures = query.profile, _figures(query)
+    lanes = [each for each in figures.lanes("other") if profile.groups.label(profile.lanes[each].group) == PYTHON_GC]
+    pauses = query.events(("start", "end"), lanes)
+    time = Intervals.union(pauses["start"], pauses["end"]).total
+    if time > least:
+        share = time / (figures.sum("stage_us") or inf)
+        longest = time_text(int((pauses["end"] - pauses["start"]).max()))
+        text = (f"Python collects garbage {len(pauses):,} times, {percent_text(share)} of Stage, for up to {longest}; "
+                "meanwhile the host calls nothing.")  # fmt: skip
+        yield _finding(query, rule, time, text, "pauses / stage", share)
+
+
+def _frequency(query: Query, rule: Rule, least: float) -> Found:
+    unit, kernels = ranks_of(query)[0].unit, _kernels(query, "core")
+    sampled = next((each for each in query.profile.counters if (each.group, each.name) == (unit, _FREQUENCY)), None)
+    if kernels is None or sampled is None or not (nominal := float(np.nan_to_num(sampled.values).max(initial=0))):
+        return
+    kernels = kernels.take(kernels["timed"] & kernels.has("core", _AI_CORES.match))
+    before = np.maximum(np.searchsorted(sampled.times, kernels["start"], side="right") - 1, 0)
+    frequency = np.nan_to_num(sampled.values, nan=nominal)[before]
+    lost, all_of_it = float((kernels["length"] * (1 - frequency / nominal)).sum()), int(kernels["length"].sum())
+    if lost > rule.threshold * all_of_it:
+        slow = int(kernels["length"][frequency < nominal].sum())
+        text = (f"AI cores run below {nominal:,.0f} MHz, down to {frequency.min():,.0f} MHz, for "
+                f"{percent_text(slow / all_of_it)} of the time of their kernels.")  # fmt: skip
+        yield _finding(query, rule, lost, text, "lost / kernels", lost / all_of_it)
 
 
 def _uneven_steps(query: Query, rule: Rule, least: float) -> Found:
@@ -358,10 +405,6 @@ def _first(value: Mapping[str, Any], *keys: str) -> str:
 # -- rules of several ranks
 
 
-def _number(rank: RecordedRank | str) -> Any:
-    return rank if isinstance(rank, str) else rank.rank
-
-
 def _about_rank(
     query: Query, rule: Rule, rank: RecordedRank | str, gain: float, text: str, figure: str, value: float,
     threshold: float,
@@ -374,21 +417,18 @@ def _about_rank(
 
 
 def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
-    found: dict[RecordedRank | str, list[tuple[Any, ...]]] = {}
-    for rank, row in of_ranks(query, ranks_of(query), "operations", "start", "wait", "synchronization"):
-        found.setdefault(rank, []).append(row)
-    ranks = [(_number(rank), None if isinstance(rank, str) else rank.clock,
-              waits_of(rows, 0 if isinstance(rank, str) else rank.zero)) for rank, rows in found.items()]  # fmt: skip
-    last = late_rank(ranks)
-    for index, (rank, (_, _, rows)) in enumerate(zip(found, ranks, strict=True)):
+    ranks, late = waiting_ranks(query, ranks_of(query))
+    who = late.rank if isinstance(late, RecordedRank) else late
+    others = [rank for rank in ranks if isinstance(rank, RecordedRank)]
+    why = main_cause(query, late, others) if isinstance(late, RecordedRank) else ""
+    for rank, rows in ranks.items():
         wait, synchronization = (sum(row[place] or 0 for row in rows) for place in (4, 5))
         if wait and synchronization > rule.threshold * wait:
-            who = ranks[last][0] if last not in (-1, index) else None
-            others = f"; the others waited for rank {who}" if who is not None else ""
+            last = f"; the others waited for rank {who}{why}" if who is not None and rank is not late else ""
             share = synchronization / wait
             whose = f" of rank {rank}" if isinstance(rank, str) else ""
             text = (f"{percent_text(share)} of the wait{whose} in communication is for the slowest rank to begin"
-                    f"{others}.")  # fmt: skip
+                    f"{last}.")  # fmt: skip
             yield _about_rank(query, rule, rank, synchronization, text, "synchronization / wait", share, rule.threshold)
 
 
@@ -410,6 +450,17 @@ def _slow_links(query: Query, rule: Rule, least: float) -> Found:
                 yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 
+def _uneven_experts(query: Query, rule: Rule, least: float) -> Found:
+    ranks = {str(rank.rank): rank for rank in ranks_of(query) if rank.rank is not None}
+    load = experts(query, list(ranks.values()))
+    for group, number, _, time, tokens, excess in load.rows() if load is not None else ():
+        if (excess or 0) > rule.threshold:
+            among = f" of ranks {group}" if group else ""
+            text = f"Its experts get {tokens:,} tokens, {percent_text(excess)} more than the mean{among}."
+            gain = time * excess / (1 + excess)
+            yield _about_rank(query, rule, ranks[number], gain, text, "tokens / mean - 1", excess, rule.threshold)
+
+
 def _rank_rule(
     name: str, title: str, measures: str, threshold: float, advice: str, find: Callable[[Query, Rule, float], Found],
     chosen: str = DOCUMENTED, *, sees: Sees = "all", wins: Wins = "",
@@ -429,14 +480,14 @@ _OWN: Final = (
     _rank_rule("ai_cpu", "Kernels on AI CPUs", "Kernels on AI CPUs as a share of Stage.", 0.02,
                "Operators or types that AI Core has: see which in the view `kernels`.",
                partial(_of_kernels, "core", lambda core: re.match("AI_?CPU", core),
-                       "{count} kernels on AI CPUs take {share} of Stage.")),
+                       "{count} kernels on AI CPUs take {share} of Stage, most of it {most}.")),
     _rank_rule("transdata", "Conversions of formats", "Kernels of type TransData as a share of Stage.", 0.05,
                "torch_npu.npu.config.allow_internal_format = False, or formats that fit.",
                partial(_of_kernels, "type", "TransData".__eq__,
-                       "{count} conversions of formats (TransData) take {share} of Stage.")),
+                       "{count} conversions of formats (TransData) take {share} of Stage, most of it {most}.")),
     _rank_rule("cast", "Casts", "Kernels of type Cast as a share of Stage.", 0.05,
                "Use one type throughout: amp, or types at the source.",
-               partial(_of_kernels, "type", "Cast".__eq__, "{count} casts take {share} of Stage.")),
+               partial(_of_kernels, "type", "Cast".__eq__, "{count} casts take {share} of Stage, most of it {most}.")),
     _rank_rule("dynamic_shapes", "Dynamic shapes",
                "Kernels of OP State dynamic as a share of those with a state.", 0.5,
                "torch_npu.npu.set_compile_mode(jit_compile=False), and shapes that do not change.", _dynamic),
@@ -450,7 +501,24 @@ _OWN: Final = (
                "Larger shapes, or another split of the work.", _blocks),
     _rank_rule("host_synchronises", "The host waits for the device",
                "Union of aclrtSynchronize*, aten::item and _local_scalar_dense as a share of host time.", 0.1,
-               "Do not read values every step: .item(), print, synchronize().", _synchronises, wins="exposed"),
+               "Do not read values every step: .item(), print, synchronize().",
+               partial(_host_calls, _SYNCHRONISES,
+                       "The host waits for the device {share} of its time ({count} calls{most})."), wins="exposed"),
+    _rank_rule("memory_calls", "Memory of the device is allocated or freed",
+               "Union of aclrtMalloc*, aclMallocMem* and aclrtFree* as a share of host time.", 0.02,
+               "PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, no empty_cache(), smaller batches if memory is full.",
+               partial(_host_calls, _ALLOCATES,
+                       "The host allocates and frees memory of the device {share} of its time ({count} calls{most})."),
+               "of 5 real NPUs one has such a call, 0.00008 of its time; msprof-analyze's is 10 ms", wins="exposed"),
+    _rank_rule("garbage_collection", "Python collects garbage",
+               "Slices of Python GC, which gc_detect_threshold records, as a share of Stage.", 0.01,
+               "gc.freeze() after the start; a larger gc.set_threshold(), and gc.collect() between steps.",
+               _pauses_of_python, "of a step of 100 ms msprof-analyze's 1 ms; none of 5 real NPUs recorded any",
+               wins="exposed"),
+    _rank_rule("low_frequency", "AI cores run slowly",
+               "What kernels lose while the counter AI Core Freq is below its highest value, as a share of their time.",
+               0.05, "See npu-smi for temperature, power and a limit of the frequency.", _frequency,
+               "msprof-analyze's; 5 real NPUs have 0, at 1,800 MHz throughout"),
     _rank_rule("uneven_steps", "Steps of different length",
                "Largest less smallest Computing of a step as a share of the mean.", 0.1,
                "Leave warm-up steps out; look for shapes that change.", _uneven_steps),
@@ -473,6 +541,10 @@ _OWN: Final = (
                sees="events"),
     Rule("slow_rank", "A slow rank", "Synchronization as a share of the wait of a rank's collectives.", 0.5, DOCUMENTED,
          "Compare the ranks' steps (view `cluster`): data, computing, placement.", _slow_rank, ()),
+    Rule("uneven_experts", "Experts with uneven load",
+         "Tokens of a rank, by shapes of GroupedMatmul, beyond the mean of those that share experts, as a share of it.",
+         0.2, "as of slow_link: there is no real recording of experts to choose by",
+         "Balance the router: an auxiliary loss, a bias of experts, or copies of busy ones.", _uneven_experts, ()),
     Rule("slow_link", "A slow link", "Bandwidth of a link of a rank below the mean of the ranks as a share of it.", 0.2,
          DOCUMENTED, "Check the link, and what else uses it.", _slow_links, ()),
 )  # fmt: skip

@@ -23,6 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..recorded import known
+from ..work_categories import CATEGORIES, COLLECTIVE, COPY, category_of
 from .believable import aside_arguments
 from .trace import Trace
 
@@ -48,11 +49,13 @@ class Texts:
     def __init__(self) -> None:
         self.builders = {key: StringsBuilder() for key in ("name", "type", "grid", "block", "module", "stage")}
         self.read_again = {key: StringsOnDemand() for key in (*_READ_AGAIN, *CAPTURED, *_DEVICES)}
+        self._categories = Strings(CATEGORIES)
 
     def build(self) -> dict[str, Strings]:
         """String tables by column."""
         tables = {key: builder.build() for key, builder in self.builders.items()}
-        return {**tables, **self.read_again, "operator": tables["name"], "frame": tables["name"]}
+        return {**tables, **self.read_again, "operator": tables["name"], "frame": tables["name"],
+                "op_category": self._categories}  # fmt: skip
 
 
 class _Nesting:
@@ -213,7 +216,7 @@ class LaneColumns:
             return self._coded_texts(key, of_work(key.removesuffix("_text"), rows), trace.texts)
 
         return {
-            "activity": self._activities, "blocks_per_sm": partial(of_work, "blocks"),
+            "activity": self._activities, "op_category": self._categories, "blocks_per_sm": partial(of_work, "blocks"),
             "bytes": partial(of_work, "bytes"), "occupancy": partial(of_work, "occupancy"),
             **{key: partial(by_text, key) for key in self._of_text},
             **{key: partial(of_text, key) for key in _DEVICES},
@@ -231,6 +234,19 @@ class LaneColumns:
         found = np.where(trace.kind[rows] == Kind.KERNEL, Activity.COMPUTE, Activity.TRANSFER).astype(np.int8)
         found[trace.launchers.communicates[self._place(rows)]] = Activity.COMMUNICATION
         return found
+
+    def _categories(self, rows: I64) -> I32:
+        """Codes of the categories of device work."""
+        names, activities = self._trace.names, self._activities(rows)
+        operator = _coded(np.arange(len(names), dtype=np.int32), self._trace.name, self._launcher(rows))
+        pairs, inverse = np.unique((operator + 1) * np.int64(len(names)) + self._trace.name[rows], return_inverse=True)
+        operators, kernels = np.divmod(pairs, max(len(names), 1))
+        known = ["", *names]
+        found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
+        codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse.reshape(-1)]
+        codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
+        codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVE)
+        return codes
 
     def _call(self, rows: I64) -> I64:
         """Row of the call that launched device work; -1 if it is not in the file."""

@@ -209,8 +209,11 @@ def _by_pair(
     first: npt.NDArray[Any], second: npt.NDArray[Any], text_of: Callable[[int, int], str | None]
 ) -> tuple[I32, list[str]]:  # fmt: skip
     """Codes of the texts of rows, each a function of two values, which is called once for each distinct pair."""
-    pairs, inverse = np.unique(np.stack((first, second)).astype(np.int64), axis=1, return_inverse=True)
-    codes, texts = _coded([text_of(*pair) for pair in pairs.T.tolist()])
+    (one, of_one), (two, of_two) = (np.unique(values, return_inverse=True) for values in (first, second))
+    # by one number: unique columns take ten times as long
+    pairs, inverse = np.unique(of_one.reshape(-1) * np.int64(len(two)) + of_two.reshape(-1), return_inverse=True)
+    places = zip(*(place.tolist() for place in np.divmod(pairs, max(len(two), 1))), strict=True)
+    codes, texts = _coded([text_of(int(one[left]), int(two[right])) for left, right in places])
     return codes[inverse.reshape(-1)], texts
 
 

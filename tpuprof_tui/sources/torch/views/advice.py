@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
-from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
@@ -27,6 +27,7 @@ from ..kernel_names import LOADER, LOADER_KINDS, tensor_core_use
 from ..recorded import GPU_TYPES
 from ..vocabulary import DEVICE, MEMORY
 from .distributed import transfers_by_run
+from .fusion import repeated_sequences
 from .memory import by_device
 from .streams import streams
 from .worker_events import WorkerEvents, one_by_one, workers_of
@@ -87,8 +88,10 @@ def _host_bound(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             title = f"GPU {worst['device']} stream {stream}"
             titles = [query.profile.title_of(lane) for lane in query.profile.lanes]
             target = Target(scope=Scope(lane=titles.index(title)) if title in titles else query.scope)
+            brief = (f"GPU {worst['device'] or MISSING} stream {stream} starves, {time_text(worst['host_wait_us'])}: "
+                     "the host launches late.")  # fmt: skip
             yield window_finding(
-                query, rule, f"GPU {worst['device'] or MISSING}", worst["host_wait_us"], text, "", target
+                query, rule, f"GPU {worst['device'] or MISSING}", worst["host_wait_us"], text, "", target, brief
             )
 
 
@@ -153,6 +156,26 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
             text = f"{count:,} kernels below {time_text(_SHORT)} follow one another, {time_text(gain)} between them."
             most = int(np.where(long, ends - begins, 0).argmax())
             yield _finding(query, rule, selection.worker, gain, text, kernels.take(slice(begins[most], ends[most] + 1)))
+
+
+def _fusible(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
+    """The repeated sequence of light kernels with the most to win; the gaps between them are those of other rules."""
+    for selection in one_by_one(query):
+        found = repeated_sequences(selection)
+        groups = Groups(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
+        won = groups.reduce(groups.frame["won"])
+        worst = int(won.argmax()) if len(won) else -1
+        if worst >= 0 and won[worst] and won[worst] >= least:
+            first = int(groups.first[worst])
+            name = line_text(found.texts["sequence"][found["sequence"][first]], 60)
+            source = found.texts["source"][found["source"][first]] if found["source"][first] >= 0 else ""
+            where = f" in {line_text(source.rpartition('/')[2], 60)}" if source else ""
+            brief = (f"{groups.sizes[worst]:,} times {found['kernels'][first]} light kernels follow one another{where}"
+                     ", which one could do")  # fmt: skip
+            text = f"{brief}: all but the longest of each take {time_text(int(won[worst]))} ({name})."
+            events = found.with_columns({"name": found.texts["sequence"]}, name=found["sequence"])
+            of_worst = events.take(groups.index == worst)
+            yield replace(_finding(query, rule, selection.worker, won[worst], text, of_worst), brief=f"{brief}.")
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
@@ -281,6 +304,11 @@ RULES: Final = SourceRules(adds=(
          "10 of 16 real traces reach it, the least with 0.030; the next has 0.006",
          "Fuse them: torch.compile, foreach or fused optimizers, CUDA graphs.", _short, (TIMES, DEVICE), "complete",
          "idle"),
+    Rule("fusible_kernels", "Kernels that one could do",
+         "All but the longest kernel of each time that a sequence of light kernels runs, the one with the most.", 0.02,
+         "7 of 21 real traces reach it, the least with 0.021; the next has 0.013",
+         "One kernel for them: torch.compile, or one made for it. See the view fusion.", _fusible, (TIMES, DEVICE),
+         confidence="likely"),
     Rule("tensor_cores_unused", "Tensor cores are not used",
          "Kernels of operators that can use tensor cores which do not.", 0.05,
          "3 of 16 real traces reach it, the least with 0.19; the next has 0.019",

@@ -18,6 +18,7 @@ from tpuprof_tui.analysis.pivot import (
     Frame,
     Groups,
     any_true,
+    cumulative_share,
     key,
     least,
     mean,
@@ -26,6 +27,7 @@ from tpuprof_tui.analysis.pivot import (
     pivot,
     quotient,
     rows,
+    share,
     total,
     total_known,
     weighted_mean,
@@ -56,7 +58,7 @@ _MEASURED: Final = (
 _CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
                     ("captured_module", "Its module"))  # fmt: skip
 _LAUNCH: Final = ("operator", "grid", "block", "registers", "shared_memory")
-_WORK: Final = ("name", "activity", *_LAUNCH, "blocks_per_sm", "occupancy", "bytes")
+_WORK: Final = ("name", "op_category", "activity", *_LAUNCH, "blocks_per_sm", "occupancy", "bytes")
 _SIDES: Final = ("device_self", "device_total", "host_self", "host_total")
 _SIDE_TIMES: Final = tuple(
     (Column(f"{side}_us", side.replace("_", " ").capitalize(), "duration", bar=side.endswith("self")), total(side))
@@ -113,9 +115,16 @@ def kernels(events: WorkerEvents) -> Answer:
     sets = Table.of_pivot("copies", "Copies and sets", copies, ["name"], [
         _NAME, *_TIMES, (Column("bytes", "Bytes", "bytes"), total_known("bytes")),
     ], ("-total_us", "name"))  # fmt: skip
+    categories = Table.of_pivot("categories", "By op category, with copies", work, ["op_category"], [
+        (Column("category", "Op category", narrows="op_category"), key("op_category")),
+        *_TIMES[:2],
+        (Column("share", "Share", "share"), share("duration")),
+        (Column("cumulative_share", "Cumulative", "share", spare=1), cumulative_share("duration")),
+        (Column("mean_us", "Mean", "duration", spare=2), mean("duration")),
+    ], ("-total_us",))  # fmt: skip
     facts = (Fact("kernels", "Kernels", len(frame)),
              Fact("total_us", "Their time", int(frame["duration"].sum()), "duration"))  # fmt: skip
-    tables = (by_name, by_launch, *([_captured(frame)] if told else ()), sets)
+    tables = (by_name, categories, by_launch, *([_captured(frame)] if told else ()), sets)
     return Answer(facts, tables, notes=(*events.replay_notes, *events.overlap_notes),
                   missing=tuple(map(Missing, captured.lacking if captured is not None else ())))  # fmt: skip
 

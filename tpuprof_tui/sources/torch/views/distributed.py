@@ -26,6 +26,8 @@ from ..categories import Kind
 from ..kernel_names import is_operator
 from ..recorded import RecordedTrace, numbered
 from .overview import is_collective
+from .process_groups import COLUMNS as GROUP_COLUMNS
+from .process_groups import GUESSED, NOTE, rows_by_group
 from .worker_events import WorkerEvents, not_narrowed, one_by_one
 
 I64 = npt.NDArray[np.int64]
@@ -71,17 +73,28 @@ def distributed(query: Query) -> Answer:
     rows: list[tuple[Any, ...]] = []
     overlap: list[tuple[Any, ...]] = []
     transfer_rows: list[tuple[Any, ...]] = []
+    group_rows: list[tuple[Any, ...]] = []
+    several = {each.worker.key for group in _comparable(found) if len(group) > 1 for each in group}
     for each, events in zip(found, one_by_one(query, [each.worker for each in found]), strict=True):
         events = events.in_worker
         chosen = events.rows(events.table("collectives"))
         begins = starts.get(each.worker.key)
         rows += _rows(events, each, begins, chosen)
+        world = events.recorded.distributed.get("world_size")
+        group_rows += rows_by_group(each.worker.key, events.table("collectives"), each.names, each.intervals,
+                                    begins if each.worker.key in several else None, chosen,
+                                    world if type(world) is int else None)  # fmt: skip
         overlap += _overlap(events)
         transfer_rows += [] if begins is None else _transfer(events, each, begins, chosen)
     groups = {each.worker.key: each.worker.group for each in found}
+    told = [column.shown and any(row[place] is not None for row in group_rows)
+            for place, column in enumerate(GROUP_COLUMNS)]  # fmt: skip
 
     def worker(of: list[tuple[Any, ...]], row: int) -> Target:
         return Target(scope=Scope(groups[of[row][1]]))
+
+    def named(of: list[tuple[Any, ...]], name: int, row: int) -> Target:
+        return Target(condition=text_condition("name", of[row][name]), scope=Scope(groups[of[row][0]]))
 
     return not_narrowed(query, Answer(
         tables=(
@@ -94,6 +107,10 @@ def distributed(query: Query) -> Answer:
                 Column("step", "Step"), Column("worker", "Worker"), Column("transfer_us", "Transfer", "duration"),
                 Column("synchronising_us", "Synchronising", "duration"),
             ), transfer_rows, target=partial(worker, transfer_rows)),
+            Table.of_rows("groups", "By process group", [replace(column, shown=shown) for column, shown in
+                                                         zip(GROUP_COLUMNS, told, strict=True)], group_rows,
+                          notes=(NOTE, *([GUESSED] if any(row[-1] for row in group_rows) else [])),
+                          target=partial(named, group_rows, 2)),
             Table.of_rows("collectives", "Collectives", (
                 Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes", zero_unknown=True),
@@ -103,8 +120,7 @@ def distributed(query: Query) -> Answer:
                 Column("mean_transfer_us", "Mean transfer", "duration"),
                 *(replace(column, shown=any(row[place] is not None for row in rows))
                   for place, column in enumerate(_TOLD, 9)),
-            ), rows, target=lambda row: Target(condition=text_condition("name", rows[row][1]),
-                                               scope=Scope(groups[rows[row][0]]))),
+            ), rows, target=partial(named, rows, 1)),
         ),
         notes=("One worker alone: all of its collectives count as transfer.",) if len(found) == 1 else (),
         missing=tuple(missing),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.analysis.query import Query
@@ -28,7 +30,39 @@ _COLUMNS = (
     Column("host_total_us", "Host total", "duration", bar=True), Column("host_self_us", "Host self", "duration"),
     Column("device_total_us", "Device total", "duration", bar=True),
     Column("device_self_us", "Device self", "duration"),
+    Column("peers", "Peers", "count", spare=2), Column("of_peers", "Of peers", "number", spare=1),
 )  # fmt: skip
+_PEERS: Final = (
+    Column("class", "Class"), Column("modules", "Modules", "count"), Column("name", "Longest"),
+    Column("mean_us", "A time", "duration", bar=True), Column("peers_us", "Its peers", "duration"),
+    Column("of_peers", "Of peers", "number"), Column("beyond_us", "Beyond", "duration"),
+)  # fmt: skip
+_NOTE: Final = ("Peers: modules of the same classes, from the outermost to themselves. Of peers: what one takes over "
+                "what its peers take on average, each time; on the device, else the host.")  # fmt: skip
+
+
+class Peer(Struct, frozen=True):
+    """A module beside its peers: those of the same classes from the outermost to themselves; times are ns.
+
+    Attributes:
+        path: Names of these classes.
+        name: Its name.
+        peers: Number of its peers.
+        mean, of_peers: What it takes each time, and what they do on average.
+        beyond: Time of all its occurrences beyond that.
+    """
+
+    path: tuple[str, ...]
+    name: str
+    peers: int
+    mean: float
+    of_peers: float
+    beyond: float
+
+    @property
+    def ratio(self) -> float | None:
+        """What it takes over what its peers take."""
+        return self.mean / self.of_peers if self.of_peers else None
 
 
 def modules(query: Query) -> Answer:
@@ -56,6 +90,57 @@ def _counted(events: WorkerEvents) -> Answer:
 
 
 def _modules(events: WorkerEvents) -> Answer:
+    rows = _module_rows(events)
+    peers = peers_of(rows)
+    told = [(peer.peers, peer.ratio) if (peer := peers.get(number)) is not None else (None, None)
+            for number in range(len(rows))]  # fmt: skip
+
+    def target(row: int) -> Target:
+        return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
+
+    table = Table.of_rows("modules", "Modules", _COLUMNS, [(*row, *more) for row, more in zip(rows, told, strict=True)],
+                          target=target, notes=(_NOTE,) if peers else ())  # fmt: skip
+    longest = longest_of_peers(peers)
+    beside = Table.of_rows("peers", "Beside their peers", _PEERS, [
+        (each.path[-1], each.peers + 1, each.name, each.mean, each.of_peers, each.ratio, each.beyond)
+        for each in longest
+    ], target=lambda row: Target(condition=text_condition("name", f"{MODULE}{longest[row].name}")))  # fmt: skip
+    distinct = len({row[1:3] for row in rows})
+    return Answer((Fact("modules", "Modules", distinct),), (table, beside), notes=events.replay_notes)
+
+
+def longest_of_peers(peers: Mapping[int, Peer]) -> list[Peer]:
+    """Of each group of at least three peers the module that takes longest, by the time beyond its peers, falling."""
+    groups: dict[tuple[str, ...], Peer] = {}
+    for peer in peers.values():
+        if peer.peers > 1 and peer.mean > 0 and (peer.path not in groups or peer.mean > groups[peer.path].mean):
+            groups[peer.path] = peer
+    return sorted(groups.values(), key=lambda peer: -peer.beyond)
+
+
+def peers_of(rows: Sequence[tuple[Any, ...]]) -> dict[int, Peer]:
+    """Modules that have peers, by their row in the tree of modules."""
+    paths: list[tuple[str, ...]] = []
+    outer: list[str] = []
+    for depth, name, *_ in rows:
+        outer[depth:] = [name.rstrip("0123456789").rstrip("_")]
+        paths.append(tuple(outer))
+    place = 7 if any(row[7] for row in rows) else 5
+    of_paths: dict[tuple[str, ...], dict[tuple[str, int], float]] = {}
+    for path, row in zip(paths, rows, strict=True):
+        of_paths.setdefault(path, {})[row[1], row[2]] = row[place] / row[3]
+    found = {}
+    for number, (path, row) in enumerate(zip(paths, rows, strict=True)):
+        means = of_paths[path]
+        if len(means) > 1:
+            own = means[row[1], row[2]]
+            others = (sum(means.values()) - own) / (len(means) - 1)
+            found[number] = Peer(path, row[1], len(means) - 1, own, others, (own - others) * row[3])
+    return found
+
+
+def _module_rows(events: WorkerEvents) -> list[tuple[Any, ...]]:
+    """Rows of the table without peers, as a tree in preorder."""
     # all ids are read at once with those of frames, so these first
     frames = events.whole.frame("thread", "python_id", "python_parent", "kind", "lane", "row")
     frames = frames.take(frames["kind"] == Kind.FRAME)
@@ -71,12 +156,7 @@ def _modules(events: WorkerEvents) -> Answer:
         depth, (module, children) = waiting.pop()
         rows.append((depth, names[module], ids[module], *figures[module]))
         waiting += [(depth + 1, child) for child in reversed(children)]
-
-    def target(row: int) -> Target:
-        return Target(condition=text_condition("name", f"{MODULE}{rows[row][1]}"))
-
-    table = Table.of_rows("modules", "Modules", _COLUMNS, rows, target=target)
-    return Answer((Fact("modules", "Modules", groups.count),), (table,), notes=events.replay_notes)
+    return rows
 
 
 def _trees(

@@ -1,28 +1,23 @@
-"""Roofline view: FLOP and bytes of matrix products, convolutions and attention from their shapes; achieved rates."""
+"""Roofline view: operations and bytes of operators by their shapes, achieved rates, and what bounds them."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from tpuprof_tui.analysis.pivot import Groups, key
+import numpy as np
+
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
+from ..operator_work import ELEMENT_BYTES, FORMULAS, Call, lengths_told, work_of
 from ..vocabulary import DEVICE
+from ..work_categories import category_of
 from .worker_events import WorkerEvents, per_worker
-
-Shape = Sequence[int]
-#: Bytes per element, by type.
-_BYTES: Final = {
-    "c10::Half": 2, "c10::BFloat16": 2, "float": 4, "double": 8, "signed char": 1, "unsigned char": 1, "int": 4,
-    "long int": 8, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
-}  # fmt: skip
 
 
 class Card(NamedTuple):
@@ -39,6 +34,11 @@ class Card(NamedTuple):
     half: float
     single: float
     memory: float
+
+    def peak(self, size: int) -> float | None:
+        """FLOP/s of numbers of ``size`` bytes; None if it is not known."""
+        known = {1: 2 * self.half, 2: self.half, 4: self.single}.get(size)
+        return None if known is None else known * 1e12
 
 
 #: Peak rates from data sheets: dense, without sparsity. The first entry whose name matches is used.
@@ -72,130 +72,140 @@ def card_named(name: str) -> Card | None:
     return next((card for card in CARDS if re.search(card.name, name)), None)
 
 
-#: Work of one call: floating-point operations (a multiply-add counts as two), and elements read and written, each once.
-Work = tuple[int, int]
-
-
-def _product(left: Shape, right: Shape) -> Work | None:
-    """(..., m, k) times (..., k, n)."""
-    if len(left) != len(right) or len(left) not in (2, 3) or left[-1] != right[-2]:
-        return None
-    batch, (rows, inner), columns = math.prod(left[:-2]), left[-2:], right[-1]
-    return (2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
-
-
-def _attention(causal: int, dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
-    """Query, key and value of (batch, heads, length, size); a causal mask (argument ``causal``) halves the work."""
-    query, key, value = dims[:3]
-    if not len(query) == len(key) == len(value) == 4:
-        return None
-    heads, length, size = query[0] * query[1], query[2], query[3]
-    both = 2 * heads * length * key[2] * (size + value[3])
-    elements = math.prod(query) + math.prod(key) + math.prod(value) + heads * length * value[3]
-    return (both // 2 if len(args) > causal and str(args[causal]) == "True" else both, elements)
-
-
-def _convolution(dims: Sequence[Shape], args: Sequence[Any]) -> Work | None:
-    """Input (batch, channels, ...), weight (channels out, channels in of a group, ...), then stride and padding."""
-    data, weight = dims[:2]
-    stride, padding, dilation = (_numbers(args[index], len(data) - 2) for index in (3, 4, 5))
-    if len(data) < 3 or len(data) != len(weight) or not stride or not padding or not dilation:
-        return None
-    if len(args) > 6 and str(args[6]) == "True":  # transposed: each input element is multiplied by the whole weight
-        return (2 * math.prod(data) * weight[1] * math.prod(weight[2:]), math.prod(data) + math.prod(weight))
-    sizes = [(size + 2 * pad - far * (wide - 1) - 1) // step + 1 for size, pad, far, wide, step in
-             zip(data[2:], padding, dilation, weight[2:], stride, strict=True)]  # fmt: skip
-    out = data[0] * weight[0] * math.prod(sizes)
-    return (2 * out * math.prod(weight[1:]), math.prod(data) + math.prod(weight) + out)
-
-
-def _numbers(text: Any, count: int) -> list[int]:
-    """A list of ``count`` numbers, given as list or JSON text, a single one repeated; empty if it is no such list."""
-    try:
-        found = json.loads(text) if isinstance(text, str) else text
-    except ValueError:
-        return []
-    if not isinstance(found, list) or not all(type(each) is int and 0 <= each < 1 << 20 for each in found):
-        return []
-    return found * count if len(found) == 1 else found if len(found) == count else []
-
-
-Formula = Callable[[Sequence[Shape], Sequence[Any]], "Work | None"]
-#: Work of each operator; operators nested inside these are part of them.
-FORMULAS: Final[dict[str, Formula]] = {
-    "aten::mm": lambda dims, _: _product(dims[0], dims[1]),
-    "aten::bmm": lambda dims, _: _product(dims[0], dims[1]),
-    "aten::_scaled_mm": lambda dims, _: _product(dims[0], dims[1]),
-    "aten::addmm": lambda dims, _: _product(dims[1], dims[2]),
-    "aten::baddbmm": lambda dims, _: _product(dims[1], dims[2]),
-    "aten::convolution": _convolution,
-    "aten::scaled_dot_product_attention": partial(_attention, 5),
-    "aten::_scaled_dot_product_flash_attention": partial(_attention, 4),
-    "aten::_scaled_dot_product_efficient_attention": partial(_attention, 6),
-    "aten::_scaled_dot_product_cudnn_attention": partial(_attention, 6),
-}
 _COLUMNS: Final = (
     Column("name", "Operator", narrows="name"), Column("shape", "Shapes"), Column("dtype", "Type", spare=2),
-    Column("calls", "Calls", "count"), Column("device_total_us", "Device", "duration", bar=True),
-    Column("flops", "FLOP of a call", "number", spare=4), Column("bytes", "Bytes of a call", "bytes", spare=3),
-    Column("tflops", "TFLOP/s", "number"), Column("peak_share", "Of peak", "share"),
-    Column("gb_per_s", "GB/s", "number", spare=1), Column("bound", "Bound by"),
+    Column("category", "Op category", spare=5, is_key=False), Column("calls", "Calls", "count"),
+    Column("device_total_us", "Device", "duration", bar=True), Column("flops", "FLOP of a call", "number", spare=4),
+    Column("bytes", "Bytes of a call", "bytes", spare=3), Column("tflops", "TFLOP/s", "number"),
+    Column("peak_share", "Of peak", "share"), Column("gb_per_s", "GB/s", "number", spare=1),
+    Column("bound", "Bound by"),
 )  # fmt: skip
+
+
+class Line(NamedTuple):
+    """Calls of an operator with some shapes; times are ns, the other fields as in the table."""
+
+    name: str
+    shape: str
+    dtype: str | None
+    category: str
+    calls: int
+    device: int
+    operations: int
+    moved: int | None
+    tflops: float
+    peak_share: float | None
+    gb_per_s: float | None
+    bound: str | None
 
 
 @per_worker(DEVICE)
 def roofline(events: WorkerEvents) -> Answer:
     """The roofline view of one worker, by name and shapes."""
+    lines, unknown = lines_of(events)
+    if not lines and not unknown:
+        message = "There are no operators with shapes whose work is known."
+        return Answer(missing=(Missing(message, "record_shapes=True"),))
+    card = _card(events)
+    cached = any(line.bound == "cache" for line in lines)
+    notes = [*(["Bound by cache: it moved more than memory can; its data were in the cache."] if cached else []),
+             *(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
+             *([f"Of {unknown} shapes the work is not known."] if unknown else [])]  # fmt: skip
+    return Answer(tables=(
+        Table.of_rows("roofline", "By name and shapes", _COLUMNS, lines, notes=tuple(notes)),
+        *([_bounds(lines)] if card is not None else []),
+    ))  # fmt: skip
+
+
+def _bounds(lines: list[Line]) -> Table:
+    """Device time by category and by what bounds it, with the time that it would take at the peak."""
+    known = [line for line in lines if line.peak_share is not None and line.bound is not None]
+    texts = {"category": [line.category for line in known], "bound": [line.bound or "" for line in known]}
+    at_peak = [round(line.device * (line.peak_share or 0)) for line in known]
+    codes = np.arange(len(known), dtype=np.int64)
+    frame = Frame({"category": codes, "bound": codes, "calls": np.array([line.calls for line in known], np.int64),
+                   "device": np.array([line.device for line in known], np.int64),
+                   "at_peak": np.array(at_peak, np.int64)}, texts)  # fmt: skip
+    figures = {"category": key("category"), "bound": key("bound"), "calls": total("calls"), "device": total("device"),
+               "at_peak": total("at_peak")}  # fmt: skip
+    found = pivot(frame.with_texts("category").with_texts("bound"), ("category", "bound"), figures, ("-device",))
+    columns = (
+        Column("category", "Op category", narrows="op_category"), Column("bound", "Bound by"),
+        Column("calls", "Calls", "count"),
+        Column("device_total_us", "Device", "duration", bar=True), Column("at_peak_us", "At the peak", "duration"),
+        Column("peak_share", "Of peak", "share"),
+    )  # fmt: skip
+    return Table.of_rows("bounds", "What bounds them", columns,
+                         [(*row, row[4] / row[3] if row[3] else None) for row in found])  # fmt: skip
+
+
+def lines_of(events: WorkerEvents) -> tuple[list[Line], int]:
+    """The selected operators by name and shapes, the longest first, and the number of shapes of unknown work."""
     frame = events.whole.frame("thread", "name", "lane", "row", "shapes", "host_total", "device_total")
     work = frame.take((frame["host_total"] != INT_MISSING) & frame.has("name", FORMULAS.__contains__))
     # those within another one are part of it
     work = work.take((parents(work["start"], work["end"], work["lane"]) < 0) & (work["device_total"] > 0))
     work = work.take(events.selects(work))
     if not len(work):
-        message = "There are no matrix products, convolutions or attention with shapes."
-        return Answer(missing=(Missing(message, "record_shapes=True"),))
-    group = Groups(work, ["name", "shapes"])
-    names = [str(each.get("name") or "") for each in events.recorded.devices]
-    card = next(filter(None, map(card_named, names)), None)
-    found, unknown = [], 0
+        return [], 0
+    work = _with_lengths(events, work)
+    group, card = Groups(work, ["name", "shapes", "lengths"]), _card(events)
+    found: list[Line] = []
     device = group.reduce(work["device_total"])
-    labels, shapes = key("name")(group), key("shapes", "[]")(group)
+    names, shapes, lengths = (key(column)(group) for column in ("name", "shapes", "lengths"))
     for number, first in enumerate(group.first.tolist()):
         read = events.query.profile.lanes[int(work["lane"][first])].arguments
         arguments = {} if read is None else read(int(work["row"][first]))
-        line = _line(labels[number], shapes[number], arguments, int(group.sizes[number]), int(device[number]), card)
-        unknown += line is None
+        line = _line(names[number], shapes[number] or "[]", lengths[number], arguments, int(group.sizes[number]),
+                     int(device[number]), card)  # fmt: skip
         found += [line] if line is not None else []
-    found.sort(key=lambda line: (-line[4], *line[:2]))
-    notes = [*(["The card is not in the table of cards: shares of its peak are not known."] if card is None else []),
-             *([f"Of {unknown} shapes the work is not known."] if unknown else [])]  # fmt: skip
-    return Answer(tables=(Table.of_rows("roofline", "By name and shapes", _COLUMNS, found, notes=tuple(notes)),))
+    return sorted(found, key=lambda line: (-line.device, line.name, line.shape)), group.count - len(found)
+
+
+def _card(events: WorkerEvents) -> Card | None:
+    names = (str(each.get("name") or "") for each in events.recorded.devices)
+    return next(filter(None, map(card_named, names)), None)
+
+
+def _with_lengths(events: WorkerEvents, work: Frame) -> Frame:
+    """The operators with ``lengths``: name of the annotation around them that tells those of a batch; else missing."""
+    told = events.whole.frame("thread", "name")
+    told = told.take(told.has("name", lengths_told))
+    told = told.take(np.argsort(told["start"], kind="stable"))
+    place = np.searchsorted(told["start"], work["start"], side="right") - 1
+    inside = (place >= 0) & (np.append(told["end"], 0)[place] >= work["end"])
+    lengths = np.where(inside, np.append(told["name"], -1)[place], -1)
+    return work.with_columns({"lengths": told.texts["name"]}, lengths=lengths)
 
 
 def _line(
-    name: str, text: str, arguments: Mapping[str, Any], calls: int, device: int, card: Card | None
-) -> tuple[Any, ...] | None:  # fmt: skip
+    name: str, shape: str, annotation: str, arguments: Mapping[str, Any], calls: int, device: int, card: Card | None
+) -> Line | None:  # fmt: skip
     try:
-        dims = json.loads(text)
-        concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")
-        work = FORMULAS[name](dims, concrete if isinstance(concrete, list) else [])
-    except (ValueError, TypeError, IndexError, RecursionError, ZeroDivisionError):
+        dims = json.loads(shape)
+    except (ValueError, RecursionError):
         return None
-    operations, elements = work or (0, 0)
-    if not 0 < operations < 1 << 62 or elements <= 0:
+    concrete, types = arguments.get("Concrete Inputs"), arguments.get("Input type")
+    types = [each if isinstance(each, str) else "" for each in types] if isinstance(types, list) else []
+    sizes = [ELEMENT_BYTES.get(each) for each in types] + [None] * (len(dims) if isinstance(dims, list) else 0)
+    lengths = lengths_told(annotation) if annotation else None
+    work = work_of(name, Call(dims, sizes, concrete if isinstance(concrete, list) else (), lengths))
+    if work is None:
         return None
-    dtype = next((each for each in types if each in _BYTES), None) if isinstance(types, list) else None
-    size = _BYTES[dtype] if dtype is not None else None
-    moved = elements * size if size else None
+    operations, moved = work
+    dtype = next((each for each in types if each in ELEMENT_BYTES), None)
     seconds = device / 1e9
-    rate = operations * calls / seconds
-    throughput = moved * calls / seconds if moved else None
-    share, bound = None, None
-    if card is not None and size is not None:
-        peak = card.single if size == 4 else card.half * (2 if size == 1 else 1)
-        share = rate / (peak * 1e12)
-        if moved:
-            bound = "compute" if operations / moved > peak * 1e12 / (card.memory * 1e9) else "memory"
-            share = share if bound == "compute" else (throughput or 0) / (card.memory * 1e9)
-    return (name, text, dtype, calls, device, operations, moved, rate / 1e12, share,
-            None if throughput is None else throughput / 1e9, bound)  # fmt: skip
+    rate, throughput = operations * calls / seconds, moved * calls / seconds if moved else None
+    bound = None
+    peak = None if card is None or dtype is None else card.peak(ELEMENT_BYTES[dtype])
+    share = rate / peak if peak is not None else None
+    # without a known peak: every card computes more than one operation for each byte that it reads
+    if card is not None and moved and throughput and (peak is not None or operations <= moved):
+        bound = "memory" if peak is None or operations / moved <= peak / (card.memory * 1e9) else "compute"
+        share = share if bound == "compute" else throughput / (card.memory * 1e9)
+        if bound == "memory" and share is not None and share > 1:
+            bound = "cache"
+    told = f"{shape} sq {lengths.queries:,}, sk {lengths.keys:,}" if lengths and "attention" in name else shape
+    share = None if share is not None and share > 1 else share
+    return Line(name, told, dtype, category_of(name, ""), calls, device, operations, moved, rate / 1e12, share,
+                None if throughput is None else throughput / 1e9, bound)  # fmt: skip

@@ -285,8 +285,8 @@ def work_of_steps(work: Frame, steps: Steps) -> Iterator[I64]:
     # missing times are lowest
     order = order[np.searchsorted(work["call_start"][order], INT_MISSING, side="right") :]
     call_start, call_end = work["call_start"][order], work["call_end"][order]
-    for start, end in zip(steps.host_start.tolist(), steps.host_end.tolist(), strict=True):
-        low, high = np.searchsorted(call_start, (start, end + 1))
+    edges = (np.searchsorted(call_start, times).tolist() for times in (steps.host_start, steps.host_end + 1))
+    for low, high, end in zip(*edges, steps.host_end.tolist(), strict=True):
         yield order[low:high][call_end[low:high] <= end]
 
 

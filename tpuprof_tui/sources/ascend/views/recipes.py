@@ -1,0 +1,282 @@
+"""Recipes: time by module, MFU of matrix multiplications, tokens of experts, why a rank is late."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
+from math import nan, prod
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, per, pivot, quotient, rows, total
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import text_condition
+from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.nesting import depths, parents, subtree_end
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
+
+from ..recorded import OTHER, RecordedRank
+from .figures import WHY, figures_of
+from .kernels import NO_METRICS
+from .ranks import TIMES, frame_of, lacks, lanes_of, per_rank, selected_rows
+
+I64 = npt.NDArray[np.int64]
+MODULE: Final = "nn.Module: "
+_GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
+_MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
+_BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
+_CYCLES, _CORE_TIME, _UTILIZATION = (
+    f"{OTHER}{name}" for name in ("aic_total_cycles", "aicore_time(us)", "cube_utilization(%)")
+)
+#: Least use of cube cores from which their number and frequency follow: it is written with three digits.
+_LEAST_SHARE: Final = 0.01
+#: Operations of a cube core in a cycle: 16 x 16 x 16 multiplications and additions of 16-bit numbers; of INT8 twice.
+_PER_CYCLE: Final = 2 * 16**3
+#: Names of groups between which experts are divided.
+_EXPERT_GROUPS: Final = ("exp", "ep", "expert")
+_MOST_CAUSES: Final = 10
+
+
+# -- modules
+
+_MODULE: Final = (
+    (Column("name", "Module"), key("name", None)), (Column("calls", "Calls", "count"), rows),
+    (Column("operators", "Operators", "count", spare=1), total("operators")),
+    (Column("host_total_us", "Host Total", "duration", bar=True), total("host_total")),
+    (Column("host_self_us", "Host Self", "duration", spare=2), total("host_self")),
+    (Column("device_total_us", "Device Total", "duration", bar=True), total("device_total")),
+    (Column("device_self_us", "Device Self", "duration"), total("device_self")),
+)  # fmt: skip
+
+
+@per_rank
+def modules(query: Query, rank: RecordedRank) -> Answer:
+    """Modules of the model by name, with the host's time in them and that of what their operators called."""
+    whole = replace(query, range=None, filter="", step=None)
+    frames = query.cache.get("Ascend modules", partial(_every_module, whole), rank.key)
+    if not len(frames):
+        return Answer(missing=(lacks("by_name", "No modules were recorded.", "frames of modules",
+                                     "with_modules=True or with_stack=True (torch_npu.profiler)"),))  # fmt: skip
+    chosen = query.events(("lane", "row"), lanes_of(query, "python"))
+    found = lookup(frames["number"], query.session.offsets[chosen["lane"]] + chosen["row"])
+    frame = frames.take(found[found >= 0]).with_texts("name", lambda name: name.removeprefix(MODULE))
+    table = Table.of_pivot("by_name", "By module", frame, ["name"], _MODULE, ("-device_total_us", "-host_total_us"),
+                           word="module")  # fmt: skip
+    names = table.column("name")
+    table = replace(table, target=lambda row: Target(condition=text_condition("name", MODULE + names[row])))
+    note = (
+        "Device: what operators that begin in the module called; not of the backward pass. Self: not of modules inside."
+    )
+    return Answer(tables=(table,), source=rank.timeline, notes=(note,))
+
+
+def _every_module(query: Query) -> Frame:
+    """Each frame of a module, in the order of its ``number`` among events, with its times."""
+    events = query.events(("lane", "row", "name", "start", "end", "device_self", "host_total"),
+                          lanes_of(query, "python"))  # fmt: skip
+    operators = events["host_total"] != INT_MISSING
+    places = events["start"], events["end"], events["lane"]
+    chosen = np.flatnonzero(events.has("name", lambda name: name.startswith(MODULE)))
+    until = subtree_end(depths(parents(*places)))[chosen]
+    above = parents(*(column[chosen] for column in places))
+    device = np.where(operators & (events["device_self"] != INT_MISSING), events["device_self"], 0)
+    frame, inside = events.take(chosen), np.flatnonzero(above >= 0)
+    columns = {"number": query.session.offsets[frame["lane"]] + frame["row"]}
+    for name, own in (("operators", operators), ("device_total", device)):
+        sums = np.append(0, np.cumsum(own))
+        columns[name] = sums[until] - sums[chosen]
+    columns["host_total"] = frame["end"] - frame["start"]
+    for side in ("host", "device"):
+        columns[f"{side}_self"] = columns[f"{side}_total"].copy()
+        np.subtract.at(columns[f"{side}_self"], above[inside], columns[f"{side}_total"][inside])
+    return frame.with_columns(None, **columns)
+
+
+# -- matrix multiplications
+
+
+@per_rank
+def mfu(query: Query, rank: RecordedRank) -> Answer:
+    """Operations of matrix multiplications by shape, and their share of what the cube cores could do."""
+    table = query.profile.table("kernels", rank.group)
+    chosen = np.zeros(0, np.int64) if table is None else selected_rows(query, table)
+    if table is not None and "output_shapes" in table:
+        kinds = frame_of(table, ("type", "duration"), chosen)
+        chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
+    if table is None or "output_shapes" not in table:
+        return Answer(missing=(lacks("mfu", "Shapes of kernels are not known.", "kernel_details.csv or op_summary with "
+                                     "shapes", "profiler_level=Level1, or msprof --task-time=l1"),))  # fmt: skip
+    heads = {name: head for name, head in _PRODUCT.items() if name in table}
+    frame = frame_of(table, ("duration", *heads), chosen)
+    groups = Groups(frame, tuple(heads))
+    texts = [key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT]
+    flop, halved = (
+        np.array(
+            [
+                (operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
+                for _, inputs, outputs, types, formats in zip(*texts, strict=True)
+            ]
+        )
+        .reshape(-1, 2)
+        .T
+    )
+    frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
+    peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
+    figures = [
+        *((Column(name, title, spare=spare), key(name, None)) for name, (title, spare) in heads.items()), *TIMES[:2],
+        (Column("flop", "FLOP", "number", spare=2), total("flop")),
+        (Column("tflops", "TFLOP/s", "number"), per(quotient(total("flop"), total("duration")), 1000)),
+        (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),
+    ]  # fmt: skip
+    products = Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
+    unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
+    note = (
+        f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores reach at most."
+    )
+    return Answer(
+        tables=(products,), missing=() if peak else (unknown,), source=table.file, notes=(note,) if peak else ()
+    )
+
+
+#: Texts that tell a matrix multiplication, with the title of each, and which are dropped first where room is scarce.
+_PRODUCT: Final = {
+    "type": ("Type", 0), "input_shapes": ("Input Shapes", 0), "output_shapes": ("Output Shapes", 3),
+    "input_types": ("Input Data Types", 1), "input_formats": ("Input Formats", 4),
+}  # fmt: skip
+
+
+def operations(inputs: str, outputs: str, formats: str = "") -> float:
+    """Operations of a matrix multiplication, 2 M N K, by its shapes (``32,64;64,8``); NaN if they do not tell."""
+    left, *_ = parts_of(inputs) or [()]
+    product = parts_of(outputs)
+    # dimensions of blocked formats are others; a list of products does not tell how they add up
+    blocked = _BLOCKED.search(formats.partition(";")[0]) is not None
+    if blocked or len(product) != 1 or len(left) != len(product[0]) or len(left) < 2 or not product[0][-2]:
+        return nan
+    inner, rest = divmod(left[-2] * left[-1], product[0][-2])
+    return nan if rest else 2.0 * prod(product[0]) * inner
+
+
+def parts_of(shapes: str) -> list[tuple[int, ...]]:
+    """Shapes of several operands; without those that are empty, up to one that is none."""
+    parts = takewhile(lambda part: re.fullmatch(r"[\d, ]{1,100}", part), filter(None, shapes.strip('"').split(";")))
+    return [tuple(int(size) for size in part.split(",") if size.strip()) for part in parts]
+
+
+def _peak(table: Records) -> float:
+    """16-bit operations per ns of all cube cores; 0 if unknown.
+
+    Cycles of all cores per time follow from ``cube_utilization(%)``, else are those of the kernel with the most.
+    """
+    recorded = {column.key for column in table.schema}
+    if _CYCLES not in recorded:
+        return 0
+    cycles, found = table[_CYCLES], np.zeros(0)
+    if _UTILIZATION in recorded:
+        share, time = table[_UTILIZATION] / 100, table["duration"]
+        known = (share >= _LEAST_SHARE) & (time > 0) & (cycles > 0)
+        found = cycles[known] / (share * time)[known]
+    if not len(found) and _CORE_TIME in recorded:
+        time = table[_CORE_TIME]
+        known = (time >= 1) & (cycles > 0)
+        found = np.sort(cycles[known] / time[known])[-1:] / 1000
+    return float(np.median(found)) * _PER_CYCLE if len(found) else 0
+
+
+# -- several ranks
+
+
+def experts(query: Query, ranks: Sequence[RecordedRank]) -> Table | None:
+    """Tokens that the experts of each rank get, as first dimensions of GroupedMatmul tell; None if there are none."""
+    parts, groups_of_ranks = [], []
+    for number, rank in enumerate(ranks):
+        groups_of_ranks.append(next((who for name, who in rank.parallel.values() if name in _EXPERT_GROUPS), ""))
+        table = query.profile.table("kernels", rank.group)
+        if table is None or "input_shapes" not in table or not any(map(_GROUPED.match, table.texts["type"])):
+            continue
+        chosen = selected_rows(replace(query, scope=Scope(rank.group)), table)
+        chosen = chosen[frame_of(table, ("type",), chosen).has("type", _GROUPED.match)]
+        frame = frame_of(table, ("duration", "input_shapes"), chosen)
+        groups = Groups(frame, ["input_shapes"])
+        tokens = np.array(list(map(_tokens, key("input_shapes")(groups))), np.int64)[groups.index]
+        parts.append((np.full(len(chosen), number), tokens, frame["duration"]))
+    if not parts:
+        return None
+    rank_of_row, tokens, duration = map(np.concatenate, zip(*parts, strict=True))
+    who = list(dict.fromkeys(groups_of_ranks))
+    group = np.array(list(map(who.index, groups_of_ranks)))[rank_of_row]
+    frame = Frame({"group": group, "rank": rank_of_row, "tokens": tokens, "duration": duration},
+                  {"group": who, "rank": [str(rank.rank) for rank in ranks]})  # fmt: skip
+    figures = {"group": key("group"), "rank": key("rank"), "kernels": rows, "total": total("duration"),
+               "tokens": total("tokens")}  # fmt: skip
+    found = pivot(frame, ("group", "rank"), figures, ("-tokens",))
+    means = {each: sum(row[-1] for row in found if row[0] == each) / sum(row[0] == each for row in found)
+             for each in who if any(row[0] == each for row in found)}  # fmt: skip
+    return Table.of_rows("experts", "Tokens of experts", _EXPERTS, [
+        (*row, row[-1] / means[row[0]] - 1 if means[row[0]] else None) for row in found])  # fmt: skip
+
+
+_EXPERTS: Final = (
+    Column("group", "Ranks that share experts", spare=2), Column("rank", "Rank"), Column("kernels", "Kernels", "count"),
+    Column("total_us", "Total Time", "duration", spare=1), Column("tokens", "Tokens", "count", bar=True),
+    Column("excess_share", "Above the mean", "share"),
+)  # fmt: skip
+
+
+def _tokens(shapes: str) -> int:
+    """First dimensions of the operands that the experts multiply: the leading matrices of the first one's width."""
+    parts = parts_of(shapes)
+    return sum(part[0] for part in takewhile(lambda part: len(part) == 2 and part[1] == parts[0][-1], parts))
+
+
+def causes(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> Table:
+    """What takes a late rank longer than the other ranks on average: kernels by name, free time by cause."""
+    found: list[tuple[bool, str, str, int]] = []
+    for rank in ranks:
+        own = replace(query, scope=Scope(rank.group), baseline=None)
+        if (table := query.profile.table("kernels", rank.group)) is not None:
+            frame = frame_of(table, ("name", "duration", "communicates"), selected_rows(own, table))
+            figures = {"name": key("name"), "ns": total("duration")}
+            found += ((rank is late, "Computing", name, ns) for name, ns in pivot(
+                frame.take(~frame["communicates"]), ("name",), figures, ()))  # fmt: skip
+        found += ((rank is late, "Free", WHY[cause], ns) for cause, ns in figures_of(own, rank).cause_times.items())
+    is_late, parts, names, times = zip(*found, strict=True)
+    part, name = list(dict.fromkeys(parts)), list(dict.fromkeys(names))
+    frame = Frame({"part": np.array(list(map(part.index, parts))), "name": np.array(list(map(name.index, names))),
+                   "late": np.array(is_late), "other": ~np.array(is_late), "ns": np.array(times)},
+                  {"part": part, "name": name})  # fmt: skip
+    figures = {"part": key("part"), "name": key("name"), "own": total("ns", "late"),
+               "mean": per(total("ns", "other"), len(ranks) - 1)}  # fmt: skip
+    compared = [(late.rank, *row, row[2] - row[3]) for row in pivot(frame, ("part", "name"), figures, ())]
+    longer = sorted((row for row in compared if row[-1] > 0), key=lambda row: -row[-1])[:_MOST_CAUSES]
+    return Table.of_rows("causes", "Why a rank is late", _CAUSES, longer, target=lambda row: Target(
+        condition=text_condition("name", longer[row][2]) if longer[row][1] == "Computing" else "",
+        scope=Scope(late.group)))  # fmt: skip
+
+
+def main_cause(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> str:
+    """The first of `causes` in words; empty if there is none."""
+    for _, part, name, _, _, longer in causes(query, late, ranks).rows(0, 1):
+        time = time_text(round(longer))
+        told = (
+            f"{name} takes {time} longer" if part == "Computing" else f"free {time} longer: {name[0].lower()}{name[1:]}"
+        )
+        return f" ({told})"
+    return ""
+
+
+_CAUSES: Final = (
+    Column("rank", "Late rank"), Column("part", "Part", spare=1), Column("name", "What"),
+    Column("value_us", "Its time", "duration"), Column("mean_us", "Mean of the others", "duration"),
+    Column("excess_us", "Longer", "duration", bar=True),
+)  # fmt: skip

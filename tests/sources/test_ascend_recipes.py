@@ -80,7 +80,7 @@ def kernels(folder: Path, lines: list[str], header: str) -> Path:
 # -- rules
 
 
-@pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False)])
+@pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False), (0, False), (-1, False)])
 def test_a_frequency_below_the_highest(tmp_path, least, speaks):
     # from the middle of the run on
     samples = [{"ph": "C", "name": "AI Core Freq", "args": {"MHz": megahertz},

@@ -304,7 +304,7 @@ def _frequency(query: Query, rule: Rule, least: float) -> Found:
         return
     kernels = kernels.take(kernels["timed"] & kernels.has("core", _AI_CORES.match))
     before = np.maximum(np.searchsorted(sampled.times, kernels["start"], side="right") - 1, 0)
-    frequency = np.nan_to_num(sampled.values, nan=nominal)[before]
+    frequency = np.where(sampled.values > 0, sampled.values, nominal)[before]
     lost, all_of_it = float((kernels["length"] * (1 - frequency / nominal)).sum()), int(kernels["length"].sum())
     if lost > rule.threshold * all_of_it:
         slow = int(kernels["length"][frequency < nominal].sum())

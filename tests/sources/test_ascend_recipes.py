@@ -114,14 +114,23 @@ def test_python_collects_garbage(tmp_path, form, length, speaks):
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(900_000, True), (9_000, False)])
-def test_memory_that_the_host_allocates(tmp_path, length, speaks):
-    host = {"pid": 7, "tid": 100}
-    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", **host)
-    call = slice_at(200_100, length, "AscendCL@aclMallocMemInner", pid=224, tid=100)
-    rank = with_events(tmp_path, "Unused", [operator, call])
-    found = told(rank, "memory_calls")
+@pytest.mark.parametrize(
+    ("rule", "name"), [("memory_calls", "aclMallocMemInner"), ("memory_calls", "aclrtFree"), ("compiles", "opCompile")]
+)
+def test_calls_that_keep_the_host(tmp_path, rule, name, length, speaks):
+    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", pid=7, tid=100)
+    call = slice_at(200_100, length, f"AscendCL@{name}", pid=224, tid=100)
+    found = told(with_events(tmp_path, "Unused", [operator, call]), rule)
     assert bool(found) == speaks
-    assert not speaks or "(1 calls, most in aten::empty)" in found[0]
+    most = ", most in aten::empty" if rule == "memory_calls" else ""
+    assert not speaks or f"(1 calls{most})" in found[0]
+
+
+@pytest.mark.parametrize(("count", "speaks"), [(21, True), (20, False)])
+def test_norms_that_communicate(tmp_path, count, speaks):
+    norms = [slice_at(1000 * number, 500, "SyncBatchNorm", cat="cpu_op", pid=7, tid=9) for number in range(count)]
+    frame = slice_at(0, 500, "SyncBatchNorm.py(3): forward", cat="python_function", pid=7, tid=10)
+    assert bool(told(with_events(tmp_path, "Unused", [*norms, frame]), "synchronised_norms")) == speaks
 
 
 def moving(folder: Path, bytes_of_task: int, more: Sequence[dict[str, Any]] = ()) -> Path:

@@ -83,11 +83,18 @@ def with_garbage(length: int, folder: Path) -> Path:
     return with_events(folder, "Python GC", [slice_at(500_000, length, "GC")])
 
 
-def with_memory_calls(length: int, folder: Path) -> Path:
-    """A call of ``length`` ns within an operator allocates memory."""
+def with_calls(name: str, length: int, folder: Path) -> Path:
+    """A call of ``length`` ns within an operator."""
     operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", pid=7, tid=100)
-    call = slice_at(200_100, length, "AscendCL@aclMallocMemInner", pid=224, tid=100)
+    call = slice_at(200_100, length, f"AscendCL@{name}", pid=224, tid=100)
     return with_events(folder, "Unused", [operator, call])
+
+
+def with_norms(count: int, folder: Path) -> Path:
+    """Operators that normalise over all ranks, and a frame named like them."""
+    norms = [slice_at(1000 * number, 500, "SyncBatchNorm", cat="cpu_op", pid=7, tid=9) for number in range(count)]
+    frame = slice_at(0, 500, "SyncBatchNorm.py(3): forward", cat="python_function", pid=7, tid=10)
+    return with_events(folder, "Unused", [*norms, frame])
 
 
 def experts(tokens: tuple[int, ...], folder: Path) -> Path:
@@ -115,7 +122,7 @@ def kernels(folder: Path, lines: list[str], header: str) -> Path:
 # -- rules
 
 
-@pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False)])
+@pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False), (0, False), (-1, False)])
 def test_a_frequency_below_the_highest(tmp_path, least, speaks):
     found = rows(with_frequencies(least, tmp_path), "findings", "findings")
     found = [row for row in found if row["rule"] == "low_frequency"]
@@ -144,10 +151,19 @@ def test_python_collects_garbage(tmp_path, form, length, speaks):
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(900_000, True), (9_000, False)])
-def test_memory_that_the_host_allocates(tmp_path, length, speaks):
-    found = told(with_memory_calls(length, tmp_path), "memory_calls")
+@pytest.mark.parametrize(
+    ("rule", "name"), [("memory_calls", "aclMallocMemInner"), ("memory_calls", "aclrtFree"), ("compiles", "opCompile")]
+)
+def test_calls_that_keep_the_host(tmp_path, rule, name, length, speaks):
+    found = told(with_calls(name, length, tmp_path), rule)
     assert bool(found) == speaks
-    assert not speaks or "(1 calls, most in aten::empty)" in found[0]
+    most = ", most in aten::empty" if rule == "memory_calls" else ""
+    assert not speaks or f"(1 calls{most})" in found[0]
+
+
+@pytest.mark.parametrize(("count", "speaks"), [(21, True), (20, False)])
+def test_norms_that_communicate(tmp_path, count, speaks):
+    assert bool(told(with_norms(count, tmp_path), "synchronised_norms")) == speaks
 
 
 def moving(bytes_of_task: int, folder: Path, more: Sequence[dict[str, Any]] = ()) -> Path:

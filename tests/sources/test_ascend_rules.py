@@ -17,9 +17,10 @@ from test_ascend_recipes import (
     moving,
     over_rdma,
     while_computing,
+    with_calls,
     with_frequencies,
     with_garbage,
-    with_memory_calls,
+    with_norms,
 )
 
 from tpuprof_tui.analysis.query import query_of
@@ -201,7 +202,9 @@ CASES: dict[str, tuple[Make, ...]] = {
     "prof_rule": (partial(vendor_says, ADVICE), partial(vendor_says, [])),
     "low_frequency": tuple(partial(with_frequencies, least) for least in (1200, 1750, 1800)),
     "garbage_collection": tuple(partial(with_garbage, length) for length in (400_000, 10_000)),
-    "memory_calls": tuple(partial(with_memory_calls, length) for length in (900_000, 9_000)),
+    "memory_calls": tuple(partial(with_calls, "aclMallocMemInner", length) for length in (900_000, 9_000)),
+    "compiles": tuple(partial(with_calls, "opCompile", length) for length in (900_000, 9_000)),
+    "synchronised_norms": tuple(partial(with_norms, count) for count in (21, 20)),
     "unaligned_transfers": tuple(partial(moving, size) for size in (1_500_000, 1_500_160, 200)),
     "bandwidth_contention": tuple(partial(while_computing, length) for length in (200_000, 100_000)),
     "retransmission": tuple(partial(over_rdma, transit) for transit in (4001, 3999)),

@@ -56,7 +56,7 @@ class Picture:
 
 PICTURES = (
     Picture("first", "aks_decode_mode1"),
-    Picture("timeline", "aks_decode_mode2", "w w w w w j j full_stop full_stop L"),
+    Picture("timeline", "aks_decode_mode2", "w w w w w j j full_stop full_stop d a L"),
     Picture("table", "aks_decode_mode1", '2 ampersand "dur>5us engine=GDMA !sys" enter greater_than_sign s j j i'),
     Picture("summary", "aksv_cdma", "3 Z pagedown"),
     Picture("groups", "aks_decode_mode1", "b"),

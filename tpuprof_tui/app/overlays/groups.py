@@ -29,7 +29,6 @@ from tpuprof_tui.formats.units import (
     plural,
     time_decimals,
     time_number,
-    time_text,
 )
 from tpuprof_tui.model import INT_MISSING, is_missing
 
@@ -197,6 +196,7 @@ class GroupList(LinesView):
     def _line(self, table: GroupTable, index: int, label: str, columns: list[str], bar_width: int, full: float) -> Line:
         unit = column_unit(max(int(table.total.max()), 0 if table.base is None else int(table.base.max())))
         decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
+        single = column_unit(int(table.longest.max()))
         palette = self.palette
 
         def text(name: str) -> str:
@@ -206,7 +206,8 @@ class GroupList(LinesView):
             if name in ("share", "peak"):
                 return percent_text(float(value))
             if name in ("mean", "longest"):
-                return time_text(round(float(value)))
+                # one unit in both, as they are compared
+                return single.text(float(value))
             if name in ("total", "base", "delta"):
                 sign = "+" if name == "delta" and value > 0 else ""
                 return f"{sign}{time_number(int(value), unit, decimals)}{f' {unit.name}' if name == 'total' else ''}"

@@ -348,7 +348,7 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
         number %= len(events)
         prefix = f"Selected, {number + 1} of {len(events)} (Enter: the next)" if target.others else "Selected"
         return _event_update(session, *events[number], prefix)
-    if target.time is not None and target.scope is not None:
+    if target.time is not None and target.scope is not None and not target.scope.everything:
         return _pause_update(session, target.scope, target.time)
     if target.time is not None:
         return _time_update(*target.time), ""

@@ -33,7 +33,7 @@ _COLUMNS = (
     Column("peers", "Peers", "count", spare=2), Column("of_peers", "Of peers", "number", spare=1),
 )  # fmt: skip
 _PEERS: Final = (
-    Column("class", "Class"), Column("modules", "Modules", "count"), Column("name", "Longest"),
+    Column("classes", "Classes"), Column("modules", "Modules", "count"), Column("name", "Longest", is_key=False),
     Column("mean_us", "A time", "duration", bar=True), Column("peers_us", "Its peers", "duration"),
     Column("of_peers", "Of peers", "number"), Column("beyond_us", "Beyond", "duration"),
 )  # fmt: skip
@@ -102,7 +102,7 @@ def _modules(events: WorkerEvents) -> Answer:
                           target=target, notes=(_NOTE,) if peers else ())  # fmt: skip
     longest = longest_of_peers(peers)
     beside = Table.of_rows("peers", "Beside their peers", _PEERS, [
-        (each.path[-1], each.peers + 1, each.name, each.mean, each.of_peers, each.ratio, each.beyond)
+        ("/".join(each.path), each.peers + 1, each.name, each.mean, each.of_peers, each.ratio, each.beyond)
         for each in longest
     ], target=lambda row: Target(condition=text_condition("name", f"{MODULE}{longest[row].name}")))  # fmt: skip
     distinct = len({row[1:3] for row in rows})

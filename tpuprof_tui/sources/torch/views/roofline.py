@@ -78,7 +78,7 @@ _COLUMNS: Final = (
     Column("device_total_us", "Device", "duration", bar=True), Column("flops", "FLOP of a call", "number", spare=4),
     Column("bytes", "Bytes of a call", "bytes", spare=3), Column("tflops", "TFLOP/s", "number"),
     Column("peak_share", "Of peak", "share"), Column("gb_per_s", "GB/s", "number", spare=1),
-    Column("bound", "Bound by"),
+    Column("bound", "Bound by", is_key=False),
 )  # fmt: skip
 
 

@@ -133,6 +133,10 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         return "No single part changed by more than noise: the time lies between the parts listed here."
 
     def _causes(self) -> Iterator[Cause]:
+        work = self.comparison.work
+        if bool(work.base) != bool(work.other):
+            yield Cause(abs(work.delta), f"No work of a device is recorded in the {'other' if work.base else 'base'}.")
+            return
         shapes = list(self._other_shapes())
         yield from (cause for cause, _ in shapes)
         yield from self._of_work({name for _, names in shapes for name in names})

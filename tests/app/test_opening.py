@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from screen import explored, explorer, frame, opened, press, settled
 from textual.pilot import Pilot
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import ChooseScreen
@@ -26,6 +27,7 @@ from tpuprof_tui.app.shell.loading import LoadingScreen
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources import catalog as readers
 from tpuprof_tui.sources.catalog import Progress
+from tpuprof_tui.views.sentence import sentence
 
 
 async def until_reading(pilot: Pilot[int], true: Callable[[], bool]) -> None:
@@ -121,6 +123,8 @@ async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tm
         assert [(row[0], row[1]) for row in rows] == [("a.1.pt.trace.json", "1"), ("a.2.pt.trace.json", "1"),
                                                       ("b.pt.trace.json", "2")]  # fmt: skip
         assert rows[0][3] == "2026-05-28"
+        # the answer of the recording under the cursor
+        assert "Nothing stands out" in frame(app).splitlines()[1]
         await pilot.press("space", "j", "space")
         assert frame(app).count(" * a.") == 2
         await pilot.press("enter")
@@ -251,6 +255,7 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     assert told.mode == "1"
     assert told.total.endswith("us")
     assert "%" in told.busiest
+    assert told.told == sentence(query_of(small_profile(1, instructions=300)))
     reading.error = UnreadableError("no")
     assert facts_of(CaptureEntry(tmp_path), lambda: False).failed
 

@@ -1418,7 +1418,8 @@ _UNUSUAL = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "
 _USUAL = {"slow_rank", "launch_bound"}
 _ALONE = {"uneven_steps", "no_metrics", "recorded_differs", "prof_rule"}
 #: Rules with their cases in test_ascend_recipes.py.
-_OF_RECIPES = {"garbage_collection", "low_frequency", "memory_calls", "uneven_experts"}
+_OF_RECIPES = {"bandwidth_contention", "garbage_collection", "low_frequency", "memory_calls", "retransmission",
+               "unaligned_transfers", "uneven_experts"}  # fmt: skip
 
 
 def test_every_rule_says_what_it_is_and_has_its_cases():

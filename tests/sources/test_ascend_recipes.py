@@ -9,7 +9,7 @@ import json
 import math
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,43 @@ def test_memory_that_the_host_allocates(tmp_path, length, speaks):
     assert not speaks or "(1 calls, most in aten::empty)" in found[0]
 
 
+def moving(folder: Path, bytes_of_task: int, more: Sequence[dict[str, Any]] = ()) -> Path:
+    """Rank 0 of a run, whose transfers have a size, with further ones."""
+    rank = with_events(folder, "Unused", [{"pid": 226, "tid": 1, **event} for event in more])
+    file = rank / OUTPUT / "trace_view.json"
+    file.write_text(file.read_text().replace('"size(Byte)": 1500000', f'"size(Byte)": {bytes_of_task}'))
+    return rank
+
+
+@pytest.mark.parametrize(("size", "speaks"), [(1_500_000, True), (1_500_160, False), (200, False)])
+def test_transfers_that_end_within_a_block(tmp_path, size, speaks):
+    assert told(moving(tmp_path, size), "unaligned_transfers") == (
+        ["3 of 3 transfers, 100% of the bytes, end within a block."] if speaks else [])  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "speaks"), [(200_000, True), (100_000, False)])
+def test_transfers_that_take_longer_while_kernels_compute(tmp_path, length, speaks):
+    kernel = next(task for task in ascend_profile.run_of(0).tasks if task.type == "MatMulV2")
+    args = {"size(Byte)": 1_500_000, "task type": "Memcpy"}
+    meanwhile = slice_at(kernel.start - ascend_profile.START + 1, length, "Memcpy", args=args)
+    # the others take 90 us
+    lost = f"{(length - 90_000) / length:.1%}"
+    assert told(moving(tmp_path, 1_500_000, [meanwhile]), "bandwidth_contention") == (
+        [f"While kernels compute, transfers lose {lost} of their time."] if speaks else []
+    )
+
+
+@pytest.mark.parametrize(("transit", "speaks"), [(4001, True), (3999, False)])
+def test_transfers_that_rdma_sends_again(tmp_path, transit, speaks):
+    file = ascend_profile.write_text(ascend_profile.run_of(0), tmp_path) / OUTPUT / "communication.json"
+    found = json.loads(file.read_text())
+    (op,) = found["step1"]["collective"].values()
+    links = op["Communication Bandwidth Info"]
+    links["RDMA"] = {**links["HCCS"], "Transit Time(ms)": transit}
+    file.write_text(json.dumps(found))
+    assert bool(told(file.parent, "retransmission")) == speaks
+
+
 @pytest.mark.parametrize(("tokens", "speaks"), [((300, 100), True), ((210, 190), False)])
 def test_experts_of_uneven_load(tmp_path, tokens, speaks):
     header = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes"
@@ -165,6 +202,8 @@ def test_why_the_others_wait_for_a_rank(tmp_path, where):
              for rank in range(2)]  # fmt: skip
     of_host = [(row["mean_us"], row["value_us"]) for row in found if row["name"] == "The host had not called it"]
     assert of_host == [tuple(map(sum, times))]
+    # 240 us of its data are before its first kernel
+    assert [row["excess_us"] for row in found if row["part"] == "Preparing"] == [240_000]
     # the finding says the first row
     (text,) = told(made, "slow_rank")
     assert "the others waited for rank 1 (" in text
@@ -218,7 +257,7 @@ def test_operations_of_a_matrix_multiplication(inputs, outputs, count):
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
     [("2,2,16,16;32,32", "32,32"), ("N/A", ""), ("x,y;1,2", "3,4"), ("9,64;64,16", "32,16;1,2"), ("5,7;7,3", "2,3"),
-     ("5,7;7,3", "0,3")],
+     ("5,7;7,3", "0,3"), ("5,9999999999;9999999999,3", "5,3"), (f"{'9,' * 99}9", f"{'9,' * 99}9")],
 )  # fmt: skip
 def test_shapes_that_do_not_tell_operations(inputs, outputs):
     assert math.isnan(operations(inputs, outputs))

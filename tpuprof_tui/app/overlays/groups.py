@@ -156,7 +156,7 @@ class GroupList(LinesView):
         rows = self.order[:MAX_LISTED].tolist()
         labels = [table.labels[index] for index in rows]
         longest = max(map(cell_len, labels))
-        columns = self._fitting(width - min(longest, _NARROWEST) - _MARGINS)
+        columns = self._fitting(width - min(longest, max(width * 3 // 10, _NARROWEST)) - _MARGINS)
         room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
         label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
         bar_width = min(room - label, 40)
@@ -171,9 +171,13 @@ class GroupList(LinesView):
 
     def _fitting(self, room: int) -> list[str]:
         """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones."""
-        known = self.columns
+        known, table = self.columns, self.table
         columns: list[str] = []
-        for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *_WIDTHS)):
+        # what most of the time does not have comes after all others
+        rare = {each: table.total[is_missing(getattr(table, each))].sum() * 2 > table.total.sum()
+                for each in known if each != "value"} if table is not None else {}  # fmt: skip
+        order = sorted(_WIDTHS, key=lambda each: bool(rare.get(each)))
+        for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *order)):
             if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= room):
                 columns.append(each)
         return sorted(columns, key=known.index)

@@ -175,6 +175,12 @@ class CaptureList(LinesView):
         message.stop()
         self.entries, self.finished = message.entries, message.finished
         self.rebuild()
+        self.cursor_changed()
+
+    def cursor_changed(self) -> None:
+        """Tells the sentence of the capture under the cursor in the headline."""
+        for each in self.entries[self.cursor : self.cursor + 1]:
+            self.screen.query_one(HeadlineBar).show_sentence(each.told)
 
     def action_open(self) -> None:
         """Opens the capture under the cursor, or the marked recordings together."""
@@ -220,7 +226,7 @@ class ChooseScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Yields headline, list and key bar."""
-        yield HeadlineBar(self.palette, f"tpuprof  captures {below(self.roots)}")
+        yield HeadlineBar(self.palette, f"tpuprof  captures {below(self.roots)}", lines=2)
         yield CaptureList(self.roots, self.palette, self.base)
         yield KeyBar(self.palette, "chooser")
 

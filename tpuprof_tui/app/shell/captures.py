@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.sources.source import RECORDINGS, SessionEntry
+
+if TYPE_CHECKING:
+    from tpuprof_tui.views.sentence import Sentence
 
 #: Largest capture, in bytes, that is read for the facts in the list.
 MAX_READ_BYTES: Final = 256 << 20
@@ -34,6 +37,7 @@ class CaptureEntry(Struct, frozen=True):
         path: The capture.
         device, call: Numbers from the directory's name.
         mode, total, busiest: Facts read from the capture.
+        told: The answer in one sentence, read from the capture; None: not known.
         failed: Whether it could not be read.
         session: For a session of a folder of recordings: what the list says of it; else None.
     """
@@ -45,6 +49,7 @@ class CaptureEntry(Struct, frozen=True):
     total: str = ""
     busiest: str = ""
     failed: bool = False
+    told: Sentence | None = None
     session: SessionEntry | None = None
 
     @property
@@ -91,6 +96,7 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
     from tpuprof_tui.analysis.query import query_of
     from tpuprof_tui.sources.catalog import Catalog, Progress, open_profile
     from tpuprof_tui.views.report import total_ns
+    from tpuprof_tui.views.sentence import sentence
 
     def watch(_: Progress) -> None:
         if cancelled():
@@ -105,11 +111,13 @@ def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry
         watch(Progress("", 0, 0))
         query = query_of(profile)
         figures = query.headline
+        told = sentence(query)
     except TpuprofError:
         return replace(entry, busiest="unreadable", failed=True)
     unit = figures.busiest
     busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
-    return replace(entry, mode=profile.recording.short, total=time_text(total_ns(query.session)), busiest=busiest)
+    return replace(entry, mode=profile.recording.short, total=time_text(total_ns(query.session)), busiest=busiest,
+                   told=told)  # fmt: skip
 
 
 def is_capture(path: Path) -> bool:

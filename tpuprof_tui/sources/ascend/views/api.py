@@ -19,16 +19,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, RecordedRank
-from .ranks import (
-    as_counted,
-    is_everything,
-    lacks,
-    lanes_of,
-    moment,
-    not_narrowed,
-    per_rank,
-    selected_rows,
-)
+from .ranks import as_counted, is_everything, lacks, lanes_of, moment, not_narrowed, per_rank, selected_rows
 
 I64 = npt.NDArray[np.int64]
 

@@ -20,17 +20,7 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Targe
 
 from ..recorded import STEP_COLUMNS, RecordedRank, is_total, late_rank, one_clock, records, step_records, waits_of
 from .figures import figures_of
-from .ranks import (
-    STEP_NOTE,
-    STEP_TIMES,
-    lacks,
-    lanes_of,
-    moment,
-    not_narrowed,
-    of_operator,
-    per_rank,
-    ranks_of,
-)
+from .ranks import STEP_NOTE, STEP_TIMES, coded, lacks, lanes_of, moment, not_narrowed, of_operator, per_rank, ranks_of
 from .recipes import causes, experts
 
 _LEVEL1: Final = ("profiler_level=Level1 on more than one card; of an output of msprof: msprof --analyze=on "
@@ -219,10 +209,10 @@ def _grouped(
     name: str, title: str, heads: Sequence[Column], names: Sequence[tuple[Any, ...]], operations: Sequence[_Row]
 ) -> Table:  # fmt: skip
     """Sums of operators, longest first, by names; targets are the longest operators."""
-    groups = list(dict.fromkeys(names))
+    codes, groups = coded(names)
     parts = zip(*(row[4:9] for row in operations), strict=True) if operations else [()] * len(_TIMES)
     columns = {part: np.array(values, float) for part, values in zip(_TIMES, parts, strict=True)}
-    columns |= {"group": np.array(list(map(groups.index, names)), np.int64), "row": np.arange(len(names))}
+    columns |= {"group": codes, "row": np.arange(len(names))}
     sums = {part: total(part) for part in _TIMES}
     figures: dict[str, Figure] = {"group": key("group"), "count": count, **sums, "row": least("row")}
     found = pivot(Frame(columns, {}), ("group",), figures, ("-elapse",))
@@ -277,14 +267,14 @@ def cluster(query: Query) -> Answer:
         operations = rows_of("operations", "start", *_TIMES)
         timed = [(*row[:4], *row[5:]) for row in operations]
         # late ranks are the first table
-        tables = [_late_ranks(operations, [] if shared else ranked), *tables,
+        _, late = waiting_ranks(query, [] if shared else ranked)
+        why = [causes(query, late, ranked)] if isinstance(late, RecordedRank) else []
+        tables = [_late_ranks(operations, [] if shared else ranked), *why, *tables,
                   Table.of_rows("operations", "Communication operators",
                                 (*of, Column("op", "Operator"), who, *_PARTS), timed),
                   Table.of_rows("links", "Links", (of[1], who, *_LINK),
-                                _links(rows_of("transfers", *_LINK_KEYS[:3])))]  # fmt: skip
+                                sums_of_links(rows_of("transfers", *_LINK_KEYS[:3])))]  # fmt: skip
         notes += not_narrowed(query, "Communication, as msprof-analyze wrote it" if shared else "From rank to rank", by)
-        _, late = waiting_ranks(query, [] if shared else ranked)
-        tables += [causes(query, late, ranked)] if isinstance(late, RecordedRank) else []
     else:
         missing.append(lacks("operations", "What the ranks communicated is not known.",
                              "communication.json of the ranks",
@@ -309,9 +299,9 @@ def _target(table: Table, groups: Mapping[str, int], row: int) -> Target | None:
     return of_operator(op, group) if op else Target(scope=Scope(group)) if group >= 0 else None
 
 
-def _links(rows: Sequence[_Row]) -> list[_Row]:
+def sums_of_links(rows: Sequence[_Row]) -> list[_Row]:
     """Step, rank, link, and sums over operators: size in MB, transit in ns, and GB/s."""
-    sums: dict[tuple[str, str, str], list[float]] = {}
+    sums: dict[_Row, list[float]] = {}
     for _, step, _, rank, link, size, transit in rows:
         of_link = sums.setdefault((step, rank, link), [0.0, 0.0])
         of_link[0] += size

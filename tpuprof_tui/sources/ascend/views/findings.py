@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, Groups, distinct, key, pivot, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
@@ -29,8 +29,8 @@ from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
-from .communication import Selection, of_ranks, waiting_ranks
+from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
+from .communication import Selection, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
 from .recipes import experts, main_cause
@@ -45,6 +45,8 @@ _FREQUENCY: Final = "AI Core Freq"
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
+#: Transfers are fastest in blocks of so many bytes; RDMA waits so long before it sends again.
+_BLOCK, _RETRANSMITS_NS = 512, 4_000_000_000
 _SHORT_NS: Final = 10_000
 _LARGE_MB: Final = 100
 _MOST_OF_RULE: Final = 5
@@ -272,10 +274,12 @@ def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, leas
 
 def _most_around(calls: Frame, operators: Frame) -> str:
     """Name of the operators that calls of their threads lie in for longest; empty if in none."""
-    thread, start, end = (operators[column] for column in ("thread", "start", "end"))
-    operators = operators.take(order_of_nesting(np.maximum(thread, -1), start, end))
-    around, inside = ((frame["start"], frame["end"], frame["thread"]) for frame in (operators, calls))
-    name = np.append(operators["name"], -1)[innermost(around, inside)]
+    _, thread = distinct(np.append(operators["thread"], calls["thread"]))
+    threads = np.split(thread, [len(operators)])
+    order = order_of_nesting(threads[0], operators["start"], operators["end"])
+    around = operators["start"][order], operators["end"][order], threads[0][order]
+    place = innermost(around, (calls["start"], calls["end"], threads[1]))
+    name = np.where(place >= 0, operators["name"][order][place], -1) if len(order) else place
     found = Frame({"name": name, "took": calls["end"] - calls["start"]}, operators.texts).take(name >= 0)
     return next((row[0] for row in pivot(found, ("name",), {"name": key("name"), "ns": total("took")}, ("-ns",))), "")
 
@@ -351,6 +355,41 @@ def _small_packets(query: Query, rule: Rule, least: float) -> Found:
         if is_large and large is not None and large < rule.threshold:
             text = f"{op} moves {bytes_text(int(size * 1e6))} over {link} in small packets."
             yield _finding(query, rule, None, text, "Large Packet Ratio", large)
+
+
+def _retransmits(query: Query, rule: Rule, least: float) -> Found:
+    chosen = Selection.of_rank(query, ranks_of(query)[0])
+    for _, _, op, link, transit in chosen.rows("transfers", "link", "transit"):
+        if link == "RDMA" and (transit or 0) > _RETRANSMITS_NS and not is_total(op):
+            text = f"{op} takes {time_text(round(transit))} over RDMA: packets were sent again."
+            yield _finding(query, rule, None, text, "transit / s", transit / 1e9, threshold=_RETRANSMITS_NS / 1e9)
+
+
+def _moves(query: Query) -> Frame:
+    """Tasks of communication that move more than a block of 512 bytes."""
+    moves = query.events(("start", "end", "bytes"), _figures(query).lanes("plane"))
+    return moves.take(moves["bytes"] > _BLOCK)
+
+
+def _unaligned(query: Query, rule: Rule, least: float) -> Found:
+    size = _moves(query)["bytes"]
+    odd = size % _BLOCK != 0
+    if size[odd].sum() > rule.threshold * size.sum():
+        share = float(size[odd].sum() / size.sum())
+        text = f"{int(odd.sum()):,} of {len(size):,} transfers, {percent_text(share)} of the bytes, end within a block."
+        yield _finding(query, rule, None, text, "bytes / bytes", share)
+
+
+def _contention(query: Query, rule: Rule, least: float) -> Found:
+    moves, computing = _moves(query), (_figures(query).coverage or {}).get(COMPUTING, Intervals.empty())
+    groups, took = Groups(moves, ("bytes",)), moves["end"] - moves["start"]
+    at = np.searchsorted(computing.starts, moves["start"], side="right") - 1
+    meanwhile = (at >= 0) & (moves["start"] < np.append(computing.ends, 0)[at])
+    alone = groups.reduce(took * ~meanwhile) / np.where(known := groups.count_of(~meanwhile), known, np.nan)
+    lost, whole = (float(np.nansum(each[meanwhile])) for each in (took - alone[groups.index], took))
+    if lost > rule.threshold * whole:
+        text = f"While kernels compute, transfers lose {percent_text(lost / whole)} of their time."
+        yield _finding(query, rule, None, text, "lost / time", lost / whole)
 
 
 def _level0(query: Query, rule: Rule, least: float) -> Found:
@@ -433,20 +472,16 @@ def _slow_rank(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _slow_links(query: Query, rule: Rule, least: float) -> Found:
-    sums: dict[str, dict[RecordedRank | str, list[float]]] = {}
-    for rank, (*_, link, size, transit) in of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit"):
-        sums_of_rank = sums.setdefault(link, {}).setdefault(rank, [0.0, 0.0])
-        sums_of_rank[0] += size
-        sums_of_rank[1] += transit or 0
-    for link, of_rank in sums.items():
-        speeds = {rank: size / time * 1_000_000 for rank, (size, time) in of_rank.items() if time}
-        mean = sum(speeds.values()) / max(len(speeds), 1)
-        least_share = 1 - rule.threshold
-        for rank, speed in speeds.items():
-            if len(speeds) > 1 and speed < least_share * mean:
+    moved = of_ranks(query, ranks_of(query), "transfers", "link", "size_mb", "transit")
+    sums = sums_of_links([("", "", "", rank, *row[3:]) for rank, row in moved])
+    for link in dict.fromkeys(row[2] for row in sums):
+        of_link = [(rank, time, speed) for _, rank, of, _, time, speed in sums if of == link and speed is not None]
+        mean, least_share = sum(speed for *_, speed in of_link) / max(len(of_link), 1), 1 - rule.threshold
+        for rank, time, speed in of_link:
+            if len(of_link) > 1 and speed < least_share * mean:
                 whose = f"rank {rank}" if isinstance(rank, str) else "this rank"
                 text = f"{link} of {whose} moves {speed:,.2f} GB/s, the mean is {mean:,.2f} GB/s."
-                gain = of_rank[rank][1] * (1 - speed / mean)
+                gain = time * (1 - speed / mean)
                 yield _about_rank(query, rule, rank, gain, text, "bandwidth / mean", speed / mean, least_share)
 
 
@@ -532,6 +567,16 @@ _OWN: Final = (
     _rank_rule("small_packets", "Small packets",
                "Large Packet Ratio of more than 100 MB over a link that sends packets: reported below it.", 0.2,
                "Larger buckets, aligned gradients (HCCL).", _small_packets),
+    _rank_rule("retransmission", "RDMA sends again", "Transfers over RDMA of more than 4 s.", 0,
+               "Check switches, cables and HCCL_RDMA_TIMEOUT.", _retransmits, "msprof-analyze's; RDMA waits so long"),
+    _rank_rule("unaligned_transfers", "Transfers in odd blocks",
+               "Bytes of transfers of more than 512 bytes that are no multiple of it, as a share of all.", 0.1,
+               "Pad buffers of gradients and parameters to multiples of 512 bytes.", _unaligned,
+               "2 real NPUs have 0.013, in the last part of each ring; msprof-analyze reports any"),
+    _rank_rule("bandwidth_contention", "Computing slows communication",
+               "What transfers take longer while kernels compute than others of their size, as a share of their time.",
+               0.25, "Compare a run without the overlap: it may cost more than it gains.", _contention,
+               "2 real NPUs have 0.21, in the few transfers that are covered"),
     _rank_rule("level0", "Recorded at Level0", "Whether profiler_level was Level0.", 0,
                "Record with profiler_level=Level1.", _level0, _A_FACT, sees="events"),
     _rank_rule("no_metrics", "Recorded without metrics", "Whether kernels were recorded without AI Core metrics.", 0,

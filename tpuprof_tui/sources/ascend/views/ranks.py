@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -115,6 +115,13 @@ def by_texts(name: str, title: str, heads: Sequence[Column], frame: Frame) -> Ta
     keys = [head.key for head in heads]
     figures = [*((head, key(head.key, None)) for head in heads), *TIMES]
     return Table.of_pivot(name, title, frame, keys, figures, ("-total_us",), word=keys[0] if len(keys) == 1 else "row")
+
+
+def coded(values: Iterable[Any]) -> tuple[I64, list[Any]]:
+    """Codes of values in order of first use, and the distinct values."""
+    codes: dict[Any, int] = {}
+    found = np.array([codes.setdefault(value, len(codes)) for value in values], np.int64)
+    return found, list(codes)
 
 
 def plain(texts: Sequence[str | None]) -> list[Any]:

@@ -28,12 +28,13 @@ from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from ..recorded import OTHER, RecordedRank
 from .figures import WHY, figures_of
 from .kernels import NO_METRICS
-from .ranks import TIMES, frame_of, lacks, lanes_of, per_rank, selected_rows
+from .ranks import TIMES, coded, frame_of, lacks, lanes_of, per_rank, selected_rows
 
 I64 = npt.NDArray[np.int64]
 MODULE: Final = "nn.Module: "
 _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
+_SHAPE: Final = lazy_pattern(r"\d{1,9}(, ?\d{1,9}){0,15}")
 _BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
 _CYCLES, _CORE_TIME, _UTILIZATION = (
     f"{OTHER}{name}" for name in ("aic_total_cycles", "aicore_time(us)", "cube_utilization(%)")
@@ -44,6 +45,7 @@ _LEAST_SHARE: Final = 0.01
 _PER_CYCLE: Final = 2 * 16**3
 #: Names of groups between which experts are divided.
 _EXPERT_GROUPS: Final = ("exp", "ep", "expert")
+_BEFORE: Final = "Before the first kernel"
 _MOST_CAUSES: Final = 10
 
 
@@ -74,9 +76,7 @@ def modules(query: Query, rank: RecordedRank) -> Answer:
                            word="module")  # fmt: skip
     names = table.column("name")
     table = replace(table, target=lambda row: Target(condition=text_condition("name", MODULE + names[row])))
-    note = (
-        "Device: what operators that begin in the module called; not of the backward pass. Self: not of modules inside."
-    )
+    note = "Device: what operators that begin in the module called, but not backward. Self: not of modules in it."
     return Answer(tables=(table,), source=rank.timeline, notes=(note,))
 
 
@@ -109,27 +109,18 @@ def _every_module(query: Query) -> Frame:
 def mfu(query: Query, rank: RecordedRank) -> Answer:
     """Operations of matrix multiplications by shape, and their share of what the cube cores could do."""
     table = query.profile.table("kernels", rank.group)
-    chosen = np.zeros(0, np.int64) if table is None else selected_rows(query, table)
-    if table is not None and "output_shapes" in table:
-        kinds = frame_of(table, ("type", "duration"), chosen)
-        chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     if table is None or "output_shapes" not in table:
         return Answer(missing=(lacks("mfu", "Shapes of kernels are not known.", "kernel_details.csv or op_summary with "
                                      "shapes", "profiler_level=Level1, or msprof --task-time=l1"),))  # fmt: skip
+    chosen = selected_rows(query, table)
+    kinds = frame_of(table, ("type", "duration"), chosen)
+    chosen = chosen[kinds.has("type", _MATMUL.match) & (kinds["duration"] != INT_MISSING)]
     heads = {name: head for name, head in _PRODUCT.items() if name in table}
     frame = frame_of(table, ("duration", *heads), chosen)
     groups = Groups(frame, tuple(heads))
-    texts = [key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT]
-    flop, halved = (
-        np.array(
-            [
-                (operations(inputs, outputs, formats), 0.5 if types.startswith("INT8") else 1)
-                for _, inputs, outputs, types, formats in zip(*texts, strict=True)
-            ]
-        )
-        .reshape(-1, 2)
-        .T
-    )
+    texts = list(zip(*(key(name)(groups) if name in heads else [""] * groups.count for name in _PRODUCT), strict=True))
+    flop = np.array([operations(inputs, outputs, formats) for _, inputs, outputs, _, formats in texts])
+    halved = np.array([0.5 if types.startswith("INT8") else 1.0 for *_, types, _ in texts])
     frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
     peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
     figures = [
@@ -139,13 +130,11 @@ def mfu(query: Query, rank: RecordedRank) -> Answer:
         (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),
     ]  # fmt: skip
     products = Table.of_pivot("mfu", "Matrix multiplications", frame, tuple(heads), figures, ("-total_us",))
-    unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
-    note = (
-        f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores reach at most."
-    )
-    return Answer(
-        tables=(products,), missing=() if peak else (unknown,), source=table.file, notes=(note,) if peak else ()
-    )
+    if not peak:
+        unknown = lacks("mfu", "The peak of the cube cores is not known.", "cycles of kernels", NO_METRICS)
+        return Answer(tables=(products,), missing=(unknown,), source=table.file)
+    note = f"MFU: share of {peak / 1000:,.1f} TFLOP/s (16-bit numbers; INT8: twice that), what cube cores can do."
+    return Answer(tables=(products,), source=table.file, notes=(note,))
 
 
 #: Texts that tell a matrix multiplication, with the title of each, and which are dropped first where room is scarce.
@@ -169,8 +158,8 @@ def operations(inputs: str, outputs: str, formats: str = "") -> float:
 
 def parts_of(shapes: str) -> list[tuple[int, ...]]:
     """Shapes of several operands; without those that are empty, up to one that is none."""
-    parts = takewhile(lambda part: re.fullmatch(r"[\d, ]{1,100}", part), filter(None, shapes.strip('"').split(";")))
-    return [tuple(int(size) for size in part.split(",") if size.strip()) for part in parts]
+    parts = takewhile(_SHAPE.fullmatch, filter(None, shapes.strip('"').split(";")))
+    return [tuple(map(int, part.split(","))) for part in parts]
 
 
 def _peak(table: Records) -> float:
@@ -198,30 +187,30 @@ def _peak(table: Records) -> float:
 
 def experts(query: Query, ranks: Sequence[RecordedRank]) -> Table | None:
     """Tokens that the experts of each rank get, as first dimensions of GroupedMatmul tell; None if there are none."""
-    parts, groups_of_ranks = [], []
+    parts: list[tuple[I64, ...]] = []
+    sharing, groups = coded(
+        next((who for name, who in rank.parallel.values() if name in _EXPERT_GROUPS), "") for rank in ranks
+    )
     for number, rank in enumerate(ranks):
-        groups_of_ranks.append(next((who for name, who in rank.parallel.values() if name in _EXPERT_GROUPS), ""))
         table = query.profile.table("kernels", rank.group)
         if table is None or "input_shapes" not in table or not any(map(_GROUPED.match, table.texts["type"])):
             continue
         chosen = selected_rows(replace(query, scope=Scope(rank.group)), table)
         chosen = chosen[frame_of(table, ("type",), chosen).has("type", _GROUPED.match)]
         frame = frame_of(table, ("duration", "input_shapes"), chosen)
-        groups = Groups(frame, ["input_shapes"])
-        tokens = np.array(list(map(_tokens, key("input_shapes")(groups))), np.int64)[groups.index]
+        by_shapes = Groups(frame, ("input_shapes",))
+        tokens = np.array(list(map(_tokens, key("input_shapes")(by_shapes))), np.int64)[by_shapes.index]
         parts.append((np.full(len(chosen), number), tokens, frame["duration"]))
     if not parts:
         return None
-    rank_of_row, tokens, duration = map(np.concatenate, zip(*parts, strict=True))
-    who = list(dict.fromkeys(groups_of_ranks))
-    group = np.array(list(map(who.index, groups_of_ranks)))[rank_of_row]
-    frame = Frame({"group": group, "rank": rank_of_row, "tokens": tokens, "duration": duration},
-                  {"group": who, "rank": [str(rank.rank) for rank in ranks]})  # fmt: skip
+    of_rank, tokens, duration = map(np.concatenate, zip(*parts, strict=True))
+    frame = Frame({"group": sharing[of_rank], "rank": of_rank, "tokens": tokens, "duration": duration},
+                  {"group": groups, "rank": [str(rank.rank) for rank in ranks]})  # fmt: skip
     figures = {"group": key("group"), "rank": key("rank"), "kernels": rows, "total": total("duration"),
                "tokens": total("tokens")}  # fmt: skip
     found = pivot(frame, ("group", "rank"), figures, ("-tokens",))
-    means = {each: sum(row[-1] for row in found if row[0] == each) / sum(row[0] == each for row in found)
-             for each in who if any(row[0] == each for row in found)}  # fmt: skip
+    of_groups = {group: [row[-1] for row in found if row[0] == group] for group in groups}
+    means = {group: sum(of_group) / max(len(of_group), 1) for group, of_group in of_groups.items()}
     return Table.of_rows("experts", "Tokens of experts", _EXPERTS, [
         (*row, row[-1] / means[row[0]] - 1 if means[row[0]] else None) for row in found])  # fmt: skip
 
@@ -240,24 +229,26 @@ def _tokens(shapes: str) -> int:
 
 
 def causes(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> Table:
-    """What takes a late rank longer than the other ranks on average: kernels by name, free time by cause."""
-    found: list[tuple[bool, str, str, int]] = []
+    """What takes a late rank longer than the others on average: kernels by name, free time by cause, preparation."""
+    found: list[tuple[bool, tuple[str, str], int]] = []
     for rank in ranks:
         own = replace(query, scope=Scope(rank.group), baseline=None)
         if (table := query.profile.table("kernels", rank.group)) is not None:
             frame = frame_of(table, ("name", "duration", "communicates"), selected_rows(own, table))
-            figures = {"name": key("name"), "ns": total("duration")}
-            found += ((rank is late, "Computing", name, ns) for name, ns in pivot(
-                frame.take(~frame["communicates"]), ("name",), figures, ()))  # fmt: skip
-        found += ((rank is late, "Free", WHY[cause], ns) for cause, ns in figures_of(own, rank).cause_times.items())
-    is_late, parts, names, times = zip(*found, strict=True)
-    part, name = list(dict.fromkeys(parts)), list(dict.fromkeys(names))
-    frame = Frame({"part": np.array(list(map(part.index, parts))), "name": np.array(list(map(name.index, names))),
-                   "late": np.array(is_late), "other": ~np.array(is_late), "ns": np.array(times)},
-                  {"part": part, "name": name})  # fmt: skip
-    figures = {"part": key("part"), "name": key("name"), "own": total("ns", "late"),
-               "mean": per(total("ns", "other"), len(ranks) - 1)}  # fmt: skip
-    compared = [(late.rank, *row, row[2] - row[3]) for row in pivot(frame, ("part", "name"), figures, ())]
+            sums = pivot(
+                frame.take(~frame["communicates"]), ("name",), {"name": key("name"), "ns": total("duration")}, ()
+            )
+            found += ((rank is late, ("Computing", name), ns) for name, ns in sums)
+        figures = figures_of(own, rank)
+        found += ((rank is late, ("Free", WHY[cause]), ns) for cause, ns in figures.cause_times.items())
+        # later steps prepare within free time
+        found += ((rank is late, ("Preparing", _BEFORE), int(step.times[-1] or 0)) for step in figures.steps[:1])
+    is_late, what, times = zip(*found, strict=True)
+    codes, names = coded(what)
+    frame = Frame({"what": codes, "late": np.array(is_late), "other": ~np.array(is_late), "ns": np.array(times)}, {})
+    sides = {"what": key("what"), "own": total("ns", "late"), "mean": per(total("ns", "other"), len(ranks) - 1)}
+    compared = [(late.rank, *names[code], own, mean, own - mean)
+                for code, own, mean in pivot(frame, ("what",), sides, ())]  # fmt: skip
     longer = sorted((row for row in compared if row[-1] > 0), key=lambda row: -row[-1])[:_MOST_CAUSES]
     return Table.of_rows("causes", "Why a rank is late", _CAUSES, longer, target=lambda row: Target(
         condition=text_condition("name", longer[row][2]) if longer[row][1] == "Computing" else "",
@@ -268,9 +259,7 @@ def main_cause(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) 
     """The first of `causes` in words; empty if there is none."""
     for _, part, name, _, _, longer in causes(query, late, ranks).rows(0, 1):
         time = time_text(round(longer))
-        told = (
-            f"{name} takes {time} longer" if part == "Computing" else f"free {time} longer: {name[0].lower()}{name[1:]}"
-        )
+        told = f"{name} takes {time} longer" if part == "Computing" else f"{part} {time} longer: {name}".lower()
         return f" ({told})"
     return ""
 

@@ -192,9 +192,8 @@ def _operations(rank: RecordedRank, key: str, title: str, operations: Sequence[_
 
 def _by_operator(operations: Sequence[_Row]) -> Table:
     """Sums by operator name without the hash of its group, which differs per run; targets are the longest operators."""
-    names = [row[2].partition("@")[0].partition("__")[0] for row in operations]
-    return _grouped("by_operator", "By operator", (Column("operator", "Operator"),), [(name,) for name in names],
-                    operations)  # fmt: skip
+    names = [(row[2].partition("@")[0].partition("__")[0],) for row in operations]
+    return _grouped("by_operator", "By operator", (Column("operator", "Operator"),), names, operations)
 
 
 def _by_group(rank: RecordedRank, operations: Sequence[_Row]) -> Table:

@@ -40,6 +40,9 @@ Mask = npt.NDArray[np.bool_]
 _CUBE: Final = lazy_pattern("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGNORECASE)
 _ENGINES: Final = lazy_pattern("[SR]DMA")
 _ALLOCATES: Final = lazy_pattern(r"(?:.*@)?acl(rt|)(Malloc|Free)")
+_COMPILES: Final = lazy_pattern(r"(?:.*@)?(aclop|op)Compile")
+#: Operators SyncBatchNorm that are few.
+_FEW_NORMS: Final = 20
 _AI_CORES: Final = lazy_pattern("AI_?CORE|AI_VECTOR_CORE|AIV|MIX_|KERNEL_(AI|MIX)")
 _FREQUENCY: Final = "AI Core Freq"
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
@@ -66,16 +69,14 @@ def _of_rank(find: Callable[[Query, Rule, float], Found]) -> Callable[[Query, Ru
     """Makes a rule about each rank of one about a rank, whose gain is a share of Stage."""
 
     def found(query: Query, rule: Rule, least: float) -> Found:
-        for rank, own in query.local_cache.get("queries of ranks", partial(_by_rank, query)):
+        queries = query.local_cache.get("queries of ranks", lambda: [
+            (rank, replace(query, scope=Scope(rank.group), baseline=None)) for rank in ranks_of(query)])  # fmt: skip
+        for rank, own in queries:
             stage = figures_of(own, rank).sum("stage_us") or inf
             for each in find(own, rule, rule.threshold * stage):
                 yield replace(each, whole=stage)
 
     return found
-
-
-def _by_rank(query: Query) -> list[tuple[RecordedRank, Query]]:
-    return [(rank, replace(query, scope=Scope(rank.group), baseline=None)) for rank in ranks_of(query)]
 
 
 def _figures(query: Query) -> RankFigures:
@@ -284,6 +285,15 @@ def _most_around(calls: Frame, operators: Frame) -> str:
     return next((row[0] for row in pivot(found, ("name",), {"name": key("name"), "ns": total("took")}, ("-ns",))), "")
 
 
+def _synchronised_norms(query: Query, rule: Rule, least: float) -> Found:
+    operators = query.events(("name", "host_total"), _figures(query).lanes("python"))
+    named = operators.has("name", lambda name: name.startswith("SyncBatchNorm"))
+    count = int((named & (operators["host_total"] != INT_MISSING)).sum())
+    if count > _FEW_NORMS:
+        text = f"{count:,} operators SyncBatchNorm: each communicates, and is slow to call."
+        yield _finding(query, rule, None, text, "operators", count, threshold=_FEW_NORMS)
+
+
 def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
     profile, figures = query.profile, _figures(query)
     lanes = [each for each in figures.lanes("other") if profile.groups.label(profile.lanes[each].group) == PYTHON_GC]
@@ -304,7 +314,7 @@ def _frequency(query: Query, rule: Rule, least: float) -> Found:
         return
     kernels = kernels.take(kernels["timed"] & kernels.has("core", _AI_CORES.match))
     before = np.maximum(np.searchsorted(sampled.times, kernels["start"], side="right") - 1, 0)
-    frequency = np.nan_to_num(sampled.values, nan=nominal)[before]
+    frequency = np.where(sampled.values > 0, sampled.values, nominal)[before]
     lost, all_of_it = float((kernels["length"] * (1 - frequency / nominal)).sum()), int(kernels["length"].sum())
     if lost > rule.threshold * all_of_it:
         slow = int(kernels["length"][frequency < nominal].sum())
@@ -545,6 +555,14 @@ _OWN: Final = (
                partial(_host_calls, _ALLOCATES,
                        "The host allocates and frees memory of the device {share} of its time ({count} calls{most})."),
                "of 5 real NPUs one has such a call, 0.00008 of its time; msprof-analyze's is 10 ms", wins="exposed"),
+    _rank_rule("compiles", "Operators are compiled",
+               "Union of aclopCompile* and opCompile as a share of host time.", 0.05,
+               "torch_npu.npu.set_compile_mode(jit_compile=False), or record later steps, of the same shapes.",
+               partial(_host_calls, _COMPILES, "The host compiles operators {share} of its time ({count} calls)."),
+               "4 of 5 real NPUs reach it (0.088 to 0.178), the fifth compiles nothing", wins="exposed"),
+    _rank_rule("synchronised_norms", "SyncBatchNorm", "Whether more than 20 operators are SyncBatchNorm.", 0,
+               "BatchNorm where batches are large enough, or one collective for several layers.", _synchronised_norms,
+               "msprof-analyze's number; real recordings at hand have none"),
     _rank_rule("garbage_collection", "Python collects garbage",
                "Slices of Python GC, which gc_detect_threshold records, as a share of Stage.", 0.01,
                "gc.freeze() after the start; a larger gc.set_threshold(), and gc.collect() between steps.",

@@ -136,6 +136,13 @@ def test_names_that_replace_one_another_are_one_part_where_nothing_tells_operato
     assert {each["view"] for each in record["verdict"]["contributors"]} == {"kernels"}
 
 
+def test_a_side_without_work_of_a_device_is_the_reason(capsys):
+    """Not a kernel that is gone."""
+    device, host = (str(SAMPLES / name) for name in ("torch_cuda_synthetic", "torch_cpu_recorded"))
+    assert diff(capsys, device, host)["verdict"]["why"].startswith("No work of a device is recorded in the other.")
+    assert diff(capsys, host, device)["verdict"]["why"].startswith("No work of a device is recorded in the base.")
+
+
 # -- per step
 
 

@@ -77,7 +77,7 @@ def test_what_is_damaged_is_told_by_core_in_plain_words(capsys):
     assert damage.text(session.profile.vocabulary.event) == told
     assert replace(damage, onwards=False, lost=1).text(session.profile.vocabulary.event) == (
         f"190 of 435 instructions have no name between 287.512 us and {exact_time(damage.last)}: their times are "
-        "right. 1 instruction left no record: sums lack it.")  # fmt: skip
+        "right. 1 instruction is lost: no figure counts it.")  # fmt: skip
     assert main(["report", str(SAMPLES / "aks_damaged"), "problems", "--json"]) == 1
     (worker,) = json.loads(capsys.readouterr().out)["views"]["problems"]["workers"].values()
     assert worker["tables"]["damage"]["rows"] == [

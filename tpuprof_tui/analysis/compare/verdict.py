@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -133,6 +133,10 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         return "No single part changed by more than noise: the time lies between the parts listed here."
 
     def _causes(self) -> Iterator[Cause]:
+        work = self.comparison.work
+        if bool(work.base) != bool(work.other):
+            yield Cause(abs(work.delta), f"No work of a device is recorded in the {'other' if work.base else 'base'}.")
+            return
         shapes = list(self._other_shapes())
         yield from (cause for cause, _ in shapes)
         yield from self._of_work({name for _, names in shapes for name in names})
@@ -263,15 +267,20 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
     # -- launches
 
+    def _paired(self, differ: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Paired launches that differ in ``differ``, by ``keys``: these, work of base and other (ns), and number."""
+        pairs, sides = self.comparison.launches, zip(("base", "other"), self.comparison.works, strict=True)
+        launches = Frame({f"{side}_{column}": getattr(work.launches, column)[getattr(pairs, side)]
+                          for side, work in sides for column in ("kernel", "unit", "work")}, {})  # fmt: skip
+        launches = launches.take(launches[f"base_{differ}"] != launches[f"other_{differ}"])
+        figures = {**{column: key(column) for column in keys}, "base": total("base_work"),
+                   "other": total("other_work"), "count": rows}  # fmt: skip
+        return pivot(launches, keys, figures, ())
+
     def _moves(self) -> Iterator[Cause]:
         """Causes: launches that moved to another unit."""
-        both, pairs = self.comparison.joint, self.comparison.launches
-        base, other = both.base.launches, both.other.launches
-        launches = Frame({"kernel": base.kernel[pairs.base], "from": base.unit[pairs.base],
-                          "to": other.unit[pairs.other], "work": base.work[pairs.base]}, {})  # fmt: skip
-        moved = launches.take(launches["from"] != launches["to"])
-        figures = {**{column: key(column) for column in ("kernel", "from", "to")}, "count": rows, "work": total("work")}
-        for kernel, source, target, count, work in pivot(moved, ("kernel", "from", "to"), figures, ()):
+        both = self.comparison.joint
+        for kernel, source, target, work, _, count in self._paired("unit", ("base_kernel", "base_unit", "other_unit")):
             name = short_name(both.kernels[kernel] if kernel is not None and kernel >= 0 else UNKNOWN)
             yield Cause(work, f"{_LAUNCH.of(count)} of {name} ({time_text(work)} of work) moved from "
                               f"{both.units[source]} to {both.units[target]}.")  # fmt: skip
@@ -279,22 +288,14 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
     def _other_shapes(self) -> Iterator[tuple[Cause, tuple[str, str]]]:
         """Causes: unnamed launches whose number of events differs from that of the paired launch."""
         both = self.comparison.joint
-        base, other = both.base.launches, both.other.launches
-        if base.named or self.comparison.lost != NOTHING_LOST:
+        if both.base.launches.named or self.comparison.lost != NOTHING_LOST:
             return
-        pairs = self.comparison.launches
-        launches = Frame({"before": base.kernel[pairs.base], "after": other.kernel[pairs.other],
-                          "base": base.work[pairs.base], "other": other.work[pairs.other]}, {})  # fmt: skip
-        launches = launches.take(launches["before"] != launches["after"])
-        figures = {"before": key("before"), "after": key("after"), "base": total("base"), "other": total("other"),
-                   "count": rows}  # fmt: skip
-        for one, two, ours, theirs, count in pivot(launches, ("before", "after"), figures, ()):
+        for one, two, base, other, count in self._paired("kernel", ("base_kernel", "other_kernel")):
             names = both.kernels[one], both.kernels[two]
-            amount = self.comparison.with_status(Amount("", ours, theirs, count, count))
+            amount = self.comparison.with_status(Amount("", base, other, count, count))
             if amount.status in CHANGED:
-                text = (f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: {delta_text(amount.delta)} of work"
-                        f"{change_text(amount)}.")  # fmt: skip
-                yield Cause(abs(amount.delta), text), names
+                change = f"{delta_text(amount.delta)} of work{change_text(amount)}"
+                yield Cause(abs(amount.delta), f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: {change}."), names
 
     # -- waits
 

@@ -46,7 +46,7 @@ class Damage(Struct, frozen=True):
         unnamed: How many of them have times alone.
         first, last: Start of the first and of the last of these, ns; -1: there are none.
         onwards: Whether nearly all events from the first one on are such.
-        lost: How many more are known to have left no record.
+        lost: How many more are known to be lost.
     """
 
     group: int
@@ -62,7 +62,8 @@ class Damage(Struct, frozen=True):
         when = f"from {exact_time(self.first)} on" if self.onwards else \
             f"between {exact_time(self.first)} and {exact_time(self.last)}"  # fmt: skip
         named = f"{self.unnamed:,} of {event.of(self.events)} have no name {when}: their times are right."
-        lost = f"{event.of(self.lost)} left no record: sums lack {'it' if self.lost == 1 else 'them'}."
+        verb, them = ("is", "it") if self.lost == 1 else ("are", "them")
+        lost = f"{event.of(self.lost)} {verb} lost: no figure counts {them}."
         return " ".join([*([named] if self.unnamed else []), *([lost] if self.lost else [])])
 
 

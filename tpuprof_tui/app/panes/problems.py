@@ -23,6 +23,8 @@ from ..settings.actions import bindings
 from ..shell.messages import ChangeState, ShowMessage
 from .lines import Line, LinesView, paragraph
 
+#: Most units of which it is told above the problems what these mean.
+_MOST_DAMAGES: Final = 8
 NO_PROBLEMS: Final = "No problems: the whole capture could be used."
 
 
@@ -43,10 +45,11 @@ class ProblemsPane(LinesView):
         if not self.problems:
             return paragraph(NO_PROBLEMS, width, self.palette.good), []
         lines: list[Line] = []
-        profile = self.session.profile
-        for damage in damages(self.session):
-            text = f"{profile.groups.title(damage.group)}: {damage.text(profile.vocabulary.event)}"
-            lines += paragraph(clean(text), width, self.palette.text)
+        profile, damaged = self.session.profile, damages(self.session)
+        texts = [f"{profile.groups.title(damage.group)}: {damage.text(profile.vocabulary.event)}" for damage in damaged]
+        more = [f"{len(texts) - _MOST_DAMAGES:,} more: :view problems."] if len(texts) > _MOST_DAMAGES else []
+        for text in (*texts[:_MOST_DAMAGES], *more):
+            lines += paragraph(text, width, self.palette.text)
         items = [-1] * len(lines)
         for number, problem in enumerate(self.problems):
             added = self._problem_lines(problem, width)

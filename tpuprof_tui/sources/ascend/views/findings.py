@@ -265,12 +265,20 @@ def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, leas
     if not len(calls):
         return
     low, high = query.range or (int(host["start"].min()), int(host["end"].max()))
-    time = Intervals.union(calls["start"], calls["end"]).clip(low, high).total
-    if time > rule.threshold * (high - low):
-        share = time / (high - low)
+    union = Intervals.union(calls["start"], calls["end"]).clip(low, high)
+    if union.total > rule.threshold * (high - low):
+        share = union.total / (high - low)
         name = _most_around(calls, host.take(operators))
         told = text.format(share=percent_text(share), count=f"{len(calls):,}", most=name and f", most in {name}")
-        yield _finding(query, rule, time, told, "calls / host", share)
+        yield _finding(query, rule, _while_free(figures, union), told, "calls / host", share)
+
+
+def _while_free(figures: RankFigures, host: Intervals) -> int:
+    """Time of what the host does in which the device is free, ns: the most that can be won."""
+    return (
+        host.total
+        - host.difference(Intervals.union(figures.gaps.begin, figures.gaps.begin + figures.gaps.length)).total
+    )
 
 
 def _most_around(calls: Frame, operators: Frame) -> str:
@@ -298,13 +306,13 @@ def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
     profile, figures = query.profile, _figures(query)
     lanes = [each for each in figures.lanes("other") if profile.groups.label(profile.lanes[each].group) == PYTHON_GC]
     pauses = query.events(("start", "end"), lanes)
-    time = Intervals.union(pauses["start"], pauses["end"]).total
-    if time > least:
-        share = time / (figures.sum("stage_us") or inf)
+    union = Intervals.union(pauses["start"], pauses["end"])
+    if union.total > least:
+        share = union.total / (figures.sum("stage_us") or inf)
         longest = time_text(int((pauses["end"] - pauses["start"]).max()))
         text = (f"Python collects garbage {len(pauses):,} times, {percent_text(share)} of Stage, for up to {longest}; "
                 "meanwhile the host calls nothing.")  # fmt: skip
-        yield _finding(query, rule, time, text, "pauses / stage", share)
+        yield _finding(query, rule, _while_free(figures, union), text, "pauses / stage", share)
 
 
 def _frequency(query: Query, rule: Rule, least: float) -> Found:

@@ -33,7 +33,6 @@ from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.sources.ascend.read import csv_table, trace_view
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
 from tpuprof_tui.sources.ascend.read.places import found_at
-from tpuprof_tui.sources.ascend.views import findings as ascend_rules
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 from tpuprof_tui.sources.chrome import collector, processes
 from tpuprof_tui.views.registry import ask
@@ -1390,59 +1389,6 @@ def test_secrets_in_metadata_are_said_nowhere(made, tmp_path, capsys):
 # -- findings
 
 
-def _found(path: Path, capsys: Any) -> set[str]:
-    return {each["rule"] for each in rows(report(path, capsys, "findings"), "findings", "findings")}
-
-
-_KERNEL = {"name": "k", "type": "Add", "core": "AI_VECTOR_CORE", "length": 100, "gap": 0, "blocks": 40,
-           "state": "static", "mac": 0.9}  # fmt: skip
-#: Rows of kernels that a rule speaks of, and others of which it does not.
-_CASES = {
-    "free": ([{"gap": 30}] * 4, [{"gap": 3}] * 4),
-    "exposed_communication": ([{}, {"core": "HCCL", "length": 50}], [{}, {"core": "HCCL", "length": 9}],
-                              [{}, {"core": "HCCL", "length": 50, "gap": -30}]),
-    "long_gap": ([{}, {"gap": 20}], [{}, {"gap": 4}]),
-    "ai_cpu": ([{}, {"core": "AI_CPU", "length": 5}], [{}, {"core": "AI_CPU", "length": 1}]),
-    "transdata": ([{}, {"type": "TransData", "length": 9}], [{}, {"type": "TransData", "length": 2}]),
-    "cast": ([{}, {"type": "Cast", "length": 9}], [{}, {"type": "Cast", "length": 2}]),
-    "dynamic_shapes": ([{"state": "dynamic"}, {}, {"state": "dynamic"}], [{"state": "dynamic"}, {}]),
-    "cube_idle": ([{"type": "Convolution", "mac": 0.1}, {}], [{"type": "MatMulV2", "mac": 0.8}, {"mac": 0.1}],
-                  [{"type": "MatMulV2", "mac": 0.1, "length": 1}, {}], [{"type": "Convert", "mac": 0.1}, {}]),
-    "small_kernels": ([{"length": 5}] * 3 + [{}], [{"length": 5}, {}]),
-    "few_blocks": ([{"blocks": 8}, {}], [{}, {}], [{"blocks": 8, "length": 0.5}, {}]),
-}  # fmt: skip
-
-
-#: Rules that a run made so has and another has not.
-_UNUSUAL = {"host_synchronises", "memory_grows", "small_packets", "slow_link", "level0"}
-_USUAL = {"slow_rank", "launch_bound"}
-_ALONE = {"uneven_steps", "no_metrics", "recorded_differs", "prof_rule"}
-#: Rules with their cases in test_ascend_recipes.py.
-_OF_RECIPES = {"bandwidth_contention", "compiles", "garbage_collection", "low_frequency", "memory_calls",
-               "retransmission", "synchronised_norms", "unaligned_transfers", "uneven_experts"}  # fmt: skip
-
-
-def test_every_rule_says_what_it_is_and_has_its_cases():
-    every = (*ascend_rules.RULES.adds, *ascend_rules.RULES.replaces)
-    assert sorted(rule.id for rule in every) == sorted({*_CASES, *_UNUSUAL, *_USUAL, *_ALONE, *_OF_RECIPES})
-
-
-@pytest.mark.parametrize("rule", _CASES)
-def test_rules_about_kernels(tmp_path, capsys, rule):
-    for number, kernels in enumerate(_CASES[rule]):
-        output = tmp_path / str(number) / OUTPUT
-        output.mkdir(parents=True)
-        time, lines = 1_700_000_000_000_000, []
-        for each in ({**_KERNEL, **more} for more in kernels):
-            time += each["gap"]
-            head = ",".join(each[key] for key in ("name", "type", "core", "state"))
-            lines.append(f"{head},{time},{each['length']},{each['blocks']},{each['mac']}")
-            time += each["length"]
-        header = "Name,Type,Accelerator Core,OP State,Start Time(us),Duration(us),Block Dim,aic_mac_ratio"
-        (output / "kernel_details.csv").write_text("\n".join([header, *lines]))
-        assert (rule in _found(output, capsys)) == (number == 0)
-
-
 @pytest.mark.parametrize("waits", [(0.02, 4.0), (0.02, 0.02)])
 def test_rules_about_ranks_of_msprof_analyze_alone(tmp_path, capsys, waits):
     told = {}
@@ -1463,85 +1409,6 @@ def test_rules_about_ranks_of_msprof_analyze_alone(tmp_path, capsys, waits):
 def test_an_npu_has_the_article_that_is_spoken():
     assert [Word(each).with_article for each in ("NPU", "GPU", "core", "engine", "unit", "event")] == [
         "an NPU", "a GPU", "a core", "an engine", "a unit", "an event"]  # fmt: skip
-
-
-def test_rules_about_ranks_hosts_and_memory(tmp_path, capsys):
-    def written(name: str, change: Any) -> set[str]:
-        for rank in range(2):
-            run = ascend_profile.run_of(rank)
-            folder = ascend_profile.write_text(run, tmp_path / name)
-            change(run, rank, folder)
-        return _found(tmp_path / name, capsys)
-
-    def nothing(run: Any, rank: int, folder: Path) -> None:
-        del run, rank, folder
-
-    def all_of_it(run: Any, rank: int, folder: Path) -> None:
-        output = folder / OUTPUT
-        (first, _), *_ = [(start, end) for _, start, end in run.steps]
-        # the host waits, and each step keeps a tensor
-        trace = json.loads((output / "trace_view.json").read_text())
-        host = next(each for each in trace if each.get("cat") == "cpu_op")
-        length = (run.steps[-1][2] - first) / 1000
-        # all is called at once, long before it runs
-        trace = [{**each, "ts": ascend_profile.us(first)} if each["ph"] == "s" else each for each in trace]
-        (output / "trace_view.json").write_text(json.dumps([*trace, {**host, "name": "aten::item", "dur": length / 2}]))
-        lines = [f"aten::empty,{1024 * number + 9},{ascend_profile.us(start + 5)},,,"
-                 for number, start, _ in run.steps]  # fmt: skip
-        (output / "operator_memory.csv").write_text(
-            "\n".join(["Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us),Stream", *lines])
-        )
-        told = json.loads((output / "communication.json").read_text())
-        for step in told.values():
-            for op in step["collective"].values():
-                link = op["Communication Bandwidth Info"]["HCCS"]
-                link["Transit Time(ms)"] *= 3 if rank else 1
-                op["Communication Bandwidth Info"]["RDMA"] = {**link, "Transit Size(MB)": 200}
-                op["Communication Time Info"]["Synchronization Time(ms)"] = 0
-        (output / "communication.json").write_text(json.dumps(told))
-        info = next(folder.glob("profiler_info_*.json"))
-        info.write_text(info.read_text().replace("Level1", "Level0"))
-
-    usual, unusual = written("usual", nothing), written("unusual", all_of_it)
-    assert unusual >= _UNUSUAL
-    assert not _UNUSUAL & usual
-    assert usual >= _USUAL
-    assert not _USUAL & unusual
-
-
-def test_steps_whose_computing_differs(tmp_path, capsys):
-    for name, more in (("even", 0), ("uneven", 90_000)):
-        run = ascend_profile.run_of(0)
-        next(each for each in reversed(run.tasks) if each.type).end += more
-        ascend_profile.write_text(run, tmp_path / name)
-    assert "uneven_steps" not in _found(tmp_path / "even", capsys)
-    assert "uneven_steps" in _found(tmp_path / "uneven", capsys)
-
-
-def test_steps_that_differ_from_the_recorded_ones(made, tmp_path, capsys):
-    file = _rank(made, tmp_path) / "step_trace_time.csv"
-    for more, told in ((Decimal("0.009"), False), (Decimal("0.011"), True)):
-        head, first, *others = (made / "text" / RANK / OUTPUT / file.name).read_text().splitlines()
-        step, computing, *rest = first.split(",")
-        assert head.startswith("Step,Computing")
-        file.write_text("\n".join([head, ",".join([step, str(Decimal(computing) + more), *rest]), *others]))
-        assert ("recorded_differs" in _found(file.parent, capsys)) == told
-
-
-def test_metrics_that_were_not_recorded(made, tmp_path, capsys):
-    output = _rank(made, tmp_path, "trace_view.json")
-    (output / "op_summary.csv").write_text(
-        "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nk,Add,AI_CORE,1,2\n"
-    )
-    (output / "trace_view.json").unlink()
-    assert "no_metrics" in _found(output, capsys)
-    assert "no_metrics" not in _found(made / "text", capsys)
-    rank = tmp_path / "told" / RANK
-    shutil.copytree(made / "text" / RANK, rank)
-    info = json.loads((rank / "profiler_info_0.json").read_text())
-    info["config"]["experimental_config"]["_aic_metrics"] = "ACL_AICORE_NONE"
-    (rank / "profiler_info_0.json").write_text(json.dumps(info))
-    assert "no_metrics" in _found(rank, capsys)
 
 
 # -- what was really recorded

@@ -70,6 +70,48 @@ def slice_at(after: int, length: int, name: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def with_frequencies(least: int, folder: Path) -> Path:
+    """A frequency that falls to ``least`` MHz from the middle of the run on."""
+    samples = [{"ph": "C", "name": "AI Core Freq", "args": {"MHz": megahertz},
+                "ts": ascend_profile.us(ascend_profile.START + after)}
+               for after, megahertz in ((0, 1800), (1_000_000, least))]  # fmt: skip
+    return with_events(folder, "AI Core Freq", samples)
+
+
+def with_garbage(length: int, folder: Path) -> Path:
+    """Python collects garbage once, for ``length`` ns."""
+    return with_events(folder, "Python GC", [slice_at(500_000, length, "GC")])
+
+
+def with_calls(name: str, length: int, folder: Path) -> Path:
+    """A call of ``length`` ns within an operator."""
+    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", pid=7, tid=100)
+    call = slice_at(200_100, length, f"AscendCL@{name}", pid=224, tid=100)
+    return with_events(folder, "Unused", [operator, call])
+
+
+def with_norms(count: int, folder: Path) -> Path:
+    """Operators that normalise over all ranks, and a frame named like them."""
+    norms = [slice_at(1000 * number, 500, "SyncBatchNorm", cat="cpu_op", pid=7, tid=9) for number in range(count)]
+    frame = slice_at(0, 500, "SyncBatchNorm.py(3): forward", cat="python_function", pid=7, tid=10)
+    return with_events(folder, "Unused", [*norms, frame])
+
+
+def experts(tokens: tuple[int, ...], folder: Path) -> Path:
+    """Three kernels of experts in each rank, with some tokens."""
+    header = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes"
+    group = {"parallel_group_info": {"a": {"group_name": "tp", "global_ranks": [0]},
+                                     "b": {"group_name": "exp", "global_ranks": [0, 1]}}}  # fmt: skip
+    for rank, count in enumerate(tokens):
+        own = folder / f"rank{rank}_ascend_pt"
+        lines = [f'k,GroupedMatmul,AI_CORE,{1_750_000_000_000_000 + 100 * number},80,"""{count},64;8,64,128;;8"""'
+                 for number in range(3)]  # fmt: skip
+        kernels(own / OUTPUT, [*lines, 'm,MatMulV2,AI_CORE,1750000000000900,80,"""7,64;64,8"""'], header)
+        (own / f"profiler_info_{rank}.json").write_text("{}")
+        (own / "profiler_metadata.json").write_text(json.dumps(group))
+    return folder
+
+
 def kernels(folder: Path, lines: list[str], header: str) -> Path:
     """A kernel table alone."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,12 +124,7 @@ def kernels(folder: Path, lines: list[str], header: str) -> Path:
 
 @pytest.mark.parametrize(("least", "speaks"), [(1200, True), (1750, False), (1800, False), (0, False), (-1, False)])
 def test_a_frequency_below_the_highest(tmp_path, least, speaks):
-    # from the middle of the run on
-    samples = [{"ph": "C", "name": "AI Core Freq", "args": {"MHz": megahertz},
-                "ts": ascend_profile.us(ascend_profile.START + after)}
-               for after, megahertz in ((0, 1800), (1_000_000, least))]  # fmt: skip
-    rank = with_events(tmp_path, "AI Core Freq", samples)
-    found = rows(rank, "findings", "findings")
+    found = rows(with_frequencies(least, tmp_path), "findings", "findings")
     found = [row for row in found if row["rule"] == "low_frequency"]
     assert bool(found) == speaks
     if speaks:
@@ -101,7 +138,7 @@ def test_a_frequency_below_the_highest(tmp_path, least, speaks):
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_python_collects_garbage(tmp_path, form, length, speaks):
     if form == "text":
-        rank = with_events(tmp_path, "Python GC", [slice_at(500_000, length, "GC")])
+        rank = with_garbage(length, tmp_path)
     else:
         rank = ascend_profile.write_database(ascend_profile.run_of(0), tmp_path)
         with sqlite3.connect(next(rank.glob("*/ascend_pytorch_profiler_0.db"))) as database:
@@ -118,9 +155,7 @@ def test_python_collects_garbage(tmp_path, form, length, speaks):
     ("rule", "name"), [("memory_calls", "aclMallocMemInner"), ("memory_calls", "aclrtFree"), ("compiles", "opCompile")]
 )
 def test_calls_that_keep_the_host(tmp_path, rule, name, length, speaks):
-    operator = slice_at(200_000, 1_000_000, "aten::empty", cat="cpu_op", pid=7, tid=100)
-    call = slice_at(200_100, length, f"AscendCL@{name}", pid=224, tid=100)
-    rank = with_events(tmp_path, "Unused", [operator, call])
+    rank = with_calls(name, length, tmp_path)
     found = told(rank, rule)
     assert bool(found) == speaks
     # what can be won is the free time of the device meanwhile; the profile begins with the run's first step
@@ -135,12 +170,10 @@ def test_calls_that_keep_the_host(tmp_path, rule, name, length, speaks):
 
 @pytest.mark.parametrize(("count", "speaks"), [(21, True), (20, False)])
 def test_norms_that_communicate(tmp_path, count, speaks):
-    norms = [slice_at(1000 * number, 500, "SyncBatchNorm", cat="cpu_op", pid=7, tid=9) for number in range(count)]
-    frame = slice_at(0, 500, "SyncBatchNorm.py(3): forward", cat="python_function", pid=7, tid=10)
-    assert bool(told(with_events(tmp_path, "Unused", [*norms, frame]), "synchronised_norms")) == speaks
+    assert bool(told(with_norms(count, tmp_path), "synchronised_norms")) == speaks
 
 
-def moving(folder: Path, bytes_of_task: int, more: Sequence[dict[str, Any]] = ()) -> Path:
+def moving(bytes_of_task: int, folder: Path, more: Sequence[dict[str, Any]] = ()) -> Path:
     """Rank 0 of a run, whose transfers have a size, with further ones."""
     rank = with_events(folder, "Unused", [{"pid": 226, "tid": 1, **event} for event in more])
     file = rank / OUTPUT / "trace_view.json"
@@ -148,47 +181,47 @@ def moving(folder: Path, bytes_of_task: int, more: Sequence[dict[str, Any]] = ()
     return rank
 
 
+def while_computing(length: int, folder: Path) -> Path:
+    """A transfer of ``length`` ns while a kernel computes."""
+    kernel = next(task for task in ascend_profile.run_of(0).tasks if task.type == "MatMulV2")
+    args = {"size(Byte)": 1_500_000, "task type": "Memcpy"}
+    return moving(1_500_000, folder, [slice_at(kernel.start - ascend_profile.START + 1, length, "Memcpy", args=args)])
+
+
+def over_rdma(transit: int, folder: Path) -> Path:
+    """A transfer over RDMA of some ms."""
+    file = ascend_profile.write_text(ascend_profile.run_of(0), folder) / OUTPUT / "communication.json"
+    found = json.loads(file.read_text())
+    (op,) = found["step1"]["collective"].values()
+    links = op["Communication Bandwidth Info"]
+    links["RDMA"] = {**links["HCCS"], "Transit Time(ms)": transit}
+    file.write_text(json.dumps(found))
+    return file.parent
+
+
 @pytest.mark.parametrize(("size", "speaks"), [(1_500_000, True), (1_500_160, False), (200, False)])
 def test_transfers_that_end_within_a_block(tmp_path, size, speaks):
-    assert told(moving(tmp_path, size), "unaligned_transfers") == (
+    assert told(moving(size, tmp_path), "unaligned_transfers") == (
         ["3 of 3 transfers, 100% of the bytes, end within a block."] if speaks else [])  # fmt: skip
 
 
 @pytest.mark.parametrize(("length", "speaks"), [(200_000, True), (100_000, False)])
 def test_transfers_that_take_longer_while_kernels_compute(tmp_path, length, speaks):
-    kernel = next(task for task in ascend_profile.run_of(0).tasks if task.type == "MatMulV2")
-    args = {"size(Byte)": 1_500_000, "task type": "Memcpy"}
-    meanwhile = slice_at(kernel.start - ascend_profile.START + 1, length, "Memcpy", args=args)
     # the others take 90 us
     lost = f"{(length - 90_000) / length:.1%}"
-    assert told(moving(tmp_path, 1_500_000, [meanwhile]), "bandwidth_contention") == (
+    assert told(while_computing(length, tmp_path), "bandwidth_contention") == (
         [f"While kernels compute, transfers lose {lost} of their time."] if speaks else []
     )
 
 
 @pytest.mark.parametrize(("transit", "speaks"), [(4001, True), (3999, False)])
 def test_transfers_that_rdma_sends_again(tmp_path, transit, speaks):
-    file = ascend_profile.write_text(ascend_profile.run_of(0), tmp_path) / OUTPUT / "communication.json"
-    found = json.loads(file.read_text())
-    (op,) = found["step1"]["collective"].values()
-    links = op["Communication Bandwidth Info"]
-    links["RDMA"] = {**links["HCCS"], "Transit Time(ms)": transit}
-    file.write_text(json.dumps(found))
-    assert bool(told(file.parent, "retransmission")) == speaks
+    assert bool(told(over_rdma(transit, tmp_path), "retransmission")) == speaks
 
 
 @pytest.mark.parametrize(("tokens", "speaks"), [((300, 100), True), ((210, 190), False)])
 def test_experts_of_uneven_load(tmp_path, tokens, speaks):
-    header = "Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Shapes"
-    group = {"parallel_group_info": {"a": {"group_name": "tp", "global_ranks": [0]},
-                                     "b": {"group_name": "exp", "global_ranks": [0, 1]}}}  # fmt: skip
-    for rank, count in enumerate(tokens):
-        folder = tmp_path / f"rank{rank}_ascend_pt"
-        lines = [f'k,GroupedMatmul,AI_CORE,{1_750_000_000_000_000 + 100 * number},80,"""{count},64;8,64,128;;8"""'
-                 for number in range(3)]  # fmt: skip
-        kernels(folder / OUTPUT, [*lines, 'm,MatMulV2,AI_CORE,1750000000000900,80,"""7,64;64,8"""'], header)
-        (folder / f"profiler_info_{rank}.json").write_text("{}")
-        (folder / "profiler_metadata.json").write_text(json.dumps(group))
+    experts(tokens, tmp_path)
     load = rows(tmp_path, "cluster", "experts")
     assert [(row["group"], row["rank"], row["kernels"], row["tokens"]) for row in load] == [
         ("0, 1", "0", 3, 3 * tokens[0]), ("0, 1", "1", 3, 3 * tokens[1])]  # fmt: skip

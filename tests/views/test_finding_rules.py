@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,6 @@ from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.findings import findings_of, findings_view, rules_of
 from tpuprof_tui.views.generic_rules import RULES as GENERIC
 from tpuprof_tui.views.registry import answer, view_of
-
-#: Rules of captures and PyTorch traces; those of Ascend profiles have their cases in test_ascend.py.
-RULES = {rule.id for vocabulary in (SOPHGO, TORCH) for rule in rules_of(vocabulary)}
 
 
 def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
@@ -89,11 +87,54 @@ def lanes_of(*units: tuple[list[tuple[int, int, int]], list[tuple[int, int, int]
     return make_profile(lanes, strings=texts.build(), mode=2)
 
 
+def one_operation(ideal: float) -> Profile:
+    """An operation of 100 ns with an ideal time, that of the microarchitecture being 20 ns."""
+    texts = Texts()
+    lane = make_lane("TIU", 0, starts=[0], ends=[100], name=texts.codes("name", ["mm"]), ideal=np.array([ideal]),
+                     uarch_rate=np.array([20.0]), registers=Registers(np.zeros(1, np.int16), (("res0_c", "res0_w"),))
+                     )  # fmt: skip
+    return make_profile([lane], strings=texts.build(), mode=2)
+
+
+def transfers(slowest: int) -> Profile:
+    """Transfers of one direction and size, 100 ns each but for the last, and one in the other direction."""
+    texts = Texts()
+    length = np.array([100] * 8 + [slowest, 900])
+    lane = make_lane("GDMA", 0, starts=np.cumsum(length) - length, ends=np.cumsum(length), bytes=[1 << 16] * 10,
+                     direction=texts.codes("direction", ["DDR->LMEM"] * 9 + ["LMEM->DDR"]))  # fmt: skip
+    return make_profile([lane], strings=texts.build(), mode=2)
+
+
+def taking_turns(wanted: int) -> Profile:
+    """TIU's second command names the first or the second of GDMA's, or one that nobody knows."""
+    gdma = make_lane("GDMA", 0, starts=[0, 100], ends=[90, 190], command_id=[1, 2], depends_on=[0, 0])
+    tiu = make_lane("TIU", 0, starts=[90, 190], ends=[100, 290], command_id=[1, 2], depends_on=[1, wanted])
+    return make_profile([tiu, gdma], mode=2)
+
+
+def two_launches(pause: int) -> Profile:
+    """Two launches with a pause between them, ns."""
+    lane = make_lane("TIU", 0, starts=[0, 100 + pause], ends=[100, 200 + pause], scope=np.array([0, 1]),
+                     kernel=np.zeros(2, np.int32))  # fmt: skip
+    return make_profile([lane], strings={"kernel": Strings(["k"])},
+                        scopes=Scopes(np.zeros(2, np.int32), np.zeros(2, np.int32)))  # fmt: skip
+
+
+def nine_steps(last: int) -> Profile:
+    """Eight steps of 100 ns, and a last one."""
+    end = np.cumsum(np.array([100] * 8 + [last], np.int64))
+    start = np.append(0, end[:-1])
+    steps = Steps(Strings([f"step {n}" for n in range(9)]), np.arange(9, dtype=np.int32), np.full(9, -1, np.int32),
+                  start, end)  # fmt: skip
+    return replace(make_profile([make_lane("TIU", 0, starts=start, ends=end)]), steps=steps)
+
+
 W, WAIT = int(Role.WORK), int(Role.WAIT)
 BUSY = [(0, 100, W)]
 HALF = [(0, 50, W)]
 LATE = [(50, 100, W)]
-CASES = {
+#: Of each rule, by id: a profile of which it speaks, and others of which it does not.
+CAPTURES = {
     "exposed_transfer": (lanes_of(([(60, 100, W)], [(0, 60, W)])), lanes_of((BUSY, [(0, 60, W)]))),
     "slow_transfer": (lanes_of((BUSY, [(0, 60, W)]), bytes=[LARGE]), lanes_of((BUSY, [(0, 60, W)]), bytes=[LARGE - 1])),
     "wait": (lanes_of(([(0, 90, W), (90, 100, WAIT)], [])), lanes_of((BUSY, []))),
@@ -116,14 +157,22 @@ CASES = {
         lanes_of((BUSY, [(0, 30, W)]), (BUSY, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[1280]),
         # it stays: from L2M it takes as long
         lanes_of((LATE, [(0, 30, W)]), (LATE, [(0, 30, W)]), memory=[1], src_addr=[4096], bytes=[3840])),
+    "below_peak": tuple(map(one_operation, (10.0, 90.0, float("nan")))),
+    "below_bandwidth": tuple(map(transfers, (400, 100))),
+    "serial_stretches": tuple(map(taking_turns, (1, 2, 9))),
+    "launch_gaps": tuple(map(two_launches, (40, 0))),
+    "step_outliers": tuple(map(nine_steps, (500, 100))),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", CASES)
-def test_captures(rule):
-    has, *others = CASES[rule]
-    assert len(found(has)[rule]) == 1
-    assert all(rule not in found(has_not) for has_not in others)
+def test_what_is_told_of_captures():
+    told = found(CAPTURES["below_peak"][0])["below_peak"][0][5]
+    assert "padding; 100% of what is lost has the shape res0 0x1" in told
+    # the one in the other direction is alone, so that nothing tells what is reached there
+    assert found(CAPTURES["below_bandwidth"][0])["below_bandwidth"][0][4] == 300
+    assert found(CAPTURES["serial_stretches"][0])["serial_stretches"][0][4:6] == (90, (
+        "TIU of Core 0 is idle 1 times while another engine works and no command id or message holds it back, "
+        "90 ns in all, 90 ns at the longest."))  # fmt: skip
 
 
 def test_what_several_cores_load_still_has_to_be_read_from_l2m_once_by_each():
@@ -148,60 +197,6 @@ def test_people_read_events_of_one_name_as_one_row_and_programs_each_of_them():
     assert [told.target_of(row).event, *told.target_of(row).others] == events
     gains = [gain or 0 for gain in told.column("gain_us")]
     assert gains == sorted(gains, reverse=True)
-
-
-@pytest.mark.parametrize(("ideal", "there"), [(10.0, True), (90.0, False), (float("nan"), False)])
-def test_far_below_the_peak(ideal, there):
-    texts = Texts()
-    lane = make_lane("TIU", 0, starts=[0], ends=[100], name=texts.codes("name", ["mm"]), ideal=np.array([ideal]),
-                     uarch_rate=np.array([20.0]), registers=Registers(np.zeros(1, np.int16), (("res0_c", "res0_w"),))
-                     )  # fmt: skip
-    rows = found(make_profile([lane], strings=texts.build(), mode=2))
-    assert ("below_peak" in rows) == there
-    assert not there or "padding; 100% of what is lost has the shape res0 0x1" in rows["below_peak"][0][5]
-
-
-@pytest.mark.parametrize(("slowest", "there"), [(400, True), (100, False)])
-def test_transfers_below_the_bandwidth_of_their_direction_and_size(slowest, there):
-    texts = Texts()
-    length = np.array([100] * 8 + [slowest, 900])
-    lane = make_lane("GDMA", 0, starts=np.cumsum(length) - length, ends=np.cumsum(length), bytes=[1 << 16] * 10,
-                     direction=texts.codes("direction", ["DDR->LMEM"] * 9 + ["LMEM->DDR"]))  # fmt: skip
-    rows = found(make_profile([lane], strings=texts.build(), mode=2))
-    assert ("below_bandwidth" in rows) == there
-    # the one in the other direction is alone, so that nothing tells what is reached there
-    assert not there or rows["below_bandwidth"][0][4] == 300
-
-
-@pytest.mark.parametrize(("wanted", "there"), [(1, True), (2, False), (9, False)])
-def test_engines_that_take_turns_without_need(wanted, there):
-    """TIU's second command names the first or the second of GDMA's, or one that nobody knows."""
-    gdma = make_lane("GDMA", 0, starts=[0, 100], ends=[90, 190], command_id=[1, 2], depends_on=[0, 0])
-    tiu = make_lane("TIU", 0, starts=[90, 190], ends=[100, 290], command_id=[1, 2], depends_on=[1, wanted])
-    rows = found(make_profile([tiu, gdma], mode=2))
-    assert ("serial_stretches" in rows) == there
-    assert not there or rows["serial_stretches"][0][4:6] == (90, (
-        "TIU of Core 0 is idle 1 times while another engine works and no command id or message holds it back, "
-        "90 ns in all, 90 ns at the longest."))  # fmt: skip
-
-
-@pytest.mark.parametrize(("pause", "there"), [(40, True), (0, False)])
-def test_gaps_between_launches(pause, there):
-    lane = make_lane("TIU", 0, starts=[0, 100 + pause], ends=[100, 200 + pause], scope=np.array([0, 1]),
-                     kernel=np.zeros(2, np.int32))  # fmt: skip
-    scopes = Scopes(np.zeros(2, np.int32), np.zeros(2, np.int32))
-    profile = make_profile([lane], strings={"kernel": Strings(["k"])}, scopes=scopes)
-    assert ("launch_gaps" in found(profile)) == there
-
-
-@pytest.mark.parametrize(("longest", "there"), [(500, True), (100, False)])
-def test_steps_that_take_longer(longest, there):
-    length = np.array([100] * 8 + [longest], np.int64)
-    end = np.cumsum(length)
-    steps = Steps(Strings([f"step {n}" for n in range(9)]), np.arange(9, dtype=np.int32), np.full(9, -1, np.int32),
-                  end - length, end)  # fmt: skip
-    profile = replace(make_profile([make_lane("TIU", 0, starts=end - length, ends=end)]), steps=steps)
-    assert ("step_outliers" in found(profile)) == there
 
 
 def test_the_command_for_a_step_that_takes_longer_can_be_given(capsys):
@@ -258,7 +253,24 @@ def allocated(*points: tuple[int, int]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
+def late(delay: int, steps: int) -> list[list[dict[str, object]]]:
+    """Two ranks of which the second begins collectives later, us."""
+    ranks: list[list[dict[str, object]]] = [[], []]
+    for step in range(steps):
+        for rank, events in enumerate(ranks):
+            begin, start = 1000 * step, 100 + delay * rank
+            events += [
+                host(f"ProfilerStep#{step}", begin, 1000, "user_annotation"),
+                host("nccl:all_reduce", begin + 50, 20, "user_annotation", **{"External id": 3 + step}),
+                host("cudaLaunchKernel", begin + 51, 2, correlation=1 + step, **{"External id": 3 + step}),
+                device("ncclKernel_AllReduce", begin + start, 700 - start, correlation=1 + step),
+            ]
+    return ranks
+
+
+#: The same of traces: events, or those of each rank.
 TRACES = {
+    "late_rank": (late(400, 1), late(0, 1)),
     "host_bound": ([*launched(1, 10, 100, 0), *launched(2, 800, 100, 790)],
                    [*launched(1, 10, 400, 0), *launched(2, 410, 400, 5)]),
     "synchronises": ([*IDLE, host("cudaDeviceSynchronize", 310, 500)],
@@ -286,34 +298,43 @@ TRACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", TRACES)
-def test_traces(rule, tmp_path):
-    has, has_not = (trace(tmp_path / f"{name}.pt.trace.json.gz", events)
-                    for name, events in zip(("has", "has_not"), TRACES[rule], strict=True))  # fmt: skip
+def traced(events: list[Any], folder: Path) -> Profile:
+    """The profile of a trace, or of those of ranks."""
+    folder.mkdir()
+    for rank, own in enumerate(events if isinstance(events[0], list) else [events]):
+        several = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}} if own is not events else {}
+        profile = trace(folder / f"rank{rank}.pt.trace.json.gz", own, **several)
+    return open_profile(folder) if isinstance(events[0], list) else profile
+
+
+def test_a_rank_that_is_late_in_each_of_many_steps(tmp_path):
+    for steps in (1, 30):
+        (row,) = found(traced(late(400, steps), tmp_path / str(steps)))["late_rank"]
+        assert row[5] == "Rank 1 is late: the others wait 400.0 us longer in each step for it."
+
+
+#: Sources with rules of their own, whose cases stand here; those of Ascend profiles in test_ascend.py.
+RULES = {
+    **{("generic", rule.id): rule for rule in GENERIC},
+    **{(source, rule.id): rule for source, vocabulary in (("sophgo", SOPHGO), ("torch", TORCH))
+       for rule in (*vocabulary.entry("rules").adds, *vocabulary.entry("rules").replaces)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "rule"), RULES, ids="-".join)
+def test_each_rule_speaks_where_it_must_and_nowhere_else(source, rule, tmp_path):
+    """A rule without cases of both kinds fails."""
+    if rule in CAPTURES and source != "torch":
+        has, *has_not = CAPTURES[rule]
+    else:
+        has, *has_not = (traced(events, tmp_path / str(number)) for number, events in enumerate(TRACES[rule]))
+    assert has_not
     assert len(found(has)[rule]) == 1
-    assert rule not in found(has_not)
+    assert all(rule not in found(profile) for profile in has_not)
 
 
-def test_a_rank_that_comes_late(tmp_path):
-    for late, steps, there in ((400, 1, True), (400, 30, True), (0, 1, False)):
-        folder = tmp_path / f"{late} {steps}"
-        folder.mkdir()
-        for rank in range(2):
-            events = []
-            for step in range(steps):
-                begin, start = 1000 * step, 100 + (late if rank else 0)
-                events += [
-                    host(f"ProfilerStep#{step}", begin, 1000, "user_annotation"),
-                    host("nccl:all_reduce", begin + 50, 20, "user_annotation", **{"External id": 3 + step}),
-                    host("cudaLaunchKernel", begin + 51, 2, correlation=1 + step, **{"External id": 3 + step}),
-                    device("ncclKernel_AllReduce", begin + start, 700 - start, correlation=1 + step),
-                ]
-            trace(folder / f"rank{rank}.pt.trace.json.gz", events,
-                  distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})  # fmt: skip
-        profile = open_profile(folder)
-        rows = found(profile).get("late_rank", [])
-        assert bool(rows) == there
-        assert not there or rows[0][5] == "Rank 1 is late: the others wait 400.0 us longer in each step for it."
+def test_cases_are_of_rules():
+    assert {*CAPTURES, *TRACES} == {rule for _, rule in RULES}
 
 
 def test_nothing_is_said_of_waiting_for_a_host_that_records_graphs(tmp_path):
@@ -322,13 +343,8 @@ def test_nothing_is_said_of_waiting_for_a_host_that_records_graphs(tmp_path):
         assert rule not in found(trace(tmp_path / f"{rule}.pt.trace.json.gz", events))
 
 
-def test_every_rule_has_a_profile_made_to_have_it():
-    alone = {"below_peak", "below_bandwidth", "serial_stretches", "launch_gaps", "step_outliers", "late_rank"}
-    assert alone | CASES.keys() | TRACES.keys() == RULES
-
-
 def test_a_filter_leaves_sums_alone_and_the_view_says_so():
-    profile = CASES["imbalance"][0]
+    profile = CAPTURES["imbalance"][0]
     narrowed = query_of(profile, filter="dur>1")
     assert {each.rule for each in findings_of(narrowed)} <= {rule.id for rule in GENERIC if rule.sees == "events"}
     assert "a filter or a single" in findings_view(narrowed).notes[0]

@@ -96,7 +96,7 @@ def test_summary_starts_with_the_headline():
     profile = small_profile()
     found = query_of(profile).headline
     told, _, *lines = summary_report(profile).text().splitlines()
-    assert told == sentence(query_of(profile))
+    assert told == str(sentence(query_of(profile)))
     assert lines[0] == "synthetic: AKS, 3 cores, 2 CDMA ports, mode 1 (condensed commands), 600 instructions"
     assert lines[1] == f"Total time        {time_text(found.device_ns)}"
     assert lines[2].startswith(f"Busiest core      Core {found.busiest.number}: {time_text(found.busiest.busy)}")

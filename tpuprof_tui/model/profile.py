@@ -256,6 +256,7 @@ class Problem:
         fragmentary: Whether so many of the device's events are lost that nothing is concluded from the others.
         repaired: Number of records that are shown otherwise than they were recorded.
         after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
+        unnamed: Whether it is not known what ``rows`` are, while their times are.
     """
 
     severity: Severity
@@ -272,6 +273,7 @@ class Problem:
     fragmentary: bool = dataclasses.field(default=False, compare=False)
     repaired: int = dataclasses.field(default=0, compare=False)
     after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
+    unnamed: bool = dataclasses.field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
         """Plain values for JSON; the key ``unit`` ("core") holds the number of the unit in place of the group."""

@@ -240,6 +240,11 @@ class Table(Struct, frozen=True, eq=False, dict=True):
         return replace(self, values=tuple(zip(*merged, strict=True)), target=target, merge_groups=(), brief=brief,
                        guessed=guessed)  # fmt: skip
 
+    def is_guessed(self, row: int, column: Column) -> bool:
+        """Whether people see that a value is a guess."""
+        flag = column.guess and plain(self.values[self.column_index(column.guess)][row])
+        return bool(flag) or row in (self.guessed or ())
+
     def depth_of(self, row: int) -> int:
         """Depth of a row in the tree; 0 without a tree."""
         return int(self.depth[row]) if self.depth is not None else 0

@@ -105,14 +105,11 @@ class Cells(Struct, frozen=True):
 
     def rows(self, table: Table, indexes: Sequence[int], start: int, stop: int) -> Iterator[tuple[str, ...]]:
         """Cell texts of rows [start, stop) in some columns (by index)."""
-        guessed, columns = table.guessed or frozenset(), [table.columns[index] for index in indexes]
-        flags = [table.column_index(column.guess) if column.guess else -1 for column in columns]
+        columns = [table.columns[index] for index in indexes]
         for number, row in enumerate(table.rows(start, stop), start):
-            known, depth = number in guessed, table.depth_of(number)
-            yield tuple(
-                self.text(column, row[index], guessed=known or (flag >= 0 and row[flag]), depth=depth)
-                for column, index, flag in zip(columns, indexes, flags, strict=True)
-            )
+            depth = table.depth_of(number)
+            yield tuple(self.text(column, row[index], guessed=table.is_guessed(number, column), depth=depth)
+                        for column, index in zip(columns, indexes, strict=True))  # fmt: skip
 
 
 def _compared_figures(keys: Sequence[str]) -> dict[str, str]:

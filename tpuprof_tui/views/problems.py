@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tpuprof_tui.analysis.findings.problem_rows import by_severity, lane_of
+from collections.abc import Iterator
+
+from tpuprof_tui.analysis.findings.problem_rows import by_severity, damages, lane_of
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 
@@ -10,7 +12,7 @@ from .answer import Answer, Column, Table, Target
 
 
 def problems(query: Query) -> Answer:
-    """One row per problem, worst first; always of the whole profile, whatever the query selects."""
+    """What problems mean by unit, then a row per problem, worst first; of the whole profile, whatever is selected."""
     found = by_severity(query.session)
 
     def target(row: int) -> Target | None:
@@ -35,4 +37,20 @@ def problems(query: Query) -> Answer:
     narrowed = query.range is not None or query.full_filter or not query.scope.everything
     notes = ("Problems are of the whole profile.",) if narrowed and rows else ()
     table = Table.of_rows("problems", "Problems", columns, rows, target=target, word="problem")
-    return Answer(tables=(table,), notes=notes)
+    return Answer(tables=(*_damage(query), table), notes=notes)
+
+
+def _damage(query: Query) -> Iterator[Table]:
+    """What is missing of the events of each unit, in words; figures for programs."""
+    found, event = damages(query.session), query.vocabulary.event
+    columns = (
+        Column("group", "Where"), Column("what", "What this means"), Column("events", "Events", "count", shown=False),
+        Column("unnamed", "Without a name", "count", shown=False), Column("from_us", "From", "time", shown=False),
+        Column("until_us", "Until", "time", shown=False), Column("lost", "Lost", "count", shown=False),
+    )  # fmt: skip
+    rows = [(query.profile.groups.title(damage.group), damage.text(event), damage.events, damage.unnamed,
+             *((damage.first, damage.last) if damage.unnamed else (None, None)), damage.lost)
+            for damage in found]  # fmt: skip
+    if rows:
+        yield Table.of_rows("damage", "What is missing", columns, rows, word="place",
+                            target=lambda row: Target(scope=Scope(found[row].group)))  # fmt: skip

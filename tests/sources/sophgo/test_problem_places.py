@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from profiles import CORES
+from msgspec.structs import replace
+from profiles import CORES, session_of
 from written_captures import capture
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.findings.problem_rows import Damage, damages
+from tpuprof_tui.cli.main import main
+from tpuprof_tui.formats.units import exact_time
 from tpuprof_tui.model import Problem, Profile, Severity
 from tpuprof_tui.sources.sophgo.read.problems import Report
 
@@ -61,6 +65,38 @@ def test_records_without_a_command_are_those_of_no_kernel_function():
         assert problem.rows is not None
         assert problem.rows.tolist() == unknown.tolist()
         assert len(problem.rows) == problem.count
+
+
+def test_what_is_damaged_is_told_by_core_in_plain_words(capsys):
+    session = session_of(open_profile(SAMPLES / "aks_damaged"))
+    lanes = [lane for lane in session.profile.lanes if lane.group == 1]
+    starts = np.sort(np.concatenate([lane["start"][lane["kernel"] < 0] for lane in lanes]))
+    (damage,) = damages(session)
+    assert damage == Damage(1, 435, 190, int(starts[0]), int(starts[-1]), onwards=True, lost=0)
+    told = "190 of 435 instructions have no name from 287.512 us on: their times are right."
+    assert damage.text(session.profile.vocabulary.event) == told
+    assert replace(damage, onwards=False, lost=1).text(session.profile.vocabulary.event) == (
+        f"190 of 435 instructions have no name between 287.512 us and {exact_time(damage.last)}: their times are "
+        "right. 1 instruction left no record: sums lack it.")  # fmt: skip
+    assert main(["report", str(SAMPLES / "aks_damaged"), "problems", "--json"]) == 1
+    (worker,) = json.loads(capsys.readouterr().out)["views"]["problems"]["workers"].values()
+    assert worker["tables"]["damage"]["rows"] == [
+        ["Core 1", told, 435, 190, damage.first / 1000, damage.last / 1000, 0]]  # fmt: skip
+    assert main(["info", str(SAMPLES / "aks_damaged")]) == 1
+    assert f"Core 1  {told}" in capsys.readouterr().out
+
+
+def test_what_left_no_record_is_told_by_core():
+    path = capture("lost")
+    truth = json.loads(path.with_name(f"{path.name}.truth.json").read_text())
+    lost: dict[str, int] = {}
+    for track in truth["tracks"]:
+        count = sum(each == 1 for each in track["columns"]["loss"])
+        lost[f"Core {track['index']}"] = lost.get(f"Core {track['index']}", 0) + count
+    session = session_of(open_profile(path))
+    told = {session.profile.groups.title(damage.group): damage.lost for damage in damages(session)}
+    assert told == {core: count for core, count in lost.items() if count}
+    assert not damages(session_of(open_profile(SAMPLES / "aks_decode_mode2")))
 
 
 def test_a_lapped_ring_leads_to_its_oldest_record():

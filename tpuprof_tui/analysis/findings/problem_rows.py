@@ -8,13 +8,17 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.units import exact_time
 from tpuprof_tui.model import Problem
+from tpuprof_tui.model.vocabulary import Word
 
 from ..selecting.search import Hits, Mask
 from ..selecting.session import Ints, Session
 
 #: Severities in words, so that they are readable without colour.
 SEVERITY_WORDS: Final = ("note", "warning", "ERROR")
+#: Share of the events from one on that are nearly all.
+_NEARLY: Final = 0.9
 
 
 def by_severity(session: Session) -> list[Problem]:
@@ -31,6 +35,53 @@ def lane_of(session: Session, problem: Problem) -> int:
 def severity_word(problem: Problem) -> str:
     """A problem's severity in words."""
     return SEVERITY_WORDS[problem.severity]
+
+
+class Damage(Struct, frozen=True):
+    """What problems mean for the events of a unit or another group.
+
+    Attributes:
+        group: Id of the group.
+        events: Number of its events.
+        unnamed: How many of them have times alone.
+        first, last: Start of the first and of the last of these, ns; -1: there are none.
+        onwards: Whether nearly all events from the first one on are such.
+        lost: How many more are known to have left no record.
+    """
+
+    group: int
+    events: int
+    unnamed: int
+    first: int
+    last: int
+    onwards: bool
+    lost: int
+
+    def text(self, event: Word) -> str:
+        """What this means, in plain words."""
+        when = f"from {exact_time(self.first)} on" if self.onwards else \
+            f"between {exact_time(self.first)} and {exact_time(self.last)}"  # fmt: skip
+        named = f"{self.unnamed:,} of {event.of(self.events)} have no name {when}: their times are right."
+        lost = f"{event.of(self.lost)} left no record: sums lack {'it' if self.lost == 1 else 'them'}."
+        return " ".join([*([named] if self.unnamed else []), *([lost] if self.lost else [])])
+
+
+def damages(session: Session) -> list[Damage]:
+    """What problems mean for each group with events that are lost or have no name."""
+    profile, found = session.profile, []
+    problems = [problem for problem in profile.problems if problem.group >= 0 and not problem.launches
+                and (problem.lost or (problem.unnamed and problem.rows is not None))]  # fmt: skip
+    for group in sorted({problem.group for problem in problems}) if profile.timed else ():
+        own = [problem for problem in problems if problem.group == group]
+        lanes, starts = profile.lanes_of(group), [np.zeros(0, np.int64)]
+        starts += [lane["start"][problem.rows] for problem in own if problem.unnamed
+                   for lane in lanes if problem.is_about(lane, profile.groups)]  # fmt: skip
+        unnamed = np.sort(np.concatenate(starts))
+        first, last = (int(unnamed[0]), int(unnamed[-1])) if len(unnamed) else (-1, -1)
+        later = sum(int(np.count_nonzero(lane["start"] >= first)) for lane in lanes)
+        onwards, lost = len(unnamed) >= _NEARLY * later, sum(problem.lost for problem in own)
+        found.append(Damage(group, sum(map(len, lanes)), len(unnamed), first, last, onwards, lost))
+    return found
 
 
 class ProblemRows(Struct, frozen=True, eq=False):

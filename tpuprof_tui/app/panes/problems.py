@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from textual.binding import BindingType
 
-from tpuprof_tui.analysis.findings.problem_rows import by_severity, lane_of, severity_word
+from tpuprof_tui.analysis.findings.problem_rows import by_severity, damages, lane_of, severity_word
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
@@ -43,7 +43,11 @@ class ProblemsPane(LinesView):
         if not self.problems:
             return paragraph(NO_PROBLEMS, width, self.palette.good), []
         lines: list[Line] = []
-        items: list[int] = []
+        profile = self.session.profile
+        for damage in damages(self.session):
+            text = f"{profile.groups.title(damage.group)}: {damage.text(profile.vocabulary.event)}"
+            lines += paragraph(clean(text), width, self.palette.text)
+        items = [-1] * len(lines)
         for number, problem in enumerate(self.problems):
             added = self._problem_lines(problem, width)
             lines += added

@@ -256,13 +256,12 @@ class AnswerLines(Struct):
 
     def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
         """The displayed columns, with the one that names the rows first."""
-        guessed = table.guessed or frozenset()
         found = []
         for place in shown_columns(table):
             column = table.columns[place]
             values = [plain(table.values[place][row]) for row in rows]
             # cleaned: characters that terminals draw with other widths would shift the columns after them
-            texts = [clean(cells.text(column, value, guessed=row in guessed, depth=table.depth_of(row)))
+            texts = [clean(cells.text(column, value, guessed=table.is_guessed(row, column), depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             folds = self.whole and column.kind in TEXTS and column.key != cells.indented
             found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,

@@ -103,7 +103,7 @@ def report_unpaired(result: CoreData) -> None:
         if len(rows):
             result.report.error(f"{name} records without a command.", "They are shown as unknown.",
                                 offset=engine.stream.byte_offset(result.data, int(rows[0])), lane=name, count=len(rows),
-                                records=engine.stream.dump_indices(rows))  # fmt: skip
+                                records=engine.stream.dump_indices(rows), unnamed=True)  # fmt: skip
         if lost:
             done = "Times and sums lack what they took."
             records = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))

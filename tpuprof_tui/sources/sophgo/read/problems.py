@@ -41,6 +41,7 @@ class ProblemLocation(TypedDict, total=False):
     lost: int
     rows: I64
     after_gap: bool
+    unnamed: bool
     records: I64
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpuprof_tui.analysis.events import column_of
 from tpuprof_tui.analysis.pivot import Frame, Groups, distinct_together, key, mean, pivot, rows, total
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
 from ..work_categories import CATEGORIES, FUSIBLE
 from .by_name import short_name
@@ -22,11 +22,10 @@ _LONGEST: Final = 32
 #: Least number of times that a sequence runs.
 _LEAST: Final = 2
 _COLUMNS: Final = (
-    Column("sequence", "Sequence"), Column("module", "Module", spare=2), Column("source", "Source line", spare=1),
-    Column("kernels", "Kernels", "count"), Column("times", "Times", "count"),
-    Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration", spare=4),
-    Column("gaps_us", "Gaps", "duration", spare=3),
-    Column("gain_us", "To win", "duration"),
+    Column("sequence", "Sequence"), Column("module", "Module", spare=3), Column("source", "Source line"),
+    Column("kernels", "Kernels", "count", spare=2), Column("times", "Times", "count"),
+    Column("total_us", "Total", "duration", spare=1), Column("mean_us", "Mean", "duration", spare=5),
+    Column("gaps_us", "Gaps", "duration", spare=4), Column("gain_us", "To win", "duration"),
 )  # fmt: skip
 _NOTE: Final = "To win, at most: all but the longest kernel of each sequence, and the gaps between its kernels."
 
@@ -41,10 +40,8 @@ def fusion(events: WorkerEvents) -> Answer:
         "mean": mean("duration"), "gaps": total("gaps"), "gain": total("gain"),
         "lane": lambda groups: groups.values("lane"), "row": lambda groups: groups.values("row"),
     }, ("-gain", "sequence"))  # fmt: skip
-    gain = sum(row[8] for row in found)
-    return Answer(
-        (Fact("sequences", "Sequences", len(found)), Fact("gain_us", "To win", gain, "duration")),
-        (Table.of_rows("sequences", "Sequences that repeat", _COLUMNS, [row[:9] for row in found],
+    return Answer(tables=(
+        Table.of_rows("sequences", "Sequences that repeat", _COLUMNS, [row[:9] for row in found],
                        target=lambda row: Target(event=found[row][9:]), word="sequence",
                        notes=(_NOTE,) if found else ()),),
         notes=events.replay_notes,

@@ -21,7 +21,7 @@ from tpuprof_tui.views.answer import Column
 I64 = npt.NDArray[np.int64]
 COLUMNS: Final = (
     Column("worker", "Worker"), Column("group", "Group"), Column("name", "Name", narrows="name"),
-    Column("ranks", "Ranks", "count", spare=3, guess="ranks_guessed"), Column("calls", "Calls", "count"),
+    Column("ranks", "Ranks", "number", spare=3, guess="ranks_guessed"), Column("calls", "Calls", "count"),
     Column("bytes", "Message", "bytes", spare=2), Column("time_us", "Time", "duration", bar=True),
     Column("algorithm_gb_per_s", "Alg. GB/s", "number", spare=4),
     Column("bus_gb_per_s", "Bus GB/s", "number", guess="ranks_guessed"),

@@ -297,17 +297,17 @@ def _report_unbound(port: PortData, matches: Sequence[tuple[_Launch, _Stream | N
     coreless = [launch for launch, stream in matches if stream and not stream.agreed and stream.core < 0 > stream.port]
     findings = (
         ("CDMA records of a compiled model that none of its command streams explains, or too many.",
-         "They are shown as unknown: a stream does not say which port it is for.", unbound),
+         "They are shown as unknown: a stream does not say which port it is for.", unbound, True),
         ("CDMA records of a compiled model that several of its command streams explain.",
-         "What all of these streams agree on is shown; a stream does not say which port it is for.", agreed),
+         "What all of these streams agree on is shown; a stream does not say which port it is for.", agreed, False),
         ("Several cores have the CDMA command stream of these records.",
-         "Their commands are known, the core that submitted them is not.", coreless),
+         "Their commands are known, the core that submitted them is not.", coreless, False),
     )  # fmt: skip
-    for what, done, launches in findings:
+    for what, done, launches, unnamed in findings:
         if launches:
             rows = np.concatenate([np.arange(launch.begin, launch.end, dtype=np.int64) for launch in launches])
             records = port.stream.dump_indices(rows)
-            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=records)
+            port.report.warning(what, done, lane=port.stream.label, count=len(rows), records=records, unnamed=unnamed)
 
 
 def _report_unused(cores: Sequence[CoreData], streams: Sequence[_Stream], chosen: Sequence[_Stream | None]) -> None:

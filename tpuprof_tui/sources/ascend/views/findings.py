@@ -41,18 +41,14 @@ _CUBE: Final = lazy_pattern("MatMul|BatchMatMul|Conv(?!ert)|.*Attention", re.IGN
 _ENGINES: Final = lazy_pattern("[SR]DMA")
 _ALLOCATES: Final = lazy_pattern(r"(?:.*@)?acl(rt|)(Malloc|Free)")
 _COMPILES: Final = lazy_pattern(r"(?:.*@)?(aclop|op)Compile")
-#: Operators SyncBatchNorm that are few.
 _FEW_NORMS: Final = 20
 _AI_CORES: Final = lazy_pattern("AI_?CORE|AI_VECTOR_CORE|AIV|MIX_|KERNEL_(AI|MIX)")
-_FREQUENCY: Final = "AI Core Freq"
 _SYNCHRONISES: Final = lazy_pattern(r"(?:.*@)?aclrtSynchronize|aten::item$|aten::_local_scalar_dense$")
 #: Most characters shown of a vendor rule's text.
 _LONGEST: Final = 2000
 #: Transfers are fastest in blocks of so many bytes; RDMA waits so long before it sends again.
 _BLOCK, _RETRANSMITS_NS = 512, 4_000_000_000
-_SHORT_NS: Final = 10_000
-_LARGE_MB: Final = 100
-_MOST_OF_RULE: Final = 5
+_SHORT_NS, _LARGE_MB, _MOST_OF_RULE = 10_000, 100, 5
 _MAC: Final = f"{OTHER}aic_mac_ratio"
 #: Findings need a mac ratio of a cube kernel below the first, an overlapped share of communication below the second.
 _CUBE_BUSY, _COVERED = 0.4, 0.5
@@ -265,12 +261,18 @@ def _host_calls(test: re.Pattern[str], text: str, query: Query, rule: Rule, leas
     if not len(calls):
         return
     low, high = query.range or (int(host["start"].min()), int(host["end"].max()))
-    time = Intervals.union(calls["start"], calls["end"]).clip(low, high).total
-    if time > rule.threshold * (high - low):
-        share = time / (high - low)
+    union = Intervals.union(calls["start"], calls["end"]).clip(low, high)
+    if union.total > rule.threshold * (high - low):
+        share = union.total / (high - low)
         name = _most_around(calls, host.take(operators))
         told = text.format(share=percent_text(share), count=f"{len(calls):,}", most=name and f", most in {name}")
-        yield _finding(query, rule, time, told, "calls / host", share)
+        yield _finding(query, rule, _while_free(figures, union), told, "calls / host", share)
+
+
+def _while_free(figures: RankFigures, host: Intervals) -> int:
+    """Time of what the host does in which the device is free, ns: the most that can be won."""
+    gaps = figures.gaps
+    return host.total - host.difference(Intervals.union(gaps.begin, gaps.begin + gaps.length)).total
 
 
 def _most_around(calls: Frame, operators: Frame) -> str:
@@ -287,8 +289,8 @@ def _most_around(calls: Frame, operators: Frame) -> str:
 
 def _synchronised_norms(query: Query, rule: Rule, least: float) -> Found:
     operators = query.events(("name", "host_total"), _figures(query).lanes("python"))
-    named = operators.has("name", lambda name: name.startswith("SyncBatchNorm"))
-    count = int((named & (operators["host_total"] != INT_MISSING)).sum())
+    norms = operators.take(operators["host_total"] != INT_MISSING)
+    count = int(norms.has("name", lambda name: name.startswith("SyncBatchNorm")).sum())
     if count > _FEW_NORMS:
         text = f"{count:,} operators SyncBatchNorm: each communicates, and is slow to call."
         yield _finding(query, rule, None, text, "operators", count, threshold=_FEW_NORMS)
@@ -298,18 +300,18 @@ def _pauses_of_python(query: Query, rule: Rule, least: float) -> Found:
     profile, figures = query.profile, _figures(query)
     lanes = [each for each in figures.lanes("other") if profile.groups.label(profile.lanes[each].group) == PYTHON_GC]
     pauses = query.events(("start", "end"), lanes)
-    time = Intervals.union(pauses["start"], pauses["end"]).total
-    if time > least:
-        share = time / (figures.sum("stage_us") or inf)
+    union = Intervals.union(pauses["start"], pauses["end"])
+    if union.total > least:
+        share = union.total / (figures.sum("stage_us") or inf)
         longest = time_text(int((pauses["end"] - pauses["start"]).max()))
         text = (f"Python collects garbage {len(pauses):,} times, {percent_text(share)} of Stage, for up to {longest}; "
                 "meanwhile the host calls nothing.")  # fmt: skip
-        yield _finding(query, rule, time, text, "pauses / stage", share)
+        yield _finding(query, rule, _while_free(figures, union), text, "pauses / stage", share)
 
 
 def _frequency(query: Query, rule: Rule, least: float) -> Found:
     unit, kernels = ranks_of(query)[0].unit, _kernels(query, "core")
-    sampled = next((each for each in query.profile.counters if (each.group, each.name) == (unit, _FREQUENCY)), None)
+    sampled = next((each for each in query.profile.counters if (each.group, each.name) == (unit, "AI Core Freq")), None)
     if kernels is None or sampled is None or not (nominal := float(np.nan_to_num(sampled.values).max(initial=0))):
         return
     kernels = kernels.take(kernels["timed"] & kernels.has("core", _AI_CORES.match))
@@ -348,9 +350,8 @@ def _grows(query: Query, rule: Rule, least: float) -> Found:
     if allocations is None or len(ends) < 3:
         return
     never, size = np.iinfo(np.int64).max, np.nan_to_num(allocations["size"])
-    begun, until = (
-        np.where(allocations[key] == INT_MISSING, never, allocations[key]) for key in ("allocated", "released")
-    )
+    begun, until = (np.where(column == INT_MISSING, never, column)
+                    for column in (allocations["allocated"], allocations["released"]))  # fmt: skip
     held = [float(size[(begun <= end) & (until > end)].sum()) for end in ends]
     if all(one < other for one, other in pairwise(held)) and held[-1] > (1 + rule.threshold) * held[0]:
         text = f"Memory held grows with each step, {bytes_text(round(1024 * (held[-1] - held[0])))} in all."

@@ -36,7 +36,7 @@ _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)
 _SHAPE: Final = lazy_pattern(r"\d{1,9}(, ?\d{1,9}){0,15}")
 _BLOCKED: Final = lazy_pattern("FRACTAL|NZ|NC1")
-_CYCLES, _CORE_TIME, _UTILIZATION = (
+_CYCLES, _CORE_TIME, _USE = (
     f"{OTHER}{name}" for name in ("aic_total_cycles", "aicore_time(us)", "cube_utilization(%)")
 )
 #: Least use of cube cores from which their number and frequency follow: it is written with three digits.
@@ -74,8 +74,8 @@ def modules(query: Query, rank: RecordedRank) -> Answer:
     frame = frames.take(found[found >= 0]).with_texts("name", lambda name: name.removeprefix(MODULE))
     table = Table.of_pivot("by_name", "By module", frame, ["name"], _MODULE, ("-device_total_us", "-host_total_us"),
                            word="module")  # fmt: skip
-    names = table.column("name")
-    table = replace(table, target=lambda row: Target(condition=text_condition("name", MODULE + names[row])))
+    names = [MODULE + name for name in table.column("name")]
+    table = replace(table, target=lambda row: Target(condition=text_condition("name", names[row])))
     note = "Device: what operators that begin in the module called, but not backward. Self: not of modules in it."
     return Answer(tables=(table,), source=rank.timeline, notes=(note,))
 
@@ -171,8 +171,8 @@ def _peak(table: Records) -> float:
     if _CYCLES not in recorded:
         return 0
     cycles, found = table[_CYCLES], np.zeros(0)
-    if _UTILIZATION in recorded:
-        share, time = table[_UTILIZATION] / 100, table["duration"]
+    if _USE in recorded:
+        share, time = table[_USE] / 100, table["duration"]
         known = (share >= _LEAST_SHARE) & (time > 0) & (cycles > 0)
         found = cycles[known] / (share * time)[known]
     if not len(found) and _CORE_TIME in recorded:
@@ -234,10 +234,9 @@ def causes(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) -> T
     for rank in ranks:
         own = replace(query, scope=Scope(rank.group), baseline=None)
         if (table := query.profile.table("kernels", rank.group)) is not None:
-            frame = frame_of(table, ("name", "duration", "communicates"), selected_rows(own, table))
-            sums = pivot(
-                frame.take(~frame["communicates"]), ("name",), {"name": key("name"), "ns": total("duration")}, ()
-            )
+            work = frame_of(table, ("name", "duration", "communicates"), selected_rows(own, table))
+            work = work.take(~work["communicates"])
+            sums = pivot(work, ("name",), {"name": key("name"), "ns": total("duration")}, ())
             found += ((rank is late, ("Computing", name), ns) for name, ns in sums)
         figures = figures_of(own, rank)
         found += ((rank is late, ("Free", WHY[cause]), ns) for cause, ns in figures.cause_times.items())

@@ -123,6 +123,7 @@ def test_text_answers_are_short_and_say_what_is_cut(capfd):
     # what is worth a look stays
     assert any(line.startswith("Findings") for line in short.splitlines())
     assert short.splitlines()[0] == whole.splitlines()[0]
-    assert markdown.startswith("### ")
+    # the answer, then the views
+    assert markdown.split("\n\n")[1].startswith("### ")
     assert "| Severity |" in text("report", "findings", "--markdown")
     assert main(["report", path, "--markdown", "--json"]) == 2

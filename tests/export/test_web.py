@@ -269,7 +269,7 @@ def test_what_a_source_says_of_its_own_is_on_the_page(tmp_path):
     profile = open_profile(Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic")
     record = page_of(profile, tmp_path).record
     assert [view["title"] for view in record["views"]][:2] == ["Overview", "GPUs"]
-    assert [table["title"] for table in record["views"][0]["tables"]][:2] == ["Workers (ms)", "What to do"]
+    assert [table["title"] for table in record["views"][0]["tables"]][:2] == ["Overview, by worker (ms)", "What to do"]
     assert record["others_title"] == ""
     for figures, title in zip(record["figures"], ("GPU 0", "GPU 1"), strict=True):
         assert figures["title"] == title

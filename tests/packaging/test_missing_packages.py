@@ -123,7 +123,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.app.drawing import charts
 
 async def look():
-    async with opened(open_profile({str(SAMPLE)!r}), (120, 160)) as pilot:
+    async with opened(open_profile({str(SAMPLE)!r}), (120, 260)) as pilot:
         await press(pilot, "3 Z")
         print(frame(pilot.app))
 

@@ -118,13 +118,13 @@ async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tm
         (tmp_path / f"{place}.pt.trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
     app = TpuprofApp(str(tmp_path))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and frame(app).count("50.00 us") == 3)
+        await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and frame(app).count("   50.00 us  ") == 3)
         rows = [line.split()[:5] for line in frame(app).splitlines() if ".pt.trace" in line]
         assert [(row[0], row[1]) for row in rows] == [("a.1.pt.trace.json", "1"), ("a.2.pt.trace.json", "1"),
                                                       ("b.pt.trace.json", "2")]  # fmt: skip
         assert rows[0][3] == "2026-05-28"
         # the answer of the recording under the cursor
-        assert "Nothing stands out" in frame(app).splitlines()[1]
+        await until(pilot, lambda: "Nothing stands out" in frame(app).splitlines()[1])
         await pilot.press("space", "j", "space")
         assert frame(app).count(" * a.") == 2
         await pilot.press("enter")

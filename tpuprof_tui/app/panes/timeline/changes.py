@@ -115,6 +115,8 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
 def pause_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateAndMessage:
     """Selects the next (``steps`` 1) or previous (-1) pause of the lane or unit that is at least a cell long."""
     session = layout.session
+    # without a selected row the first one
+    state = lane_moved(layout, state, 1) if state.selection == Selection() else state
     if layout.counters_of(state) is not None or state.selection == Selection():
         return state, session.say("No {lane} selected: j and k select one.")
     least = max(state.span // layout.cells, 1)

@@ -40,8 +40,14 @@ def commands() -> list[tuple[str, list[str]]]:
 def at(place: str, value: Any) -> Iterator[Any]:
     """What stands at a place of an answer."""
     key, _, rest = place.partition(".")
+    if isinstance(value, dict) and key == "rows" and isinstance(value.get("columns"), list) and rest:
+        # of a table of report: rows by column
+        keys = [column.get("key") for column in value["columns"]]
+        value = {"rows": [dict(zip(keys, row, strict=True)) for row in value["rows"]]}
     if key == "*":
         inner = list(value.values() if isinstance(value, dict) else value)
+    elif isinstance(value, list):
+        inner = value[int(key) : int(key) + 1]
     else:
         inner = [value[key]] if isinstance(value, dict) and key in value else []
     for each in inner:

@@ -21,7 +21,7 @@ from .texts import FILE, TOPICS
 #: Commands whose completions depend on the preceding words.
 _TRAILED: Final = [name for name in COMMANDS if COMMANDS[name].completions]
 #: Metavars whose values are paths: of anything, or of directories only.
-_PATHS: Final = {"CAPTURE": "any", "CAPTURE|VIEW": "any", "FILE": "any", "OUTDIR": "folder"}
+_PATHS: Final = {"CAPTURE": "any", "CAPTURE|VIEW": "any", "FILE": "any", "DIR": "folder", "OUTDIR": "folder"}
 
 
 class Word(Struct, frozen=True):

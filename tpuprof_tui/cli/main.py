@@ -467,6 +467,13 @@ COMMANDS: Final = {
         texts.HELP_EXAMPLES,
         reads=False,
     ),
+    "skill": Command(
+        "a SKILL.md for agents: questions, evidence, worked examples",
+        "skill:skill_command",
+        description=texts.SKILL_HELP,
+        epilog=texts.SKILL_EXAMPLES,
+        arguments="skill:add_arguments",
+    ),
     "completion": Command(
         "a script for shell completion",
         "completion:print_script",

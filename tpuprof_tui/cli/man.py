@@ -52,7 +52,7 @@ def _synopsis() -> Iterator[str]:
     for name in COMMANDS:
         if name != "open":
             operands = " ".join(_operand(action) for action in _actions(name) if not action.option_strings)
-            yield from (".br", f".B tpuprof {name}", f"{_text(operands)} [\\fIoptions\\fR]")
+            yield from (".br", f".B tpuprof {name}", f"{_text(operands)} [\\fIoptions\\fR]".lstrip())
 
 
 def _command(name: str) -> Iterator[str]:

@@ -97,6 +97,16 @@ examples:
   tpuprof help man | man -l -
 """
 
+SKILL_HELP: Final = """\
+Prints a SKILL.md, with which an agent learns to use tpuprof: what to ask first, how to go from the answer to its
+evidence, worked examples, and what must not be concluded. help agent is its short form.
+"""
+SKILL_EXAMPLES: Final = """\
+examples:
+  tpuprof skill | less
+  tpuprof skill --install ~/.claude/skills     writes tpuprof/SKILL.md there
+"""
+
 COMPLETION_HELP: Final = """\
 Prints a shell script that completes commands, options, their values and captures.
 """

@@ -1,0 +1,210 @@
+"""``tpuprof skill``: a SKILL.md for agents, made from the registries; ``help agent`` is its short form."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tpuprof_tui import __version__
+from tpuprof_tui.errors import UsageError
+from tpuprof_tui.exit_status import OK
+from tpuprof_tui.formats.files import whole_file
+from tpuprof_tui.formats.units import GUESS, MISSING
+from tpuprof_tui.model.vocabulary import join_words
+from tpuprof_tui.sources.catalog import SOURCES, vocabularies
+
+from .agent import ABOUT, QUESTIONS, RULES
+from .options import output_path
+from .texts import said
+
+#: Name of the skill: its folder, and ``name`` of its front matter.
+NAME: Final = "tpuprof"
+#: What a file written by ``--install`` holds; only such files are replaced.
+_MARK: Final = "<!-- made by tpuprof skill"
+#: The mark stands within so many first bytes.
+_HEAD_BYTES: Final = 4096
+
+#: Questions about samples: ``$`` lines are commands, ``->`` lines values in their JSON (by keys; ``*``: any; of rows
+#: of a table a number, then a column; ``...``: cut), then the answer. A test runs them and compares; it also finds each
+#: number of an answer among the values.
+EXAMPLES: Final = """\
+What should be changed first in torch_cuda_synthetic, and where is it to be seen?
+  $ tpuprof report torch_cuda_synthetic findings --rank 1 --json --limit 2
+    -> sentence = "Rank 1 is late: the others wait 810.6 us longer in each step for it (up to 2.432 ms, 23.0% of ...
+    -> workers.0.offset_us = 12.345
+    -> views.findings.workers.*.tables.findings.rows.1.text = "The run waits 1.438 ms for data in 3 calls."
+    -> views.findings.workers.*.tables.findings.rows.1.evidence.0.start_us = 3557.04
+  $ tpuprof instructions torch_cuda_synthetic --range 3569.385us..+1us --filter rank=1 --columns name,start,duration
+    -> name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    -> start = 3569385
+    -> duration = 487821
+Answer: rank 1 is late, by up to 2.432 ms. It waits 1.438 ms for data, such as 487821 ns in the loader from
+3569385 ns on, which is offset_us 12.345 plus start_us 3557.04.
+
+Which transfers of lm_head_matmul_multi_core does no computation cover on core 0 of aks_decode_mode2?
+  $ tpuprof report aks_decode_mode2 units --core 0 --filter 'kernel=lm_head*' --json
+    -> views.units.workers.*.tables.units.rows.0.transfer_us = 340.139
+    -> views.units.workers.*.tables.units.rows.0.exposed_us = 340.139
+  $ tpuprof instructions aks_decode_mode2 --core 0 --filter 'kernel=lm_head*' --sort exposed:desc \\
+    --columns name,exposed --limit 1
+    -> name = "tensorLd"
+    -> exposed = 87903
+Answer: all of them: of 340.139 us all is exposed. The longest exposed is a tensorLd, 87903 ns.
+
+Which kernel function takes most time in aks_decode_mode0, and how long is a batch?
+  $ tpuprof report aks_decode_mode0 kernels steps --json
+    -> views.kernels.workers.*.missing.0.what = "Kernel functions are not known here."
+    -> views.kernels.workers.*.missing.0.needs = "a profile of mode 1"
+    -> views.steps.workers.*.missing.0.needs = "a profile of mode 1"
+  $ tpuprof instructions aks_decode_mode0 --columns name,kernel --limit 1
+    -> name = null
+    -> kernel = null
+Answer: not recorded, neither kernel functions nor batches. Both need a profile of mode 1.
+
+How long does the GPU compute in torch_cpu_recorded?
+  $ tpuprof describe torch_cpu_recorded --json
+    -> missing.0.what = "device work"
+    -> missing.0.needs = "activities=[ProfilerActivity.CUDA]"
+  $ tpuprof report torch_cpu_recorded kernels --json
+    -> views.kernels.workers.*.figures.kernels = 0
+Answer: not recorded, device work is missing. That 0 kernels are in the trace does not say that none ran. Record with
+activities=[ProfilerActivity.CUDA].
+
+Which share of its time does core 1 of aks_damaged compute?
+  $ tpuprof describe aks_damaged --json
+    -> problems.error = 6
+    -> worst_problem = "Block of type 5 claims 2300 bytes, 1297 are left in the file."
+  $ tpuprof report aks_damaged units --core 1 --json
+    -> views.units.workers.*.tables.units.rows.0.compute_us = 194.068
+Answer: not known, records are lost (6 errors, exit status 1). What is left computes for 194.068 us.
+
+How long is core 0 of aks_decode_mode0 busy?
+  $ tpuprof report aks_decode_mode0 units --core 0 --json
+    -> views.units.workers.*.tables.units.rows.0.busy_us = 756.999
+    -> views.units.workers.*.tables.units.guessed.0 = 0
+Answer: probably 756.999 us: row 0 is guessed.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the option of the command to a parser."""
+    parser.add_argument(
+        "--install", metavar="DIR", type=output_path, help="write DIR/tpuprof/SKILL.md instead; follows no link there"
+    )
+
+
+def skill_command(options: argparse.Namespace) -> int:
+    """Prints the skill, or writes it below a folder; returns the exit status."""
+    if options.install is None:
+        print(skill_text(), end="")
+    else:
+        print(f"{_installed(Path(options.install))} is written.")
+    return OK
+
+
+def _installed(folder: Path) -> Path:
+    """Writes the skill below a folder; returns the path of the file.
+
+    Raises:
+        UsageError: Its folder or file is a link, or the file was not written by this command.
+        WriteError: The file could not be written.
+    """
+    path = folder / NAME / "SKILL.md"
+    for place in (path.parent, path):
+        if place.is_symlink():
+            raise UsageError(f"{place} is a link, which is not followed.", "Remove it, or choose another folder.")
+    if os.path.lexists(path) and not _is_own(path):
+        raise UsageError(f"{path} was not written by tpuprof skill: it stays.", "Move it, or choose another folder.")
+    with whole_file(path) as stream:
+        stream.write(skill_text().encode())
+    return path
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file was written by this command."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with path.open("rb") as stream:
+        return _MARK.encode() in stream.read(_HEAD_BYTES)
+
+
+def skill_text() -> str:
+    """The SKILL.md: YAML front matter, then Markdown; depends only on the version."""
+    return "\n".join(_parts())
+
+
+def _parts() -> Iterator[str]:
+    """Parts of the text, each ending with a newline; empty lines are between them."""
+    kinds = join_words((source.title for source in SOURCES), "or")
+    about = f"Answers questions about {kinds} with the command tpuprof: where the time went, what to change, whether a "
+    about += "run is slower than before and why. Use it for any profile, trace or capture of an accelerator."
+    yield f"---\nname: {NAME}\ndescription: {json.dumps(about)}\n---\n"
+    yield f"{_MARK} {__version__}; tpuprof skill --install replaces it -->\n"
+    yield from ("# tpuprof\n", ABOUT, "## Rules that hold for every command\n", RULES, "## Ask first\n", _FIRST)
+    yield from ("## From the sentence to its evidence\n", _EVIDENCE, "".join(_views()))
+    yield from ("## What must not be concluded\n", _NOT, "".join(_needs()))
+    yield "## Worked examples\n"
+    yield "Of the samples in tpuprof's repository. `rows.0.gain_us`: column gain_us of the first row.\n"
+    yield f"```\n{EXAMPLES}```\n"
+    yield from ("## Questions, and where their answers stand\n", f"```\n{QUESTIONS}```\n")
+
+
+_FIRST: Final = """\
+1. `tpuprof info PATH`: what it is, how it was recorded, and every problem. Read the problems before any figure.
+2. `tpuprof report PATH findings --json --limit 5`: `sentence` is the answer in one sentence: what costs most of what is
+   selected, by how much, and what to do; or that nothing stands out. It is one finding of the table below it.
+3. `tpuprof describe PATH --json`: views and columns for any other question. Repeat the sentence with its number and
+   unit; do not compute what a view has.
+"""
+_EVIDENCE: Final = """\
+1. A row of the table findings (of each worker, or of all together: views.findings.tables) has `evidence`: `group`,
+   `lane`, `name`, `start_us`, `duration_us`. Where these are null, it is about all of the selection: `figure`, `value`,
+   `threshold`.
+2. When: offset_us of its worker plus start_us is the start A, `--range Aus..+Dus` with its duration D. A range selects
+   what starts in it.
+3. Where: the number of `group` is `--core N` (`--gpu N`, `--npu N`); a worker is `--rank N` of report; `--group` of
+   report also takes the name of a lane. What: `--filter 'name=...'`, see `tpuprof help FILTER PATH`.
+4. Single events: `tpuprof instructions PATH --range A..B --sort duration:desc --limit 5 --columns name,start,duration`.
+5. Sums: `tpuprof report PATH VIEW --range A..B --json`. A filter hides part of the work: findings that compare sums are
+   left out under it.
+
+Views of any profile; `tpuprof report PATH --list` says which one has:
+"""
+_NOT: Final = f"""\
+- Exit status 1, or errors among `problems`: records are lost, and sums, idle time and lengths are not whole. Say which.
+  If many are lost, rules about idle time and sums do not speak: that they find nothing says nothing.
+- A view has `missing`, or `missing` of describe names it: answer "not recorded", and what `needs` says, not 0 or none.
+- No device work was recorded: figures are of the host alone; say nothing about the device.
+- `{GUESS}` in text, `guessed` in JSON (numbers of rows, or true): inferred. Say "probably", and build nothing on it.
+- `{MISSING}` in text, null in JSON: not known. No sum, mean or comparison has it.
+- No steps: there is no time per step, iteration or batch. Do not divide the total by a number of them.
+- `gain_us` is an upper bound, and gains overlap: do not add them. `confidence`: measured (recorded times show it),
+  likely (it follows from names or from what others reach), guess.
+- "Nothing stands out": no rule found anything; that is not the best possible.
+- `truncated` is true: what was not shown was not seen.
+
+What a profile may hold, and what records it:
+"""
+
+
+def _views() -> Iterator[str]:
+    """Lines that list the generic views with their help, and the ids of those of each source."""
+    from tpuprof_tui.views.registry import GENERIC
+
+    yield from (f"- `{view.id}`: {said(view.help)}\n" for view in GENERIC)
+    known = {view.id for view in GENERIC}
+    for vocabulary in vocabularies():
+        more = ", ".join(view.id for view in vocabulary.views if view.id not in known)
+        yield f"- {vocabulary.title} also: {more}.\n"
+
+
+def _needs() -> Iterator[str]:
+    """Lines that list what profiles of each source may hold, and how it is recorded."""
+    for vocabulary in vocabularies():
+        needs = "; ".join(f"{each.title} ({each.needs})" for each in vocabulary.capabilities)
+        yield f"- {vocabulary.title}: {needs}.\n"

@@ -114,7 +114,7 @@ class HeadlineBar(Widget):
             items.remove(max(items, key=lambda item: item[0][2]))
         card = clean(profile.device.chip).partition(" ")[2]
         if card and all(item[0][2] != CHIP for item in items) and least + _width(items) + 2 + cell_len(card) <= width:
-            items.insert(1, [(card, self.palette.quiet, CHIP)])
+            items.insert(0, [(card, self.palette.quiet, CHIP)])
         room = width - _width(items) - 2
         return items if room < _MIN_NAME_CELLS else [[(middle_cut(name, room), self.palette.title, 0)], *items]
 
@@ -148,8 +148,8 @@ def headline_items(
     quiet, strong = palette.quiet, palette.strong
     total = (figures.device_ns if selected else total_ns(session)) if profile.timed else 0
     items: list[list[Part]] = [
-        [("total ", quiet, 0), (time_text(total), strong, 0)] if profile.timed else [("no times", strong, 0)],
         [(f"{clean(profile.device.chip)} {profile.recording.name}", quiet, CHIP)],
+        [("total ", quiet, 0), (time_text(total), strong, 0)] if profile.timed else [("no times", strong, 0)],
     ]
     if profile.problems:
         worst = max(int(problem.severity) for problem in profile.problems)

@@ -33,7 +33,9 @@ def test_the_package_alone_is_light():
     assert not HEAVY & loaded("import tpuprof_tui")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["info", "--help"], ["instructions", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["info", "--help"], ["instructions", "--help"], ["skill", "--help"]]
+)
 def test_help_and_version_are_light(words):
     code = f"""
 sys.argv = ["tpuprof", *{words!r}]

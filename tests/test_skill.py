@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -18,6 +19,8 @@ from tpuprof_tui.cli.agent import ABOUT, PAGE, QUESTIONS, RULES
 from tpuprof_tui.cli.main import build_parser, main, split_command
 from tpuprof_tui.cli.skill import EXAMPLES, skill_text
 from tpuprof_tui.sources.catalog import vocabularies
+from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
+from tpuprof_tui.views.findings import rules_of
 from tpuprof_tui.views.registry import views_of
 
 EACH = [pytest.param(*each.split("\n", 1), id=each.split("?")[0]) for each in EXAMPLES.split("\n\n")]
@@ -82,6 +85,24 @@ def test_evidence_leads_to_its_events(name, capfd):
             ["instructions", path, "--range", f"{start}us..+{length}us", "--columns", "start,duration"], capfd
         )
         assert {"start": round(start * 1e3), "duration": round(length * 1e3)} in found, (row, start)
+
+
+def test_a_fragmentary_trace_is_not_judged(tmp_path, capfd):
+    """Where the skill says that rules do not speak, they do not, and the problems say why."""
+    with gzip.open(next((SAMPLES / "torch_cuda_synthetic").glob("*4000.*.gz"))) as stream:
+        trace = json.load(stream)
+    kernels = [number for number, event in enumerate(trace["traceEvents"]) if event.get("cat") == "kernel"]
+    lost = set(kernels[::3])
+    whole, part = tmp_path / "whole.pt.trace.json", tmp_path / "part.pt.trace.json"
+    whole.write_text(json.dumps(trace))
+    trace["traceEvents"] = [each for number, each in enumerate(trace["traceEvents"]) if number not in lost]
+    part.write_text(json.dumps(trace))
+    complete = {rule.id for rule in rules_of(TORCH) if rule.sees == "complete"}
+    _, (report,) = answers(["report", str(whole), "findings", "--json"], capfd)
+    assert complete & {row["rule"] for row in rows_of(report)}
+    _, (report,) = answers(["report", str(part), "findings", "--json"], capfd)
+    assert not complete & {row["rule"] for row in rows_of(report)}
+    assert any(problem["what"].endswith("idle is not known.") for problem in report["problems"])
 
 
 def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -149,6 +170,9 @@ def test_what_is_not_its_own_stays(tmp_path, capsys):
     assert stat.S_ISFIFO(path.stat().st_mode)
     path.unlink()
     path.mkdir()
+    assert "was not written by tpuprof skill" in refused(tmp_path, capsys)
+    path.rmdir()
+    path.write_bytes(b"x" * 10_000 + skill_text().encode())
     assert "was not written by tpuprof skill" in refused(tmp_path, capsys)
 
 

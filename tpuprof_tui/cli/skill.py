@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -116,7 +117,7 @@ def _installed(folder: Path) -> Path:
     """
     path = folder / NAME / "SKILL.md"
     for place in (path.parent, path):
-        if place.is_symlink():
+        if os.path.islink(place):
             raise UsageError(f"{place} is a link, which is not followed.", "Remove it, or choose another folder.")
     if os.path.lexists(path) and not _is_own(path):
         raise UsageError(f"{path} was not written by tpuprof skill: it stays.", "Move it, or choose another folder.")
@@ -126,11 +127,12 @@ def _installed(folder: Path) -> Path:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file was written by this command."""
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return False
-    with path.open("rb") as stream:
-        return _MARK.encode() in stream.read(_HEAD_BYTES)
+    """Whether a file was written by this command; one that cannot be read was not."""
+    with suppress(OSError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            with path.open("rb") as stream:
+                return _MARK.encode() in stream.read(_HEAD_BYTES)
+    return False
 
 
 def skill_text() -> str:
@@ -149,7 +151,7 @@ def _parts() -> Iterator[str]:
     yield from ("## From the sentence to its evidence\n", _EVIDENCE, "".join(_views()))
     yield from ("## What must not be concluded\n", _NOT, "".join(_needs()))
     yield "## Worked examples\n"
-    yield "Of the samples in tpuprof's repository. `rows.0.gain_us`: column gain_us of the first row.\n"
+    yield "Paths are those of `samples` in tpuprof's repository. `rows.0.gain_us`: column gain_us of the first row.\n"
     yield f"```\n{EXAMPLES}```\n"
     yield from ("## Questions, and where their answers stand\n", f"```\n{QUESTIONS}```\n")
 
@@ -177,7 +179,8 @@ Views of any profile; `tpuprof report PATH --list` says which one has:
 """
 _NOT: Final = f"""\
 - Exit status 1, or errors among `problems`: records are lost, and sums, idle time and lengths are not whole. Say which.
-  If many are lost, rules about idle time and sums do not speak: that they find nothing says nothing.
+  Where many are lost ("idle is not known", "left out"), rules about idle time and sums do not speak: that they find
+  nothing says nothing.
 - A view has `missing`, or `missing` of describe names it: answer "not recorded", and what `needs` says, not 0 or none.
 - No device work was recorded: figures are of the host alone; say nothing about the device.
 - `{GUESS}` in text, `guessed` in JSON (numbers of rows, or true): inferred. Say "probably", and build nothing on it.
@@ -185,7 +188,7 @@ _NOT: Final = f"""\
 - No steps: there is no time per step, iteration or batch. Do not divide the total by a number of them.
 - `gain_us` is an upper bound, and gains overlap: do not add them. `confidence`: measured (recorded times show it),
   likely (it follows from names or from what others reach), guess.
-- "Nothing stands out": no rule found anything; that is not the best possible.
+- "Nothing stands out": no rule finds enough to win. What follows it was not judged; it is not that nothing can be won.
 - `truncated` is true: what was not shown was not seen.
 
 What a profile may hold, and what records it:
@@ -194,7 +197,7 @@ What a profile may hold, and what records it:
 
 def _views() -> Iterator[str]:
     """Lines that list the generic views with their help, and the ids of those of each source."""
-    from tpuprof_tui.views.registry import GENERIC
+    from tpuprof_tui.views.registry import GENERIC  # imports numpy: --help does not need it
 
     yield from (f"- `{view.id}`: {said(view.help)}\n" for view in GENERIC)
     known = {view.id for view in GENERIC}

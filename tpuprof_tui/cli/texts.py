@@ -104,7 +104,7 @@ evidence, worked examples, and what must not be concluded. help agent is its sho
 SKILL_EXAMPLES: Final = """\
 examples:
   tpuprof skill | less
-  tpuprof skill --install ~/.claude/skills     writes tpuprof/SKILL.md there
+  tpuprof skill --install skills     writes skills/tpuprof/SKILL.md
 """
 
 COMPLETION_HELP: Final = """\

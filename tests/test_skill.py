@@ -17,13 +17,13 @@ from test_agent_page import at
 
 from tpuprof_tui.cli.agent import ABOUT, PAGE, QUESTIONS, RULES
 from tpuprof_tui.cli.main import build_parser, main, split_command
-from tpuprof_tui.cli.skill import EXAMPLES, skill_text
+from tpuprof_tui.cli.skill import examples, skill_text
 from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 from tpuprof_tui.views.findings import rules_of
 from tpuprof_tui.views.registry import views_of
 
-EACH = [pytest.param(*each.split("\n", 1), id=each.split("?")[0]) for each in EXAMPLES.split("\n\n")]
+EACH = [pytest.param(*each.split("\n", 1), id=each.split("?")[0]) for each in examples()]
 #: Examples that must not conclude, by what their answers begin with.
 REFUSED = ("not recorded", "not known", "probably")
 

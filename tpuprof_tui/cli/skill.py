@@ -30,67 +30,6 @@ _MARK: Final = "<!-- made by tpuprof skill"
 #: The mark stands within so many first bytes.
 _HEAD_BYTES: Final = 4096
 
-#: Questions about samples: ``$`` lines are commands, ``->`` lines values in their JSON (by keys; ``*``: any; of rows
-#: of a table a number, then a column; ``...``: cut), then the answer. A test runs them and compares; it also finds each
-#: number of an answer among the values.
-EXAMPLES: Final = """\
-What should be changed first in torch_cuda_synthetic, and where is it to be seen?
-  $ tpuprof report torch_cuda_synthetic findings --rank 1 --json --limit 2
-    -> sentence = "Rank 1 is late: the others wait 810.6 us longer in each step for it (up to 2.432 ms, 23.0% of ...
-    -> workers.0.offset_us = 12.345
-    -> views.findings.workers.*.tables.findings.rows.1.text = "The run waits 1.438 ms for data in 3 calls."
-    -> views.findings.workers.*.tables.findings.rows.1.evidence.0.start_us = 3557.04
-  $ tpuprof instructions torch_cuda_synthetic --range 3569.385us..+1us --filter rank=1 --columns name,start,duration
-    -> name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-    -> start = 3569385
-    -> duration = 487821
-Answer: rank 1 is late, by up to 2.432 ms. It waits 1.438 ms for data, such as 487821 ns in the loader from
-3569385 ns on, which is offset_us 12.345 plus start_us 3557.04.
-
-Which transfers of lm_head_matmul_multi_core does no computation cover on core 0 of aks_decode_mode2?
-  $ tpuprof report aks_decode_mode2 units --core 0 --filter 'kernel=lm_head*' --json
-    -> views.units.workers.*.tables.units.rows.0.transfer_us = 340.139
-    -> views.units.workers.*.tables.units.rows.0.exposed_us = 340.139
-  $ tpuprof instructions aks_decode_mode2 --core 0 --filter 'kernel=lm_head*' --sort exposed:desc \\
-    --columns name,exposed --limit 1
-    -> name = "tensorLd"
-    -> exposed = 87903
-Answer: all of them: of 340.139 us all is exposed. The longest exposed is a tensorLd, 87903 ns.
-
-Which kernel function takes most time in aks_decode_mode0, and how long is a batch?
-  $ tpuprof report aks_decode_mode0 kernels steps --json
-    -> views.kernels.workers.*.missing.0.what = "Kernel functions are not known here."
-    -> views.kernels.workers.*.missing.0.needs = "a profile of mode 1"
-    -> views.steps.workers.*.missing.0.needs = "a profile of mode 1"
-  $ tpuprof instructions aks_decode_mode0 --columns name,kernel --limit 1
-    -> name = null
-    -> kernel = null
-Answer: not recorded, neither kernel functions nor batches. Both need a profile of mode 1.
-
-How long does the GPU compute in torch_cpu_recorded?
-  $ tpuprof describe torch_cpu_recorded --json
-    -> missing.0.what = "device work"
-    -> missing.0.needs = "activities=[ProfilerActivity.CUDA]"
-  $ tpuprof report torch_cpu_recorded kernels --json
-    -> views.kernels.workers.*.figures.kernels = 0
-Answer: not recorded, device work is missing. That 0 kernels are in the trace does not say that none ran. Record with
-activities=[ProfilerActivity.CUDA].
-
-Which share of its time does core 1 of aks_damaged compute?
-  $ tpuprof describe aks_damaged --json
-    -> problems.error = 6
-    -> worst_problem = "Block of type 5 claims 2300 bytes, 1297 are left in the file."
-  $ tpuprof report aks_damaged units --core 1 --json
-    -> views.units.workers.*.tables.units.rows.0.compute_us = 194.068
-Answer: not known, records are lost (6 errors, exit status 1). What is left computes for 194.068 us.
-
-How long is core 0 of aks_decode_mode0 busy?
-  $ tpuprof report aks_decode_mode0 units --core 0 --json
-    -> views.units.workers.*.tables.units.rows.0.busy_us = 756.999
-    -> views.units.workers.*.tables.units.guessed.0 = 0
-Answer: probably 756.999 us: row 0 is guessed.
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the option of the command to a parser."""
@@ -152,8 +91,18 @@ def _parts() -> Iterator[str]:
     yield from ("## What must not be concluded\n", _NOT, "".join(_needs()))
     yield "## Worked examples\n"
     yield "Paths are those of `samples` in tpuprof's repository. `rows.0.gain_us`: column gain_us of the first row.\n"
-    yield f"```\n{EXAMPLES}```\n"
+    yield "```\n" + "\n\n".join(examples()) + "\n```\n"
     yield from ("## Questions, and where their answers stand\n", f"```\n{QUESTIONS}```\n")
+
+
+def examples() -> Iterator[str]:
+    """Worked examples: questions about samples, from the texts of each source, which empty lines divide.
+
+    ``$`` lines are commands, ``->`` lines values in their JSON (by keys; ``*``: any; of rows a number, then a
+    column; ``...``: cut), then the answer. A test runs them and compares.
+    """
+    for vocabulary in vocabularies():
+        yield from filter(None, vocabulary.texts.get("worked_examples", "").strip().split("\n\n"))
 
 
 _FIRST: Final = """\

@@ -88,4 +88,39 @@ By default web view, workbook and register text; with --perfetto also the trace 
   tpuprof export cdm_profile_data_dev0-0 out --only xlsx --cores 0,3 --range 1.2ms..3.4ms
   tpuprof export cdm_profile_data_dev0-0 out --only web --filter "kernel=rmsnorm* dur>1us"
 """,
+    "worked_examples": """\
+Which transfers of lm_head_matmul_multi_core does no computation cover on core 0 of aks_decode_mode2?
+  $ tpuprof report aks_decode_mode2 units --core 0 --filter 'kernel=lm_head*' --json
+    -> views.units.workers.*.tables.units.rows.0.transfer_us = 340.139
+    -> views.units.workers.*.tables.units.rows.0.exposed_us = 340.139
+  $ tpuprof instructions aks_decode_mode2 --core 0 --filter 'kernel=lm_head*' --sort exposed:desc \\
+    --columns name,exposed --limit 1
+    -> name = "tensorLd"
+    -> exposed = 87903
+Answer: all of them: of 340.139 us all is exposed. The longest exposed is a tensorLd, 87903 ns.
+
+Which kernel function takes most time in aks_decode_mode0, and how long is a batch?
+  $ tpuprof report aks_decode_mode0 kernels steps --json
+    -> views.kernels.workers.*.missing.0.what = "Kernel functions are not known here."
+    -> views.kernels.workers.*.missing.0.needs = "a profile of mode 1"
+    -> views.steps.workers.*.missing.0.needs = "a profile of mode 1"
+  $ tpuprof instructions aks_decode_mode0 --columns name,kernel --limit 1
+    -> name = null
+    -> kernel = null
+Answer: not recorded, neither kernel functions nor batches. Both need a profile of mode 1.
+
+Which share of its time does core 1 of aks_damaged compute?
+  $ tpuprof describe aks_damaged --json
+    -> problems.error = 6
+    -> worst_problem = "Block of type 5 claims 2300 bytes, 1297 are left in the file."
+  $ tpuprof report aks_damaged units --core 1 --json
+    -> views.units.workers.*.tables.units.rows.0.compute_us = 194.068
+Answer: not known, records are lost (6 errors, exit status 1). What is left computes for 194.068 us.
+
+How long is core 0 of aks_decode_mode0 busy?
+  $ tpuprof report aks_decode_mode0 units --core 0 --json
+    -> views.units.workers.*.tables.units.rows.0.busy_us = 756.999
+    -> views.units.workers.*.tables.units.guessed.0 = 0
+Answer: probably 756.999 us: row 0 is guessed.
+""",
 }

@@ -7,12 +7,14 @@ import platform
 import subprocess
 import sys
 import weakref
+from threading import Event
 
 import pytest
 from profiles import small_profile
-from screen import opened
+from screen import explorer, opened, press, settled
 
-from tpuprof_tui.app.shell import memory_tuning
+from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.shell import application, memory_tuning
 from tpuprof_tui.app.shell.memory_tuning import collect_and_freeze
 
 
@@ -42,6 +44,60 @@ async def test_an_open_capture_is_left_out_of_collections():
         assert gc.get_freeze_count() > 1_000
         pilot.app.reload()
         assert gc.get_freeze_count() == 0
+
+
+async def test_nothing_keeps_a_capture_that_was_replaced():
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        held = weakref.ref(explorer(pilot).session)
+        await press(pilot, "w 2 j full_stop i slash m a t enter b escape 3 1")
+        for _ in range(2):
+            collect_and_freeze()
+            await press(pilot, "R")
+            for _ in range(500):
+                if isinstance(pilot.app.screen, ExplorerScreen):
+                    break
+                await pilot.pause(0.01)
+            await settled(pilot)
+        gc.collect()
+        assert held() is None
+
+
+async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collections_ends(monkeypatch):
+    collections = []
+
+    def collect():
+        collect_and_freeze()
+        collections.append(None)
+
+    async def until(condition):
+        for _ in range(500):
+            if condition():
+                return
+            await pilot.pause(0.01)
+
+    monkeypatch.setattr(application, "COLLECT_SECONDS", (0.02, 0.02))
+    monkeypatch.setattr(memory_tuning, "collect_and_freeze", collect)
+    begun, end = Event(), Event()
+    async with opened(small_profile(1, instructions=600)) as pilot:
+        try:
+            background = explorer(pilot).background
+            background.small = False
+            background.compute("long", lambda: (begun.set(), end.wait()), lambda _: None)
+            del background
+            await until(begun.is_set)
+            held = weakref.ref(explorer(pilot))
+            await press(pilot, "R")
+            await until(lambda: isinstance(pilot.app.screen, ExplorerScreen))
+            collections.clear()
+            await until(lambda: len(collections) >= 2)
+            assert held() is not None, "the thread refers to it"
+        finally:
+            end.set()
+        await until(lambda: held() is None)
+        assert held() is None
+        collections.clear()
+        await pilot.pause(0.2)
+        assert len(collections) <= 2, "nothing is left to free"
 
 
 def test_garbage_of_the_capture_before_goes_when_another_opens():

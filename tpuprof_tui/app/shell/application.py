@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from weakref import WeakSet
 
 from msgspec.structs import replace
 from textual import events, on
@@ -132,6 +134,8 @@ class TpuprofApp(TerminalApp):
         self._repaint_timer: Timer | None = None
         self._poll_timer: Timer | None = None
         self._collect_timer: Timer | None = None
+        #: Replaced screens of captures that are still in memory.
+        self._replaced = WeakSet[Screen[None]]()
 
         self.preferences = Preferences(colours=not plain)
         self._apply_preferences()
@@ -157,9 +161,11 @@ class TpuprofApp(TerminalApp):
 
     def on_mount(self) -> None:
         """Sets up signals, memory and threads for the lifetime of the application."""
+        self.keep_context()
         if not self.is_headless:
             self.signals.watch(self.set_interval)
         memory_tuning.use_single_malloc_arena()
+        asyncio.get_running_loop().set_default_executor(memory_tuning.ContextFreePool(thread_name_prefix="tpuprof"))
         # after a suspend, overwrite what other programs left on the terminal
         self.app_resume_signal.subscribe(self, lambda _: self.action_repaint())
 
@@ -368,13 +374,17 @@ class TpuprofApp(TerminalApp):
         """Frees the replaced screen and capture after each of some delays."""
         if self._collect_timer is not None:
             self._collect_timer.stop()
-        self._collect_timer = self.set_timer(delays[0], partial(self._collect_garbage, delays[1:]))
+        self._collect_timer = self.set_timer(delays[0], partial(self._release, delays[1:]))
+
+    def _release(self, delays: Sequence[float]) -> None:
+        self.release_widgets()
+        self.call_after_refresh(self._collect_garbage, delays)
 
     def _collect_garbage(self, delays: Sequence[float]) -> None:
         memory_tuning.collect_and_freeze()
-        if delays:
-            # what a thread still referred to was frozen with the rest, and would stay when the thread has ended
-            self._collect_later(delays)
+        if delays or self._replaced:
+            # what a thread still refers to was frozen with the rest, and would stay when the thread has ended
+            self._collect_later(delays or COLLECT_SECONDS[-1:])
 
     # choosing a capture
 
@@ -508,6 +518,9 @@ class TpuprofApp(TerminalApp):
     def _replace_screens(self, screen: Screen[None]) -> None:
         """Replaces all screens by one."""
         self._pending_loaded = None
+        explorer = self.explorer
+        if explorer is not None:
+            self._replaced.add(explorer)
         # Textual cannot switch the first screen: it stays at the bottom of the stack
         while len(self.screen_stack) > 2:
             self.pop_screen()

@@ -10,6 +10,9 @@ another: after many computations each holds some megabytes of unused memory.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context
 from typing import Any, Final, TypeVar
 
 Result = TypeVar("Result")
@@ -20,6 +23,14 @@ THRESHOLD: Final = 10_000
 STARTUP_THRESHOLD: Final = 250_000
 #: M_ARENA_MAX of glibc's mallopt: the maximum number of arenas.
 _M_ARENA_MAX: Final = -8
+
+
+class ContextFreePool(ThreadPoolExecutor):
+    """Thread pool whose idle threads do not keep the context of their last call, and so its widgets, alive."""
+
+    def submit(self, fn: Callable[..., Result], /, *arguments: Any, **settings: Any) -> Future[Result]:
+        """Schedules a call that runs in an empty context of its own."""
+        return super().submit(Context().run, fn, *arguments, **settings)
 
 
 def set_gc_threshold(objects: int = THRESHOLD) -> None:

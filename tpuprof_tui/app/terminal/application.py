@@ -1,21 +1,57 @@
-"""Base application: overrides of Textual's App for differential output and error exit.
+"""Base application: overrides of Textual's App for differential output, memory release and error exit.
 
 Relies on ``App._display`` (see ``changed_cells``) and ``App._handle_exception``: Textual has no public way to restore
 the terminal before a one-sentence message about an unexpected error; it prints the traceback of all frames.
+
+References that Textual 8.2.8 and Rich 15.0 keep to removed widgets are dropped:
+
+- the context of a long-lived task refers to the widget that was active when it was started, and to the screens below;
+- an idle widget refers to the last message that it handled, and so to the sender;
+- scroll bars that are created while their widget closes are started, but never stopped;
+- the application refers to the widget on which a mouse button was last pressed;
+- ``StylesCache`` caches the last lines of some hundred widgets, Rich the last 16,384 split texts; the caches of
+  regions grow for as long as sizes and windows change.
+
+This relies on ``App._register``, ``_start_widget``, ``_mouse_down_widget`` and ``_registry``, and on the caches in
+``CACHES``. Without it, opening 1,000,000 events and reloading them three to seven times takes about 400 MiB instead of
+245 MiB; after four minutes of random keys three replaced explorers, 794 drawn widgets and 70 more tasks are still in
+memory, and it has grown from 103 to 172 MiB instead of 115 MiB.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from rich.segment import Segment
+from textual._context import visible_screen_stack
+from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.await_complete import AwaitComplete
+from textual.css.scalar import Scalar
+from textual.dom import DOMNode
+from textual.geometry import Region
+from textual.messages import Prompt
 from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker
 
 from .changed_cells import TerminalCells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+#: Cached functions that retain drawn lines or regions: owner class and name.
+CACHES: Final = (
+    (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
+    *((Region, name) for name in ("intersection", "union", "shrink", "grow", "translate", "__contains__")),
+)  # fmt: skip
 
 
 class OnceScreen(Screen[Any]):
@@ -27,13 +63,16 @@ class OnceScreen(Screen[Any]):
 
 
 class TerminalApp(App[int]):
-    """Sends only changed cells, and restores the terminal before it reports an error.
+    """Sends only changed cells, frees replaced screens, and restores the terminal before it reports an error.
 
     Attributes:
         terminal_cells: The cells that the terminal currently shows.
         debug_errors: Whether unexpected errors propagate with their traceback.
         crash: The unexpected error that ended the application, to be reported by the caller of ``run``.
     """
+
+    #: Context without an active screen; None until ``keep_context`` is called.
+    _no_screen: Context | None = None
 
     def __init__(self, *, ansi_color: bool | None = None, debug: bool = False) -> None:
         super().__init__(ansi_color=ansi_color)
@@ -51,3 +90,50 @@ class TerminalApp(App[int]):
         else:
             self.crash = self.crash or error
             self.exit(1, return_code=1)
+
+    def keep_context(self) -> None:
+        """Saves the current context, to start tasks in; to be called before a screen is shown."""
+        self._no_screen = copy_context()
+
+    def release_widgets(self) -> None:
+        """Drops the references that Textual and Rich keep to removed widgets; run the garbage collector afterwards."""
+        visible_screen_stack.set([])
+        for owner, name in CACHES:
+            # other versions of Textual may have no cache here
+            getattr(getattr(owner, name, None), "cache_clear", int)()
+        if self._mouse_down_widget not in self._registry:
+            self._mouse_down_widget = None
+        for widget in list(self._registry):
+            # replaces the last handled message by one whose sender is the app
+            widget.post_message(Prompt().set_sender(self))
+
+    def _without_screen(
+        self, function: Callable[Parameters, Result], *arguments: Parameters.args, **settings: Parameters.kwargs
+    ) -> Result:
+        """Calls a function that starts tasks in a context that does not refer to the active widget."""
+        if self._no_screen is None:
+            return function(*arguments, **settings)
+        return self._no_screen.copy().run(function, *arguments, **settings)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **settings: Any) -> list[Widget]:
+        return self._without_screen(super()._register, parent, *widgets, **settings)
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        """Starts a scroll bar, unless its widget is closing: closing stops only the scroll bars that exist already."""
+        if parent._closing:
+            widget._attach(parent)
+            widget._closing = widget._closed = True
+        else:
+            self._without_screen(super()._start_widget, parent, widget)
+
+    def set_timer(self, *arguments: Any, **settings: Any) -> Timer:
+        """Overrides ``App.set_timer``: starts the task without the active screen in its context."""
+        return self._without_screen(super().set_timer, *arguments, **settings)
+
+    def set_interval(self, *arguments: Any, **settings: Any) -> Timer:
+        """Overrides ``App.set_interval``: see ``set_timer``."""
+        return self._without_screen(super().set_interval, *arguments, **settings)
+
+    def run_worker(self, *arguments: Any, **settings: Any) -> Worker[Any]:
+        """Overrides ``App.run_worker``: see ``set_timer``."""
+        return self._without_screen(super().run_worker, *arguments, **settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -23,12 +23,12 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
 from tpuprof_tui.formats.units import (
     MISSING,
+    TimeUnit,
     bytes_text,
     column_unit,
     percent_text,
     plural,
-    time_decimals,
-    time_number,
+    signed,
 )
 from tpuprof_tui.model import INT_MISSING, is_missing
 
@@ -155,27 +155,33 @@ class GroupList(LinesView):
         rows = self.order[:MAX_LISTED].tolist()
         labels = [table.labels[index] for index in rows]
         longest = max(map(cell_len, labels))
-        columns = self._fitting(width - min(longest, max(width * 3 // 10, _NARROWEST)) - _MARGINS)
+        columns = self._fitting(table, width - min(longest, max(width * 3 // 10, _NARROWEST)) - _MARGINS)
         room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
         label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
         bar_width = min(room - label, 40)
         lines = [self._header(label, columns, bar_width)]
         full = float(table.share.max()) or 1.0
         shared = shared_beginnings(labels, label)
+        # compared columns have one unit
+        longest_total = max(int(table.total.max()), 0 if table.base is None else int(table.base.max()))
+        units = {**dict.fromkeys(("total", "base", "delta"), column_unit(longest_total)),
+                 **dict.fromkeys(("mean", "longest"), column_unit(int(table.longest.max())))}  # fmt: skip
         lines += [
-            self._line(table, index, fit_apart(text, label, shared), columns, bar_width, full)
+            self._line(table, index, fit_apart(text, label, shared), columns, units, bar_width, full)
             for index, text in zip(rows, labels, strict=True)
         ]
         return lines, [-1, *range(len(rows))]
 
-    def _fitting(self, room: int) -> list[str]:
+    def _fitting(self, table: GroupTable, room: int) -> list[str]:
         """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones."""
-        known, table = self.columns, self.table
+        known = [each for each in self.columns if each != "value"]
         columns: list[str] = []
-        # what most of the time does not have comes after all others
-        rare = {each: table.total[is_missing(getattr(table, each))].sum() * 2 > table.total.sum()
-                for each in known if each != "value"} if table is not None else {}  # fmt: skip
-        order = sorted(_WIDTHS, key=lambda each: bool(rare.get(each)))
+
+        def is_rare(name: str) -> bool:
+            """Whether most of the time does not have it."""
+            return bool(table.total[is_missing(getattr(table, name))].sum() * 2 > table.total.sum())
+
+        order = sorted((each for each in _WIDTHS if each in known), key=is_rare)
         for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *order)):
             if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= room):
                 columns.append(each)
@@ -193,10 +199,10 @@ class GroupList(LinesView):
             line.append(Segment(fit(self._header_text(name), _WIDTHS.get(name, label), right=name != "value"), style))
         return [*line, Segment(" " * (bar_width + 1), self.palette.header)]
 
-    def _line(self, table: GroupTable, index: int, label: str, columns: list[str], bar_width: int, full: float) -> Line:
-        unit = column_unit(max(int(table.total.max()), 0 if table.base is None else int(table.base.max())))
-        decimals = min(time_decimals(unit, max(unit.ns // 1000, 1)), 3)
-        single = column_unit(int(table.longest.max()))
+    def _line(
+        self, table: GroupTable, index: int, label: str, columns: list[str], units: Mapping[str, TimeUnit],
+        bar_width: int, full: float,
+    ) -> Line:  # fmt: skip
         palette = self.palette
 
         def text(name: str) -> str:
@@ -205,12 +211,11 @@ class GroupList(LinesView):
                 return MISSING
             if name in ("share", "peak"):
                 return percent_text(float(value))
-            if name in ("mean", "longest"):
-                # one unit in both, as they are compared
-                return single.text(float(value))
-            if name in ("total", "base", "delta"):
-                sign = "+" if name == "delta" and value > 0 else ""
-                return f"{sign}{time_number(int(value), unit, decimals)}{f' {unit.name}' if name == 'total' else ''}"
+            if name in units:
+                number = units[name].number(float(value))
+                if name == "delta":
+                    return signed(number, value)
+                return number if name == "base" else f"{number} {units[name].name}"
             return f"{value:,.2f}" if name == "rate" else bytes_text(int(value)) if name == "bytes" else f"{value:,}"
 
         quiet = ("mean", "longest", "base", "delta", "peak")

@@ -25,8 +25,8 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class Work(Struct, frozen=True, eq=False):
-    """Device events that do work, by launch, then lane, then as issued (`_as_issued`); arrays of one length.
+class _Columns(Struct, frozen=True, eq=False):
+    """Columns of device events that do work; arrays of one length.
 
     Attributes:
         lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
@@ -34,8 +34,6 @@ class Work(Struct, frozen=True, eq=False):
         label: int64, joint code of the operation, the same on both sides.
         kernel: int64, joint code of the kernel; -1: none.
         command: uint64, hash of operation and operands.
-        launch: int64, index in ``launches``.
-        launches: The launches.
     """
 
     lane: npt.NDArray[np.int32]
@@ -44,11 +42,21 @@ class Work(Struct, frozen=True, eq=False):
     label: Ints
     kernel: Ints
     command: Hashes
-    launch: Ints
-    launches: Launches
 
     def __len__(self) -> int:
         return len(self.length)
+
+
+class Work(_Columns, frozen=True, eq=False):
+    """Device events that do work, by launch, then lane, then as issued (`_as_issued`).
+
+    Attributes:
+        launch: int64, index in ``launches``.
+        launches: The launches.
+    """
+
+    launch: Ints
+    launches: Launches
 
 
 class Launches(Struct, frozen=True, eq=False):
@@ -213,15 +221,9 @@ class _Restarts(Struct, frozen=True, eq=False):
     count: Ints
 
 
-class _Events(Struct, frozen=True, eq=False):
-    """Work by lane, then as issued, as in `Work`; ``scope``: -1: none, ``sequence``: of its lane."""
+class _Events(_Columns, frozen=True, eq=False):
+    """Work by lane, then as issued; ``scope``: -1: none, ``sequence``: of its lane."""
 
-    lane: npt.NDArray[np.int32]
-    row: Ints
-    length: Ints
-    label: Ints
-    kernel: Ints
-    command: Hashes
     scope: Ints
     sequence: npt.NDArray[np.int32]
 

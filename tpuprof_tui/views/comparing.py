@@ -30,7 +30,7 @@ from .joining import join_sides
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
-from .workers import WORKER
+from .workers import FIGURES, WORKER
 
 #: Views that exist only for comparisons; one with the id of a view of the source replaces it.
 OWN: Final = (
@@ -374,7 +374,7 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
                    enumerate(known.items())]  # fmt: skip
         rows = [(key, *(each[column.key].value if column.key in each else None for column in columns))
                 for (key, _), each in zip(parts, facts, strict=True)]  # fmt: skip
-        yield Table.of_rows("workers", "Workers", (WORKER, *columns), rows, word="worker")
+        yield Table.of_rows("workers", FIGURES, (WORKER, *columns), rows, word="worker")
 
 
 # views that only a comparison has

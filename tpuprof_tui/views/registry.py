@@ -12,6 +12,7 @@ from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES, Vocabulary, import_entry
 
 from .answer import Answer, Fact, Missing, plain
+from .workers import FIGURES
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.query import Query
@@ -101,7 +102,7 @@ def answer(view: View, query: Query) -> Answer:
     # each of several views has a table of its figures by worker
     title = f"{query.vocabulary.say(view.title)}, by worker"
     result = replace(result, tables=tuple(
-        replace(table, title=title) if table.title == "Workers" else table for table in result.tables))  # fmt: skip
+        replace(table, title=title) if table.title == FIGURES else table for table in result.tables))  # fmt: skip
     if view.id == "overview" and query.baseline is None:
         result = import_entry(f"{_HERE}.overview:with_notes")(result, query)
     redactor = query.profile.redactor

@@ -14,6 +14,8 @@ from tpuprof_tui.analysis.selecting.state import Scope
 
 from .answer import TEXTS, Answer, Column, LazyValues, Table, Target, plain_list
 
+#: Title of the table of figures; the registry puts the view's name before it.
+FIGURES: Final = "Workers"
 #: Column that identifies the worker of a row.
 WORKER: Final = Column("worker", "Worker")
 
@@ -57,7 +59,7 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
     ]
     if len(columns) > 1:
         scopes = [Target(scope=Scope(group)) for group in groups]
-        yield Table.of_rows("workers", "Workers", columns, rows, target=scopes.__getitem__, word="worker",
+        yield Table.of_rows("workers", FIGURES, columns, rows, target=scopes.__getitem__, word="worker",
                             one_unit=any(table.one_unit for _, answer in found for table in answer.tables))  # fmt: skip
 
 

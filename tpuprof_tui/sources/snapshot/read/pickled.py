@@ -301,7 +301,7 @@ class Pickled:
         stack, partial = self._stack, {"action", "state", "filename"}
         while self._marks:
             mark, _ = self._marks.pop()
-            target, values = stack[mark - 1] if mark else None, stack[mark:]
+            target, values = stack[mark - 1] if 0 < mark <= len(stack) else None, stack[mark:]
             del stack[mark:]
             if type(target) is dict and not partial & {each for each in values[::2] if type(each) is str}:
                 if len(values) % 2 and len(values) > 1 and type(values[-2]) is Items:  # its only item is open

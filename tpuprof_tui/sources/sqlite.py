@@ -88,7 +88,7 @@ class SqliteFile:
         joined = ", ".join(f"group_concat(c{place})" for place in range(len(columns)))
         last, rows = INT_MISSING, 0
         try:
-            while True:
+            while table in self.tables:
                 block = f"select rowid as r, {named} from {_quoted(table)} where rowid > ? limit {_BLOCK}"
                 query = f"select count(*), max(r), group_concat(r), {joined} from ({block})"
                 count, highest, *texts = self._connection.execute(query, (last,)).fetchone()
@@ -104,7 +104,7 @@ class SqliteFile:
                 for key, part in zip(("rowid", *columns), parts, strict=True)}  # fmt: skip
 
     def _selected(self, table: str, column: str, otherwise: str) -> str:
-        return _quoted(column) if column in (*self.tables[table], "rowid") else otherwise
+        return _quoted(column) if column in (*self.tables.get(table, ()), "rowid") else otherwise
 
     def _damaged(self, table: str, error: Exception) -> None:
         if not any(f" {table} " in each.what for each in self.problems):

@@ -33,13 +33,17 @@ from tpuprof_tui.sources.torch.read.trace import Columns, Trace, numeric_sort_ke
 
 from ..vocabulary import VOCABULARY
 from .arguments import RowArguments
-from .events import RANGES, STREAM, WORK, Events, combined
+from .events import RANGES, STREAM, Events, coded, combined
 from .session import Session, pid_of
 
 #: Names of ranges that are numbered steps, with what they have in common: Iteration 12, train step=3/100.
 _STEP: Final = lazy_pattern(
     r"(\D{0,64}?(?:iteration|iter|step|batch))[\s_#:=(\[-]{0,3}(\d{1,9})(?:\s*/\s*\d+)?[)\]]?", re.IGNORECASE
 )
+
+_TAKEN: Final = ("start", "end", "name", "category", "kind", "correlation")
+#: Nothing is told of collectives.
+_UNTOLD: Final = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
 
 def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Profile:
@@ -79,61 +83,61 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     """
     database = SqliteFile(path, path.name)
     events = Events(database, lambda text: report(f"reading {path.name}: {text}"))
-    if not len(events.start):
+    process, kind = (events.columns.get(key, np.zeros(0, np.int64)) for key in ("process", "kind"))
+    if not len(kind):
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
-    session, arguments = Session(database, events.text_of), RowArguments.of_tables(path, events.read, events.rowid)
-    used = np.unique(events.process[np.isin(events.kind, (*DEVICE_WORK, Kind.CALL))])
-    owners = [owner for owner in used.tolist() if owner >= 0]
+    session = Session(database, events.text_of)
+    arguments = RowArguments.of_tables(path, events.read, events.columns["rowid"])
+    used = np.unique(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
+    owners = used[used >= 0].tolist()
     traces = []
     for number, owner in enumerate(owners if len(owners) > 1 else [None]):
         # what belongs to none of them is shown with the first
-        others = ~np.isin(events.process, owners) & (not number)
-        rows = np.arange(len(events.start)) if owner is None else np.flatnonzero(events.process == owner | others)
-        traces.append(believable(_trace(events, rows, session, owner, arguments))[0])
+        own = (process == owner) | (~np.isin(process, owners) & (number == 0)) | (owner is None)
+        traces.append(believable(_trace(events, np.flatnonzero(own), session, owner, arguments))[0])
     problems = (*events.problems(), *session.problems(), *database.problems)
     traces[0] = replace(traces[0], problems=(*problems, *traces[0].problems))
     return traces
 
 
 def _trace(events: Events, rows: I64, session: Session, owner: int | None, arguments: RowArguments) -> Trace:
-    """The trace of a process; ``owner``: its global id, None: of all together."""
+    """The trace of the events of a process; ``owner``: its global id, None: they are of all together."""
     threads, lane = _lanes(events, rows, session)
-    start, end = events.start[rows], events.end[rows]
-    order = order_of_nesting(lane, start, end)
-    rows, lane, start, end = rows[order], lane[order], start[order], end[order]
-    names, name = events.names_of(rows)
-    kind = events.kind[rows].copy()
-    labels = _step_labels(
-        names, name[(ranges := np.isin(kind, (Kind.OPERATOR, Kind.ANNOTATION)))], (end - start)[ranges]
-    )
-    marks = np.array([each in labels or marks_step(each) for each in names], np.bool_)[name]
-    kind[ranges & marks] = Kind.ANNOTATION
+    order = order_of_nesting(lane, events.columns["start"][rows], events.columns["end"][rows])
+    rows, lane = rows[order], lane[order]
+    own = {key: values[rows] for key, values in events.columns.items() if key in _TAKEN}
+    every = list(events.names)
+    codes, place = np.unique(own["name"], return_inverse=True)
+    names, name = tuple(every[code] for code in codes.tolist()), place.reshape(-1).astype(np.int32)
+    kind, ranges = own["kind"].astype(np.int8), np.isin(own["kind"], (Kind.OPERATOR, Kind.ANNOTATION))
+    labels = _step_labels(names, name[ranges], (own["end"] - own["start"])[ranges])
+    kind[ranges & np.array([each in labels or marks_step(each) for each in names], np.bool_)[name]] = Kind.ANNOTATION
     work_rows = np.flatnonzero(np.isin(kind, DEVICE_WORK))
     work, texts = _work(events, rows[work_rows], session)
-    memory, counters = session.memory(owner), tuple(session.counters())
     calls = np.flatnonzero(kind == Kind.CALL)
-    calls = calls[np.argsort(events.correlation[rows[calls]], kind="stable")]
-    memory["thread"] = lookup(events.correlation[rows[calls]], memory.pop("correlation"), lane[calls]).astype(np.int32)
-    cards = {pid for pid, _ in threads}
-    counters = tuple(each for each in counters if owner is None or each.process in cards)
-    times = [start, memory["time"], *(each.times for each in counters)]
-    zero = min(int(each.min()) for each in times if len(each))
+    calls = calls[np.argsort(own["correlation"][calls], kind="stable")]
+    memory = session.memory(owner)
+    thread = lookup(own["correlation"][calls], memory.pop("correlation"), lane[calls]).astype(np.int32)
+    cards = {threads[number][0] for number in np.unique(lane[work_rows]).tolist()}
+    counters = [each for each in session.counters if owner is None or each.process in cards]
+    zero = min(int(times.min()) for times in (own["start"], memory["time"]) if len(times))
+    properties = [each for card, each in session.cards.items() if str(card) in cards or not cards]
     return Trace(
-        path=arguments.path, metadata=session.metadata, threads=threads, zero_ns=zero, start=start - zero,
-        end=end - zero, first=np.searchsorted(lane, np.arange(len(threads) + 1)).astype(np.int64), name=name,
-        names=names, kind=kind, category=events.category[rows], categories=events.categories, texts=texts,
-        file_order=rows, correlation=events.correlation[rows], external=np.full(len(rows), INT_MISSING),
-        work_rows=work_rows, work=work, memory={**memory, "time": memory["time"] - zero},
-        told=(np.zeros(0, np.int64), np.zeros(0, np.int32)), identities=(), flow_processes=frozenset(),
-        counters=tuple(replace(each, times=each.times - zero) for each in counters), arguments=arguments,
-        process_names=session.process_names, thread_names=session.thread_names, step_labels=labels,
-        part="" if owner is None else session.process_title(owner),
+        path=arguments.path, metadata={**session.metadata, "deviceProperties": properties}, threads=threads,
+        first=np.searchsorted(lane, np.arange(len(threads) + 1)).astype(np.int64), start=own["start"] - zero,
+        end=own["end"] - zero, zero_ns=zero, name=name, names=names, kind=kind,
+        category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts, file_order=rows, correlation=own["correlation"],
+        external=np.full(len(rows), INT_MISSING), work_rows=work_rows, work=work,
+        memory={**memory, "time": memory["time"] - zero, "thread": thread}, told=_UNTOLD, identities=(),
+        flow_processes=frozenset(), counters=tuple(replace(each, times=each.times - zero) for each in counters),
+        process_names=session.process_names, thread_names=session.thread_names, arguments=arguments,
+        part="" if owner is None else session.process_title(owner), step_labels=labels,
     )  # fmt: skip
 
 
 def _lanes(events: Events, rows: I64, session: Session) -> tuple[tuple[tuple[str, str], ...], I64]:
     """Process (on a device its number) and thread of each lane as texts, in order; and the lane of each event."""
-    places = [each[rows] for each in (events.place, events.process, events.first, events.second)]
+    places = [events.columns[key][rows] for key in ("place", "process", "first", "second")]
     first, inverse = combined(*places)
 
     def texts(place: int, process: int, one: int, two: int) -> tuple[str, str]:
@@ -152,8 +156,6 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
 
     None if there are names that PyTorch or a server marks steps with.
     """
-    if any(map(marks_step, names)):
-        return {}
     total = np.bincount(name, length, len(names))
     families: dict[str, dict[str, str]] = {}
     times: dict[str, float] = {}
@@ -162,35 +164,29 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
             family = match[1].lower()
             families.setdefault(family, {})[names[code]] = match[2]
             times[family] = times.get(family, 0) + total[code]
-    return families[max(times, key=lambda family: times[family])] if times else {}
+    return families[max(times, key=lambda family: times[family])] if times and not any(map(marks_step, names)) else {}
 
 
 def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[str, ...]]:
     """Columns of device work, those of PyTorch's `events.WORK`, and the texts of their codes."""
-    texts, own = Codes(), {key: events.work[key][rows] for key in WORK}
+    texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
 
-    def coded(text_of: Callable[..., str], *columns: I64) -> I32:
-        first, inverse = combined(*columns)
-        codes = [texts[text_of(*(int(column[row]) for column in columns))] for row in first.tolist()]
-        return np.array(codes, np.int32)[inverse]
-
-    def known(value: int) -> str:
-        return str(value) if value != INT_MISSING else "None"
+    def of(text_of: Callable[..., str], *columns: I64) -> I32:
+        return coded(texts, text_of, *columns).astype(np.int32)
 
     grid, block = ([own[f"{key}{axis}"] for axis in "XYZ"] for key in ("grid", "block"))
-    kernels = grid[0] != INT_MISSING
-    shapes = {key: np.where(kernels, coded(lambda *sizes: f"[{','.join(map(str, sizes))}]", *axes), np.int32(-1))
+    is_kernel = grid[0] != INT_MISSING
+    shapes = {key: np.where(is_kernel, of(lambda *sizes: f"[{','.join(map(str, sizes))}]", *axes), np.int32(-1))
               for key, axes in (("grid", grid), ("block", block))}  # fmt: skip
-    process, device = events.process[rows], events.first[rows]
-    cards = coded(lambda *place: str(session.card(*place)), process, device)
-    units = [session.cards.get(int(text) if text.lstrip("-").isdecimal() else -1, {}).get("numSms") for text in texts]
-    each_sm = np.array([1 / count if type(count) is int and count > 0 else np.nan for count in units])[cards]
-    blocks = np.where(kernels, np.prod(np.stack(grid).astype(np.float64), axis=0), np.nan) * each_sm
-    shared = own["staticSharedMemory"] + np.where(own["dynamicSharedMemory"] < 0, 0, own["dynamicSharedMemory"])
+    process, device, stream = (events.columns[key][rows] for key in ("process", "first", "second"))
+    cards = of(lambda *place: str(session.card(*place)), process, device)
+    numbers = {str(card): properties.get("numSms") for card, properties in session.cards.items()}
+    units = np.array([value if type(value := numbers.get(text)) is int and value > 0 else np.nan for text in texts])
+    blocks = np.prod(np.stack(grid).astype(np.float64), axis=0) / units[cards]
+    shared = own["staticSharedMemory"] + np.maximum(own["dynamicSharedMemory"], 0)
     return {
-        "device": cards, "stream": coded(known, events.second[rows]), **shapes,
-        "registers": coded(known, own["registersPerThread"]),
-        "shared_memory": coded(known, np.where(kernels, shared, INT_MISSING)), "blocks": blocks,
+        "device": cards, "stream": of(str, stream), **shapes, "registers": of(str, own["registersPerThread"]),
+        "shared_memory": of(str, np.where(is_kernel, shared, -1)), "blocks": np.where(is_kernel, blocks, np.nan),
         "occupancy": np.full(len(rows), np.nan), "bytes": own["bytes"], "graph_node": own["graphNodeId"],
         "collective": np.zeros(len(rows), np.bool_),
     }, tuple(texts)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -14,19 +15,18 @@ from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.sqlite import SqliteFile
 from tpuprof_tui.sources.torch.read.trace import Columns
 
-from .events import LATEST, combined
+from .events import combined, timely
 
 _PROPERTIES: Final = {"name": "name", "totalMemory": "totalGlobalMem", "smCount": "numSms",
                       "threadsPerWarp": "warpSize", "computeMajor": "computeMajor",
                       "computeMinor": "computeMinor"}  # fmt: skip
-_MEMORY: Final = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #: Kinds of memory that are the host's; types of devices as PyTorch numbers them: the host, and a GPU.
 _HOST_MEMORY: Final = (0, 1)
 _HOST, _GPU = 0, 1
 _MOST_TOLD: Final = 20
 _LONGEST: Final = 300
 _MOST_SERIES: Final = 1000
-_NONE: Final = np.zeros(0, np.int64)
+_MOST_BYTES: Final = 1 << 50
 
 
 class Session:
@@ -57,7 +57,7 @@ class Session:
         stated = {table: {printable(str(name)): printable(str(value)) for name, value in rows(table, "name", "value")}
                   for table in ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "META_DATA_EXPORT")}  # fmt: skip
         self.metadata: dict[str, Any] = {
-            "baseTimeNanoseconds": epochs[0] if epochs else 0, "deviceProperties": list(self.cards.values()), **stated,
+            "baseTimeNanoseconds": epochs[0] if epochs else 0, **stated,
             "host_name": stated["TARGET_INFO_SYSTEM_ENV"].get("Hostname", ""),
         }  # fmt: skip
 
@@ -71,50 +71,48 @@ class Session:
         return f"{self.process_names.get(number, '')} {number}".strip()
 
     def memory(self, process: int | None) -> Columns:
-        """Memory instants of a process by time (None: of all), as in `Trace.memory`, with their correlation in place of
-        a thread; what is allocated is their sum.
+        """Memory instants of a process, None: of all, by time: as in `Trace.memory`, with ``correlation``, no thread.
 
-        What was allocated before the recording is not known: it does not count when it is freed.
+        What is allocated is their sum. What was there before the recording is not known: freeing it does not count.
         """
-        keys = ("globalPid", "start", "deviceId", "memKind", "address", "bytes", "memoryOperationType", "correlationId")
-        table = (
-            self._database.integers(_MEMORY, *keys) if _MEMORY in self._database.tables else dict.fromkeys(keys, _NONE)
-        )
-        own = (table["globalPid"] >> 24 == process) | (process is None) & (np.abs(table["start"]) < LATEST)
-        rows = np.flatnonzero(own)[np.argsort(table["start"][own], kind="stable")]
-        owner, time, device, kind, address, size, freed, correlation = (table[key][rows] for key in keys)
-        type_ = np.where(np.isin(kind, _HOST_MEMORY), _HOST, _GPU)
+        keys = ("globalPid", "deviceId", "memKind", "address", "bytes", "memoryOperationType", "correlationId")
+        table = self._database.integers("CUDA_GPU_MEMORY_USAGE_EVENTS", "start", *keys)
+        rows = np.flatnonzero(timely(table["start"]) & ((table["globalPid"] >> 24 == process) | (process is None)))
+        rows = rows[np.argsort(table["start"][rows], kind="stable")]
+        owner, device, kind, address, size, freed, correlation = (table[key][rows] for key in keys)
         first, place = combined(owner >> 24, device)
         cards = [self.card(int(owner[row]) >> 24, int(device[row])) for row in first.tolist()]
-        device = np.array(cards, np.int64)[place]
+        device, type_ = np.array(cards, np.int64)[place], np.where(np.isin(kind, _HOST_MEMORY), _HOST, _GPU)
         order = np.lexsort((np.arange(len(rows)), address, place, type_))
         again = (np.diff(np.stack((type_, place, address))[:, order], prepend=-1) == 0).all(axis=0)
-        held = again & np.append(False, freed[order][:-1] == 0)
-        change = np.zeros(len(rows), np.int64)
-        change[order] = np.where(freed[order] == 0, size[order], np.where(held, -size[order], 0))
-        allocated = np.zeros(len(rows), np.int64)
+        held = again & np.append(False, freed[order] == 0)[:-1]
+        change, allocated = np.zeros((2, len(rows)), np.int64)
+        size = np.clip(size, 0, _MOST_BYTES)[order]
+        change[order] = np.where(freed[order] == 0, size, np.where(held, -size, 0))
         of = combined(type_, device)[1]
         for number in range(int(of.max(initial=-1)) + 1):
             allocated[of == number] = np.cumsum(change[of == number])
-        return {"time": time, "device_id": device, "change": change, "device_type": type_, "address": address,
-                "allocated": allocated, "reserved": np.full(len(rows), INT_MISSING),
+        return {"time": table["start"][rows], "device_id": device, "change": change, "device_type": type_,
+                "address": address, "allocated": allocated, "reserved": np.full(len(rows), INT_MISSING),
                 "correlation": correlation}  # fmt: skip
 
-    def counters(self) -> Iterator[CounterSeries]:
+    @cached_property
+    def counters(self) -> tuple[CounterSeries, ...]:
         """Samples of the metrics of GPUs; the process of each is the number of the card."""
-        if "GPU_METRICS" not in self._database.tables:
-            return
         read = self._database.integers("GPU_METRICS", "timestamp", "typeId", "metricId", "value")
-        names = {row[:2]: str(row[2]) for row in
+        names = {row[:2]: printable(str(row[2])) for row in
                  self._database.rows("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")}  # fmt: skip
         first, series = combined(read["typeId"], read["metricId"])
-        for number, row in enumerate(first[:_MOST_SERIES].tolist()):
+        order = np.lexsort((read["timestamp"], series))
+        order = order[timely(read["timestamp"][order])]
+        edges = np.searchsorted(series[order], np.arange(len(first) + 1)).tolist()
+        found = []
+        for row, low, high in zip(first[:_MOST_SERIES].tolist(), edges, edges[1:], strict=False):
             type_, metric = int(read["typeId"][row]), int(read["metricId"][row])
-            own = np.flatnonzero((series == number) & (np.abs(read["timestamp"]) < LATEST))
-            own = own[np.argsort(read["timestamp"][own], kind="stable")]
-            name = printable(names.get((type_, metric), f"metric {metric}"))
-            yield CounterSeries(str(type_ & 0xFF), name, "%" if "%" in name else "", read["timestamp"][own],
-                                read["value"][own].astype(np.float64))  # fmt: skip
+            name, own = names.get((type_, metric), f"metric {metric}"), order[low:high]
+            found.append(CounterSeries(str(type_ & 0xFF), name, "%" if "%" in name else "", read["timestamp"][own],
+                                       read["value"][own].astype(np.float64)))  # fmt: skip
+        return tuple(each for each in found if len(each.times))
 
     def problems(self) -> Iterator[Problem]:
         """What the profiler warned of while it recorded."""

@@ -23,6 +23,8 @@ _CATEGORIES: Final = {
     "kernels": ("kernel", "graph"), "operators": ("nvtx",), "copies": ("memcpy", "memset"),
     "calls": ("runtime", "driver"), "annotations": ("collective_comm",),
 }  # fmt: skip
+#: Examples of the command line's help.
+TEXTS: Final = {"open": "  tpuprof report.sqlite                       a database of Nsight Systems\n"}
 
 VOCABULARY: Final = replace(
     TORCH,
@@ -45,6 +47,6 @@ VOCABULARY: Final = replace(
     frames={"nvtx": ""},
     origins=(WorkOrigin("operators", Word("NVTX range"), "operator"),),
     columns_entry="tpuprof_tui.sources.nsys.schema:COLUMNS",
-    texts_entry="",
+    texts_entry="tpuprof_tui.sources.nsys.vocabulary:TEXTS",
     views=tuple(replace(each, **_OTHER.get(each.id, {})) for each in TORCH.views if each.id not in _LACKING),
 )  # fmt: skip

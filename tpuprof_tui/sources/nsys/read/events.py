@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import distinct_together
 from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, printable
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import COLLECTIVE_COMM, Kind
@@ -101,14 +102,15 @@ class Events:
     def _of_devices(self, table: str) -> None:
         kind, category = _DEVICE[table]
         places = ("start", "end", "globalPid", "deviceId", "streamId", "correlationId")
-        named: tuple[tuple[str, ...], Callable[..., str]] = {
+        made: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
             "kernel": (("demangledName", "shortName", "mangledName"), self._kernel_name),
             "memcpy": (("copyKind", "srcKind", "dstKind"), _copy_name), "memset": (("memKind",), _set_name),
             "graph": (("graphId",), lambda number: f"CUDA graph {number}"),
             "cuda_sync": (("syncType",), lambda number: _SYNCS.get(number, "Sync")),
-        }[category]  # fmt: skip
-        read = self._integers(table, *places, *named[0], *WORK)
-        name = coded(self.names, named[1], *(read[key] for key in named[0]))
+        }  # fmt: skip
+        columns, name_of = made[category]
+        read = self._integers(table, *places, *columns, *WORK)
+        name = coded(self.names, name_of, *(read[key] for key in columns))
         self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalPid"] >> 24,
                   place=STREAM, first=read["deviceId"], second=read["streamId"],
                   correlation=read["correlationId"])  # fmt: skip
@@ -195,12 +197,10 @@ def timely(times: I64) -> npt.NDArray[np.bool_]:
 
 def combined(*columns: npt.NDArray[Any]) -> tuple[I64, I64]:
     """Of the distinct rows of some columns the first place of each; and its index for each row."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        code = np.unique(code * len(values) + inverse.reshape(-1), return_inverse=True)[1].reshape(-1)
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    return first, inverse.reshape(-1)
+    places, count = distinct_together(*columns)
+    first = np.zeros(count, np.int64)
+    first[places[::-1]] = np.arange(len(places))[::-1]
+    return first, places
 
 
 def coded(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:

@@ -22,6 +22,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Profile, Severity
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
@@ -88,7 +89,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
     session = Session(database, events.text_of)
     arguments = RowArguments.of_tables(path, events.read, events.columns["rowid"])
-    used = np.unique(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
+    used = uniques(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
     owners = used[used >= 0].tolist()
     traces = []
     for number, owner in enumerate(owners if len(owners) > 1 else [None]):
@@ -107,8 +108,8 @@ def _trace(events: Events, rows: I64, session: Session, owner: int | None, argum
     rows, lane = rows[order], lane[order]
     own = {key: values[rows] for key, values in events.columns.items() if key in _TAKEN}
     every = list(events.names)
-    codes, place = np.unique(own["name"], return_inverse=True)
-    names, name = tuple(every[code] for code in codes.tolist()), place.reshape(-1).astype(np.int32)
+    codes, place = distinct(own["name"])
+    names, name = tuple(every[code] for code in codes.tolist()), place.astype(np.int32)
     kind, ranges = own["kind"].astype(np.int8), np.isin(own["kind"], (Kind.OPERATOR, Kind.ANNOTATION))
     labels = _step_labels(names, name[ranges], (own["end"] - own["start"])[ranges])
     kind[ranges & np.array([each in labels or marks_step(each) for each in names], np.bool_)[name]] = Kind.ANNOTATION
@@ -118,7 +119,7 @@ def _trace(events: Events, rows: I64, session: Session, owner: int | None, argum
     calls = calls[np.argsort(own["correlation"][calls], kind="stable")]
     memory = session.memory(owner)
     thread = lookup(own["correlation"][calls], memory.pop("correlation"), lane[calls]).astype(np.int32)
-    cards = {threads[number][0] for number in np.unique(lane[work_rows]).tolist()}
+    cards = {threads[number][0] for number in uniques(lane[work_rows]).tolist()}
     counters = [each for each in session.counters if owner is None or each.process in cards]
     zero = min(int(times.min()) for times in (own["start"], memory["time"]) if len(times))
     properties = [each for card, each in session.cards.items() if str(card) in cards or not cards]
@@ -126,9 +127,10 @@ def _trace(events: Events, rows: I64, session: Session, owner: int | None, argum
         path=arguments.path, metadata={**session.metadata, "deviceProperties": properties}, threads=threads,
         first=np.searchsorted(lane, np.arange(len(threads) + 1)).astype(np.int64), start=own["start"] - zero,
         end=own["end"] - zero, zero_ns=zero, name=name, names=names, kind=kind,
-        category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts, file_order=rows, correlation=own["correlation"],
-        external=np.full(len(rows), INT_MISSING), work_rows=work_rows, work=work,
-        memory={**memory, "time": memory["time"] - zero, "thread": thread}, told=_UNTOLD, identities=(),
+        category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts,
+        file_order=rows, correlation=own["correlation"], external=np.full(len(rows), INT_MISSING),
+        work_rows=work_rows, work=work, told=_UNTOLD, identities=(),
+        memory={**memory, "time": memory["time"] - zero, "thread": thread},
         flow_processes=frozenset(), counters=tuple(replace(each, times=each.times - zero) for each in counters),
         process_names=session.process_names, thread_names=session.thread_names, arguments=arguments,
         part="" if owner is None else session.process_title(owner), step_labels=labels,

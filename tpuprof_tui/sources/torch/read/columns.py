@@ -226,6 +226,7 @@ class LaneColumns:
             "eligible": self._of_eligible, "by_operator": self._by_operator, "of_graph": self._of_graph,
             "replayed": partial(self._captured, "replayed"), "captured": partial(self._captured, "matched"),
             **{key: partial(self._captured, key) for key in CAPTURED},
+            **{key: partial(of_work, key) for key in ("graph_node",) if key in trace.work},
         }  # fmt: skip
 
     def _activities(self, rows: I64) -> npt.NDArray[np.int8]:

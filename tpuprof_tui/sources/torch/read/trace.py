@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
@@ -54,6 +56,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
             part in it, ascending; and codes into ``identities``.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
+        step_labels: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
     """
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "category", "file_order", "correlation", "external")
@@ -79,6 +82,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     identities: tuple[str, ...]
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
+    step_labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def length_ns(self) -> int:

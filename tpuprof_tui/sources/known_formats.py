@@ -47,13 +47,7 @@ KNOWN_FORMATS: Final = (
     KnownFormat(
         "a report of Nsight Systems",
         ("*.nsys-rep", "*.qdrep"),
-        "Nsight Systems opens it; `nsys export --type sqlite FILE` writes a database, `nsys stats FILE` prints tables.",
-    ),
-    KnownFormat(
-        "a database of Nsight Systems",
-        ("*.sqlite", "*.sqlite3", "*.db"),
-        "`nsys stats FILE` prints its tables.",
-        (b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_GPU"),
+        "`nsys export --type sqlite FILE` makes a database of it, which tpuprof opens.",
     ),
     KnownFormat(
         "a report of Nsight Compute",

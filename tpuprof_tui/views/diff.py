@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.amounts import LANES, LAUNCHES, compared_label
 from tpuprof_tui.analysis.compare.noise import UNKNOWN, Amount, Noise
-from tpuprof_tui.analysis.compare.verdict import change_text, is_renamed, short_name, status_word
+from tpuprof_tui.analysis.compare.verdict import Verdict, change_text, is_renamed, status_word
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report
@@ -147,10 +147,14 @@ def verdict_answer(compared: Compared) -> Answer:
         column = narrowing.get(view, "")
         tables.append(Table.of_rows(
             view, f"{breakdown_title(compared, view)}{verdict.a_step}, by difference", columns,
-            [(each.delta, each.base, each.other, each.status, each.name) for each in changed],
+            [(each.delta, each.base, each.other, each.status, _named(verdict, view, each)) for each in changed],
             target=partial(_target, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
     return Answer(facts, tuple(tables), notes=(verdict.why,))
+
+
+def _named(verdict: Verdict, view: str, part: Amount) -> str:
+    return verdict.name_of(view, part) if part.name == UNKNOWN else part.name
 
 
 def _share(amount: Amount) -> float | None:
@@ -252,7 +256,7 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         unit = column_unit(max(max(each.base, each.other) for each in shown))
         title = breakdown_title(compared, view)
         rows = tuple(
-            (short_name(each.name), unit.number(each.base), unit.number(each.other),
+            (compared.verdict.name_of(view, each), unit.number(each.base), unit.number(each.other),
              signed(unit.number(each.delta), each.delta),
              f"{each.delta / each.base:+.1%}" if each.base else "new",
              f"{each.other_count - each.base_count:+,.4g}" if each.other_count != each.base_count else "",

@@ -83,7 +83,7 @@ def overview(query: Query) -> Answer:
     facts = (Fact("total_us", "Total time", query.span, "duration"),
              Fact("allocations", "Allocations", query.event_count),
              Fact("failed", "Failed allocations", len(failed), shown=len(failed) > 0))  # fmt: skip
-    return Answer(facts, (table,), notes=_whatever(query, "Peaks and the end are"))
+    return Answer(facts, (table,), notes=_not_narrowed("Peaks and the end", query.full_filter))
 
 
 def held(query: Query) -> Answer:
@@ -131,12 +131,12 @@ def fragmentation(query: Query) -> Answer:
             (Column("address", "Address"), lambda groups: [f"{each:#x}" for each in groups.values("address").tolist()]),
             *place, *figures,
         ), ("-free_bytes",), word="segment", brief=range(5)),
-    ), notes=_whatever(query, "Pools and segments are as of the snapshot:"))  # fmt: skip
+    ), notes=_not_narrowed("The state at the snapshot", query.full_filter or query.range))  # fmt: skip
 
 
-def _whatever(query: Query, what: str) -> tuple[str, ...]:
-    """A note that something does not follow the filter, if there is one."""
-    return (f"{what} of all allocations, whatever the filter.",) if query.full_filter else ()
+def _not_narrowed(what: str, selection: object) -> tuple[str, ...]:
+    """A note that something does not follow what is selected."""
+    return (f"{what} is not narrowed by the selection.",) if selection else ()
 
 
 def _blocks(query: Query) -> Frame:

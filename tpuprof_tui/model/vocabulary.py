@@ -184,7 +184,6 @@ class Output(Struct, frozen=True):
         shown: File names for messages and help; empty: ``files``.
         pattern: Regular expression of all possible file names; empty: ``files``.
         names: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile.
-        prepare: Entry of a function ``(profile) -> profile`` that adds problems of files outside the capture.
         finish: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a
             function that returns the last output of the command line.
         progress_name: Name in progress messages; empty: the title.
@@ -208,7 +207,6 @@ class Output(Struct, frozen=True):
     shown: str = ""
     pattern: str = ""
     names: str = ""
-    prepare: str = ""
     finish: str = ""
     progress_name: str = ""
     action: str = ""

@@ -147,6 +147,9 @@ class LaneColumns:
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         stream = known(tid.removeprefix("stream ")) or ""
         label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
+        if trace.writer and kind == "stream" and not stream.isdecimal():
+            # it has a name of its own: XLA Ops
+            label = stream
         columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
         columns |= {key: _computed(rows, values) for key, values in self._computed_columns(kind).items()}

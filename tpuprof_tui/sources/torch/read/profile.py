@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.model import (
     INT_MISSING,
@@ -29,7 +30,7 @@ from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 
@@ -143,9 +144,14 @@ class _Run:
             table for worker, each in zip(workers, events, strict=True)
             for table in TraceTables(each.trace, worker.group, each.shift, partial(each.numbers, lanes)).all()
         ]  # fmt: skip
+        recording, meaning, vocabulary = "a PyTorch trace", "PyTorch Profiler", VOCABULARY
+        if writer := next((trace.writer for trace in self._traces), ""):
+            recording, meaning = f"a trace of {writer}", writer
+            words = {title.partition(" ")[0] for trace in self._traces for title in trace.device_titles.values()}
+            vocabulary = replace(VOCABULARY, title=f"{writer} trace", unit=Word(min(words, default="GPU")))
         return Profile(
-            path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
-            recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
+            path=str(self._path), name=self._path.name, vocabulary=vocabulary, device=Device(card),
+            recording=Recording(recording, meaning=meaning), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
@@ -226,6 +232,7 @@ class _Run:
             if device:
                 number = _device_of(trace, pid) if number < 0 else number
                 title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
+                title = trace.device_titles.get(pid, title)
                 # another recording of the same device has its number
                 if (identity.owner, pid) not in self._devices:
                     self._devices[identity.owner, pid] = free_number(self._groups, number)
@@ -299,7 +306,9 @@ def _device_of(trace: Trace, pid: str) -> int:
 
 def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedTrace:
     cards = [str(each.get("name") or "") for each in device_properties(trace.metadata)]
-    others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
+    others = (
+        bool(trace.writer) or any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
+    )
     kernels = bool(trace.launchers.kernels.any())
     fragmentary = is_fragmentary(trace) or any(each.fragmentary for each in unrecorded_problems(trace))
     return RecordedTrace(

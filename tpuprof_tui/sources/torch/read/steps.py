@@ -63,7 +63,7 @@ def marked_steps(trace: Trace) -> tuple[I64, list[str], I64, list[Execution]]:
     if labels:
         return rows, labels, step_numbers([label[len(STEP) :] for label in labels]), []
     if trace.step_labels:
-        rows = _outermost(trace, trace.named(trace.step_labels.__contains__) & np.isin(trace.kind, _HOST))
+        rows = _outermost(trace, trace.named(trace.step_labels.__contains__) & np.isin(trace.kind, (*_HOST, Kind.MARK)))
         labels = [trace.step_labels[trace.names[name]] for name in trace.name[rows].tolist()]
         return rows, labels, step_numbers(labels), []
     rows, told = executions(trace)

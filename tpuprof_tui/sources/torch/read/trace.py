@@ -57,6 +57,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
         step_labels: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
+        writer, device_titles: Program that wrote the file, and titles of devices by process, if it is not PyTorch.
     """
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "category", "file_order", "correlation", "external")
@@ -83,6 +84,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
     step_labels: Mapping[str, str] = field(default_factory=dict)
+    writer: str = ""
+    device_titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def length_ns(self) -> int:

@@ -108,7 +108,8 @@ def test_only_named_columns_are_made():
     "install httpfs", "load httpfs", "set enable_external_access = true", "set memory_limit = '1TB'", "reset all",
     "create table x as select 1", "create view x as select 1", "delete from events", "drop table events",
     "select 1; select 2", "select 1) union all (select 2", "pragma database_list", "call pragma_version()",
-    "select * from sqlite_scan('{file}', 't')", "select * from secret_rows", "select getenv('HOME')", "explain select 1",
+    "select * from sqlite_scan('{file}', 't')", "select * from secret_rows", "select getenv('HOME')",
+    "explain select 1",
     "select * from query('copy (select 1) to ''{new}''')", "select", "", "select 'x", "select nothing from events",
     "select * from nothing", "select * from read_blob('/proc/self/environ')", "checkpoint", "begin",
 ])  # fmt: skip

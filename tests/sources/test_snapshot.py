@@ -310,13 +310,20 @@ def test_hostile_values_are_shown_as_missing(tmp_path):
              [{"filename": "\x1b[31m[red]</script>\ud800", "line": [], "name": {}}]),
         )
     ]  # fmt: skip
-    trace += [{"action": ["alloc"]}, {"action": "oom", "size": 1, "device_free": "x"}, {"action": "other"}]
+    trace += [
+        {"action": "workspace_snapshot", "size": 1},
+        {"action": ["alloc"]},
+        {"action": "oom", "size": 1, "device_free": "x"},
+        {"action": "other"},
+    ]
     path = tmp_path / "a.pickle"
     profile = open_profile(
         written(path, {"device_traces": [trace, None, 3], "segments": [], "allocator_settings": [1]})
     )
     assert profile.instructions == 4
-    assert any(each.what == "Sizes are missing or impossible." for each in profile.problems)
+    told = {each.what: each.count for each in profile.problems}
+    assert "Sizes are missing or impossible." in told
+    assert told["Entries of the trace are of unknown kinds."] == 3
     assert all((lane["stream"] == INT_MISSING).all() for lane in profile.lanes)
     for view in ("overview", "held", "fragmentation", "findings"):
         ask(profile, view)

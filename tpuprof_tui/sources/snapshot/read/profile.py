@@ -43,6 +43,12 @@ _COUNTERS: Final = {
     "Reserved": (("segment_alloc", "segment_map"), ("segment_free", "segment_unmap"),
                  ("active_allocated", *_WAITING, "inactive")),
 }  # fmt: skip
+#: Kinds of entries of a trace.
+_ACTIONS: Final = (
+    "oom",
+    "snapshot",
+    *(each for adding, taking, _ in _COUNTERS.values() for each in (*adding, *taking)),
+)
 
 
 def read(path: Path, progress: ProgressCallback | None) -> Profile:
@@ -82,7 +88,7 @@ class _Snapshot:
                             for key in ("segments", "device_traces"))  # fmt: skip
         self._segments, self._blocks = (columns_of(kind, segments.parts[kind]) for kind in ("total_size", "state"))
         self._blocks["segment"] = np.repeat(np.arange(len(self._segments["blocks"])), self._segments["blocks"])
-        for key in ("device", "stream", "segment_type"):
+        for key in ("device", "stream", "segment_type", "segment_pool_id"):
             self._blocks[key] = self._segments[key][self._blocks["segment"]]
         self._traces = {number: columns_of("action", each.parts["action"])
                         for number, each in enumerate(traces) if type(each) is Items}  # fmt: skip
@@ -98,6 +104,9 @@ class _Snapshot:
             wrong = (columns[key] < 0) | (columns[key] > _LARGEST)
             self._note("Sizes are missing or impossible.", "They count as 0.", int(wrong.sum()), Severity.ERROR)
             columns[key] = np.where(wrong, 0, columns[key])
+        known_codes = [pickled.texts.get(word, -2) for word in _ACTIONS]
+        unknown = sum(int(np.isin(self._traces[each]["action"], known_codes, invert=True).sum()) for each in self._gpus)
+        self._note("Entries of the trace are of unknown kinds.", "They are left out.", unknown)
         self._zero, self._times = self._read_times()
         self._end = max((int(times[-1]) + 1 for times in self._times.values() if len(times)), default=1000)
 

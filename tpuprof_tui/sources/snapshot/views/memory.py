@@ -121,10 +121,11 @@ def fragmentation(query: Query) -> Answer:
         (Column("rounding_bytes", "Rounding", "bytes", spare=4), total("rounding")),
     )
     place = ((Column("device", "GPU", "number"), key("device")), (Column("pool", "Pool"), key("segment_type", UNKNOWN)),
+             (Column("pool_id", "Pool id", spare=6), key("segment_pool_id")),
              (Column("stream", "Stream", "number"), key("stream")))  # fmt: skip
     note = "A request needs one free block of its size in its pool and stream."
     return Answer(tables=(
-        Table.of_pivot("pools", "Pools", _blocks(query), ("device", "segment_type", "stream"), (
+        Table.of_pivot("pools", "Pools", _blocks(query), ("device", "segment_type", "segment_pool_id", "stream"), (
             *place, (Column("segments", "Segments", "count", spare=5), count_true("first")), *figures,
         ), ("-free_bytes",), word="pool", notes=(note,)),
         Table.of_pivot("segments", "Segments", _blocks(query), ("segment",), (
@@ -141,7 +142,17 @@ def _not_narrowed(what: str, selection: object) -> tuple[str, ...]:
 
 def _blocks(query: Query) -> Frame:
     """Blocks of the segments, with their bytes that are ``active``, ``free``, or lost to ``rounding``."""
-    keys = ("device", "segment_type", "stream", "segment", "address", "size", "requested_size", "state")
+    keys = (
+        "device",
+        "segment_type",
+        "segment_pool_id",
+        "stream",
+        "segment",
+        "address",
+        "size",
+        "requested_size",
+        "state",
+    )
     table = query.profile.table("blocks")
     assert table is not None
     blocks = frame_of(table, keys)

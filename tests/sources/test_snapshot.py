@@ -160,6 +160,15 @@ def test_a_growing_line_is_in_the_difference(tmp_path, capsys, leak):
     assert {name for name, delta in rows.items() if delta} == ({"train.py:44 train_step"} if leak else set())
 
 
+def test_a_gate_is_about_memory(tmp_path, capsys):
+    for name, steps in (("a", 2), ("b", 5)):
+        write(tmp_path / f"{name}.pickle", devices(steps, leak=True))
+    asked = ["gate", str(tmp_path / "b.pickle"), "--against", str(tmp_path / "a.pickle"), "--fail-on"]
+    assert main([*asked, "overview.end_active_bytes>1%"]) != 0
+    assert capsys.readouterr().out.startswith("FAIL\n")
+    assert main([*asked, "overview.end_active_bytes>90%"]) == 0
+
+
 def test_failed_allocations_lead_and_are_findings(tmp_path, capsys):
     (device,) = made = devices()
     device.out_of_memory(600 * MIB, 200 * MIB, [LINEAR, LINES[88, "forward"], *OUTER])

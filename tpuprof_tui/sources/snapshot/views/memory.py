@@ -96,7 +96,10 @@ def overview(query: Query) -> Answer:
     failed = len(table_of(query, "out_of_memory"))
     facts = (Fact("total_us", "Total time", query.span, "duration"),
              Fact("allocations", "Allocations", query.event_count),
-             Fact("failed", "Failed allocations", failed, shown=failed > 0))  # fmt: skip
+             Fact("failed", "Failed allocations", failed, shown=failed > 0),
+             *(Fact(key, title, max(row[place] or 0 for row in found), "bytes", shown=False) for place, key, title in
+               ((1, "peak_active_bytes", "Peak active"), (2, "peak_reserved_bytes", "Peak reserved"),
+                (4, "end_active_bytes", "Active at the end")) if found))  # fmt: skip
     return Answer(facts, (table,), notes=_not_narrowed("Peaks and the end", query.full_filter))
 
 
@@ -116,7 +119,7 @@ def held(query: Query) -> Answer:
                 }, ("-size", "text"))
             ]  # fmt: skip
             tables.append(Table.of_rows(f"{when}_by_{column}", f"Held at the {when}, by {title.lower()}", (
-                Column("gpu", "GPU", spare=3), Column(column, title, narrows=column),
+                Column("gpu", "GPU", spare=0 if len(alive) > 1 else 3), Column(column, title, narrows=column),
                 Column("bytes", "Bytes", "bytes", bar=True), Column("allocations", "Allocations", "count", spare=1),
                 Column("largest_bytes", "Largest", "bytes", spare=2), Column("share", "Share", "share"),
             ), found, word=title.lower()))  # fmt: skip
@@ -145,7 +148,7 @@ def fragmentation(query: Query) -> Answer:
         Table.of_pivot("segments", "Segments", _blocks(query), ("segment",), (
             (Column("address", "Address"), lambda groups: [f"{each:#x}" for each in groups.values("address").tolist()]),
             *place, *figures,
-        ), ("-free_bytes",), word="segment", brief=range(5)),
+        ), ("-free_bytes",), word="segment"),
     ), notes=_not_narrowed("The state at the snapshot", query.full_filter or query.range))  # fmt: skip
 
 

@@ -208,7 +208,9 @@ def _host_times(session: Session, number: int, start: int, end: int) -> Iterator
                 most = int(called[own[called].argmax()])
                 name = text_of(profile, part, "name", most, readable=True)
                 kind = profile.strings["type"][code] if code >= 0 else ""
-                yield HostTime(number, int(rows[most]), kind, name or profile.vocabulary.event.one, ns, ns / max(end - start, 1))
+                yield HostTime(
+                    number, int(rows[most]), kind, name or profile.vocabulary.event.one, ns, ns / max(end - start, 1)
+                )
 
 
 def _waited_for(

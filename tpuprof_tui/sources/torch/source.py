@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _NAMED: Final = lazy_pattern(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _JSON: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+#: Perfetto traces, which tpuprof and some profilers write.
+_PERFETTO: Final = lazy_pattern(r".*\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?")
 _ARCHIVE: Final = lazy_pattern(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
 #: File that SGLang merges the traces of a run's ranks into, and the run's id.
 _MERGED: Final = lazy_pattern(r"merged-(.+)\.trace\.json(?:\.gz)?")
@@ -69,7 +71,9 @@ class TorchSource(Source):
             return Verdict("content", f"it holds {name}") if name else Verdict("", "first file is not a trace")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
             return Verdict("content", "it begins like a trace")
-        return Verdict("", "neither *.pt.trace.json[.gz] nor JSON with traceEvents")
+        if _is_perfetto(path):
+            return Verdict("content", "it begins like a Perfetto trace")
+        return Verdict("", "neither *.pt.trace.json[.gz], JSON with traceEvents nor a Perfetto trace")
 
     def _folder(self, path: Path) -> Verdict:
         names = os.listdir(path)
@@ -136,10 +140,12 @@ class TorchSource(Source):
         """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
-        names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
+        names = [name for name in os.listdir(path)
+                 if (_JSON.fullmatch(name) or _PERFETTO.fullmatch(name)) and (path / name).is_file()]  # fmt: skip
         left_out = _merged_of(names)
         names = sorted((name for name in names if name not in left_out), key=natural_order)
-        return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+        return [path / name for name in names if _NAMED.fullmatch(name)
+                or (_begins_as_trace if _JSON.fullmatch(name) else _is_perfetto)(path / name)]  # fmt: skip
 
 
 def _merged_of(names: Sequence[str]) -> set[str]:
@@ -281,6 +287,18 @@ def _renamed(file: Path, member: Path, *, alone: bool) -> Path:
     parts = [part for part in member.parts if part not in ("/", ".", "..")]
     target = file.with_name(member.name if alone else "_".join(parts)[-200:])
     return file if target.exists() else file.rename(target)
+
+
+def _is_perfetto(path: Path) -> bool:
+    head = first_bytes(path, 1 << 12)
+    if head.startswith(_ZSTD):
+        return _PERFETTO.fullmatch(path.name) is not None
+    if not head.startswith(b"\n"):
+        return False
+    # imports numpy
+    from tpuprof_tui.sources.perfetto.packets import is_perfetto
+
+    return is_perfetto(head)
 
 
 def _begins_as_trace(path: Path) -> bool:

@@ -233,7 +233,8 @@ class _Run:
                 self._groups.append(Group(title, "gpu", top, number, is_unit=True))
             else:
                 title = trace.process_names.get(pid, "")
-                self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
+                label = title if title == pid else f"{title or 'Process'} {pid}".strip()
+                self._groups.append(Group(label, "process", top, number))
         order = ("stream", "annotation", "wait", "thread")
         for kind, pid, thread, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
                                                                     order.index(each[0]))):  # fmt: skip

@@ -28,6 +28,7 @@ _LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|Event
 _LONGEST_TEXT: Final = 1 << 20
 #: Columns of one length, by name.
 Columns = dict[str, npt.NDArray[Any]]
+NO_LINKS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
@@ -52,6 +53,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
             part in it, ascending; and codes into ``identities``.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
+        flows, waits: Of a Perfetto trace: ``file_order`` of the events that flows join, and of work of a GPU that other
+            work waits for; of causes and of consequences.
     """
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "category", "file_order", "correlation", "external")
@@ -77,6 +80,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     identities: tuple[str, ...]
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
+    flows: tuple[I64, I64] = NO_LINKS
+    waits: tuple[I64, I64] = NO_LINKS
 
     @property
     def length_ns(self) -> int:
@@ -87,6 +92,11 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     def first_ns(self) -> int:
         """Time from zero to the first event or memory instant that is left, ns."""
         return min((int(times.min()) for times in (self.start, self.memory["time"]) if len(times)), default=0)
+
+    def rows_of(self, numbers: I64) -> I64:
+        """Rows of complete events by their numbers in the file; -1 for those that are not here."""
+        order = np.argsort(self.file_order, kind="stable")
+        return lookup(self.file_order[order].astype(np.int64), numbers, order)
 
     @cached_property
     def call(self) -> I64:

@@ -1,4 +1,4 @@
-"""Packets of a trace, a chunk at a time: messages `TracePacket` one after the other, some packed in others."""
+"""Packets of a trace: messages `TracePacket` one after the other, some of them packed in others."""
 
 from __future__ import annotations
 
@@ -11,30 +11,25 @@ from msgspec import Struct, field
 from .wire import DamagedError, Field, fields, varint
 
 _CHUNK: Final = 1 << 20
-_LONGEST: Final = 64 << 20
-#: Most bytes that are unpacked of one packet, and of all, also for each byte of the trace.
-_MOST_UNPACKED: Final = 16 << 20
-_ALWAYS_UNPACKED, _MOST_RATIO = 64 << 20, 100
+#: Longest packet; most bytes that are unpacked of one, and of all, also for each byte of the trace.
+_LONGEST, _MOST_UNPACKED, _ALWAYS_UNPACKED, _MOST_RATIO = 64 << 20, 16 << 20, 64 << 20, 100
 #: Packets of up to so many bytes behind their time are kept decoded, as many of them: ends of slices are all alike.
 _SHORT, _MOST_KEPT = 48, 1 << 14
-_TAG, _TIME_TAG = 0x0A, 0x40
+_TAG, _TIME_TAG = b"\n", b"\x40"
 # fields of packets
 PROCESSES, SNAPSHOT, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 2, 6, 8, 10, 11, 12, 13
-CLEARED, DROPPED, PROCESS, THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 41, 42, 43, 44, 52, 53, 58, 59, 60
+CLEARED, DROPPED, THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 41, 42, 44, 52, 53, 58, 59, 60
 _DEFLATE, _ZSTD = 50, 133
 #: Fields with numbers, and those that show that a message is a packet.
 _NUMBERS: Final = frozenset((3, TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK, 79, 87, 98))
-_MARKS: Final = frozenset((TIME, SEQUENCE, EVENT, FLAGS, 33, 36, *range(CLEARED, 45), *range(COUNTERS, 54), 59, 60, 79))
+_MARKS: Final = frozenset((TIME, SEQUENCE, EVENT, FLAGS, 33, 36, CLEARED, DROPPED, 43, THREAD, COUNTERS, STAGE,
+                           DEFAULTS, DESCRIPTOR, 79))  # fmt: skip
 
 
 class Packet(Struct):
-    """A packet.
+    """A packet: its time in units of a clock (0: it comes first, or is missing), the event in it, all other fields.
 
-    Attributes:
-        time, sequence, flags, clock: Its time, unless that comes first, in units of a clock; numbers; 0: none.
-        kind: Field of the event in it: ``EVENT``, ``STAGE``, ``COUNTERS``; 0: none.
-        event: The fields of the event.
-        others: All other fields.
+    ``kind``: field of the event: ``EVENT``, ``STAGE`` or ``COUNTERS``; 0: there is none.
     """
 
     time: int = 0
@@ -44,10 +39,6 @@ class Packet(Struct):
     kind: int = 0
     event: list[Field] = field(default_factory=list)
     others: list[Field] = field(default_factory=list)
-
-
-#: Time and packet: packets that differ in their times alone may be one.
-Timed = tuple[int, Packet]
 
 
 def packet_of(data: bytes) -> Packet:
@@ -78,25 +69,16 @@ def is_perfetto(head: bytes) -> bool:
     """Whether a text begins with packets of a Perfetto trace; ``head``: its first bytes."""
     try:
         length, begin = varint(head, 1)
-        packet, behind = head[begin : begin + length], head[begin + length : begin + length + 1]
-        at = 0
-        # of a packet that is longer than the head only the fields before its end
-        while at < len(packet) < length:
-            tag, end = varint(packet, at)
-            value, end = varint(packet, end)
-            end += value if tag & 7 == 2 else 0
-            if end > len(packet):
-                packet = packet[:at]
-            at = end
-        found = fields(packet)
+        found = fields(head[begin : begin + length], cut=begin + length > len(head))
     except (DamagedError, IndexError):
         return False
     kinds = all(isinstance(value, int) is (number in _NUMBERS) and number < 1000 for number, value in found)
-    return head[0] == _TAG and kinds and not _MARKS.isdisjoint(dict(found)) and behind in (b"", b"\n")
+    behind = head[begin + length : begin + length + 1]
+    return head[:1] == _TAG and kinds and not _MARKS.isdisjoint(dict(found)) and behind in (b"", _TAG)
 
 
 class Packets:
-    """The packets of a trace.
+    """The packets of a trace, with their times.
 
     Args:
         read: Returns at most the given number of bytes; none at the end.
@@ -110,69 +92,61 @@ class Packets:
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read, self._left = read, _ALWAYS_UNPACKED
-        self.offset = self.damaged = self.too_long = self.zstd = 0
+        self.offset = self.damaged = self.too_long = self.zstd = self._needed = 0
         self.fault = ""
         self._kept: dict[bytes, Packet] = {}
 
-    def __iter__(self) -> Iterator[list[Timed]]:
-        """The packets of a chunk of bytes after the other."""
-        data, wanted = b"", _CHUNK
-        while True:
+    def __iter__(self) -> Iterator[tuple[int, Packet]]:
+        data, at_end = b"", False
+        while not at_end and not self.fault:
             parts, length = [data], len(data)
-            while length < wanted and (more := self._read(wanted - length)):
+            while length < max(self._needed, _CHUNK) and (more := self._read(_CHUNK)):
                 parts.append(more)
                 length += len(more)
-            at_end, data = length < wanted, b"".join(parts)
-            packets, behind, needed = self._split(data)
-            self.offset += behind
-            data, wanted = data[behind:], max(needed, _CHUNK)
-            yield packets
-            if at_end or self.fault:
-                self.fault = self.fault or ("ends within a packet" if data else "")
-                return
+            at_end = length < max(self._needed, _CHUNK)
+            data, before = b"".join(parts), self.offset
+            self._left += _MOST_RATIO * length
+            yield from self._split(data, packed=False)
+            data = data[self.offset - before :]
+        self.fault = self.fault or ("ends within a packet" if data else "")
 
-    def _split(self, data: bytes, *, packed: bool = False) -> tuple[list[Timed], int, int]:
-        """The whole packets in some bytes, the offset behind them, and bytes that the next one needs."""
-        found: list[Timed] = []
+    def _split(self, data: bytes, *, packed: bool) -> Iterator[tuple[int, Packet]]:
         at, size = 0, len(data)
-        self._left += 0 if packed else _MOST_RATIO * size
         try:
             while at < size:
                 length, begin = varint(data, at + 1)
                 end = begin + length
-                if data[at] != _TAG or length > _LONGEST:
+                if data[at : at + 1] != _TAG or length > _LONGEST:
                     raise DamagedError
                 if end > size:
-                    return found, at, end - at
+                    break
+                self.offset += 0 if packed else end - at
                 at = end
                 try:
-                    timed = self._packet(data, begin, end)
-                except DamagedError:
+                    timed = self._packet(data[begin:end])
+                except (DamagedError, IndexError, TypeError):
                     self.damaged += 1
                     continue
                 inner = [] if packed else [each for each in timed[1].others if each[0] in (_DEFLATE, _ZSTD)]
-                found += self._split(self._unpacked(*inner[0]), packed=True)[0] if inner else (timed,)
+                if inner:
+                    yield from self._split(self._unpacked(*inner[0]), packed=True)
+                else:
+                    yield timed
         except IndexError:
-            pass
+            end = size + 1
         except DamagedError:
-            if packed:
-                self.damaged += 1
-            else:
-                self.fault = "goes on with what is no packet"
-        return found, at, size - at + 1
+            self.damaged += packed
+            self.fault = self.fault if packed else "goes on with what is no packet"
+        self._needed = 0 if at == size else end - at
 
-    def _packet(self, data: bytes, begin: int, end: int) -> Timed:
-        if end - begin < 2 or data[begin] != _TIME_TAG:
-            packet = packet_of(data[begin:end])
+    def _packet(self, data: bytes) -> tuple[int, Packet]:
+        if data[:1] != _TIME_TAG:
+            packet = packet_of(data)
             return packet.time, packet
-        time, at = varint(data, begin + 1)
-        rest = data[at:end]
-        kept = self._kept.get(rest)
-        if kept is not None:
-            return time, kept
-        packet = packet_of(rest)
-        if len(rest) <= _SHORT and len(self._kept) < _MOST_KEPT and not packet.time:
-            self._kept[rest] = packet
+        time, at = varint(data, 1)
+        packet = self._kept.get(data[at:]) or packet_of(data[at:])
+        if len(data) - at <= _SHORT and len(self._kept) < _MOST_KEPT and not packet.time:
+            self._kept[data[at:]] = packet
         return packet.time or time, packet
 
     def _unpacked(self, number: int, data: bytes) -> bytes:

@@ -48,8 +48,8 @@ class Stages:
         known = np.append(ids[order], -1)[place] == wanted if len(ids) else wanted != wanted
         return number[order[place[known]]], waiting[known]
 
-    def work(self, sequence: Sequence, event: list[Field], count: int) -> tuple[int, tuple[str, str]]:
-        """Length in ns of an event (GpuRenderStageEvent), and the members of its JSON object, and its arguments."""
+    def work(self, sequence: Sequence, event: list[Field], count: int) -> tuple[int, str, str]:
+        """Length in ns of an event (GpuRenderStageEvent), what it is and where, and its arguments, as JSON."""
         found = dict(event)
         for number, value in fields(found.get(7, b"")):
             if number in self._specified:
@@ -80,7 +80,7 @@ class Stages:
         category = _CATEGORIES.get(stage, "kernel" if 21 in found else stage)
         words = f'"cat":{as_json(category)},"name":{as_json(name)}'
         place = f'"pid":{device},"tid":{as_json(arguments.get("stream", queue))}'
-        return found.get(2, 0), (f"{words},{place}", as_json(arguments))
+        return found.get(2, 0), f"{words},{place}", as_json(arguments)
 
     def samples(self, sequence: Sequence, event: list[Field]) -> Iterator[tuple[int, str, float]]:
         """GPU, name and value of samples of counters (GpuCounterEvent)."""

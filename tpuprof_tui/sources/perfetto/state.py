@@ -1,4 +1,4 @@
-"""What packets refer to: interned texts and clocks of their sequence."""
+"""What packets refer to: interned texts, clocks and defaults of their sequence."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from .wire import Field, double, fields, last, numbers, signed, text, varint
+from .wire import DamagedError, Field, double, fields, last, numbers, signed, text, varint
 
-#: Deepest nesting of values that is followed.
-_DEEPEST: Final = 32
-#: Tags of fields of debug annotations.
-_NAME_TAG, _INTEGER_TAG = 0x52, b" "
-#: Arguments up to this size are kept decoded, as many of them.
-_SHORT, _MOST_KEPT = 64, 1 << 16
+#: Deepest nesting of values that is followed; longest interned text, and most characters of those of an event.
+_DEEPEST, _LONGEST, _MOST = 32, 1 << 16, 1 << 20
+#: Tags of fields of debug annotations; those of up to so many bytes are kept decoded, as many of them.
+_NAME_TAG, _INTEGER_TAG, _SHORT, _MOST_KEPT = 0x52, b" ", 64, 1 << 16
 #: Clock of the trace unless it says another one (BOOTTIME), and ids of clocks that a sequence has for itself.
-_BOOTTIME: Final = 6
-_OF_SEQUENCE: Final = range(64, 128)
+_BOOTTIME, _OF_SEQUENCE = 6, range(64, 128)
 # fields of InternedData
 CATEGORIES, NAMES, NOTE_NAMES, SPECIFICATIONS, STRINGS, KERNELS, PARAMETERS = 1, 2, 3, 24, 29, 1000, 1001
 CONTEXTS, GPU_COUNTERS = 23, 47
@@ -54,14 +51,15 @@ class Sequence:
             field that holds them.
         tables: Interned texts by id, by field of InternedData; of contexts and counters of GPUs their fields.
         values: Last values of counters that count from the one before, by track.
-        thread: Process and thread of events without a track.
-        reference: Last time of events that have times of their own, ns.
+        heads: What is known of events by their ids.
+        thread, reference: Process and thread of older events, and the last time that they tell, ns.
         unknown: Number of ids that no interned text has.
+        spent: Characters of interned texts in an event.
     """
 
     def __init__(self) -> None:
-        self.unknown = self.reference = 0
-        self.thread: tuple[int, int] | None = None
+        self.unknown = self.reference = self.spent = 0
+        self.thread: tuple[int, int] = (0, 0)
         self.clocks: dict[int, Clock] = {}
         self.clear()
 
@@ -71,32 +69,33 @@ class Sequence:
         self.counters: dict[int, list[int]] = {}
         self.values: dict[int, float] = {}
         self.tables: defaultdict[int, dict[int, Any]] = defaultdict(dict)
-        #: What is known of events by their ids; debug annotations, and their names, by their bytes.
+        self._forget()
+
+    def _forget(self) -> None:
         self.heads: dict[Any, str] = {}
+        #: Debug annotations, and their names, by their bytes.
         self.notes: dict[bytes, str] = {}
-        self.keys: dict[bytes, str] = {}
+        self._keys: dict[bytes, str] = {}
 
     def update(self, defaults: bytes) -> None:
         """Takes a message TracePacketDefaults."""
         found = last(defaults)
-        self.clock = found.get(58, 0)
-        for number, value in fields(found.get(11, b"")):
-            if number == 11:
-                self.track = value
-            else:
-                self.counters.setdefault(number, []).extend(numbers(value))
+        self.clock, events = found.get(58, 0), fields(found.get(11, b""))
+        self.track = dict(events).get(11, 0)
+        self.counters = {number: [each for key, value in events if key == number for each in numbers(value)]
+                         for number in (31, 45)}  # fmt: skip
 
     def intern(self, data: bytes) -> None:
         """Takes a message InternedData."""
         for number, entry in fields(data):
-            found = last(entry) if number in _TEXTS or number in (CONTEXTS, GPU_COUNTERS) else {}
-            iid = found.get(1, 0)
-            # field 3 holds demangled names of kernels
-            name = text(found.get(3) or found.get(2, b"")) if number == KERNELS else text(found.get(2, b""))
-            value = name if number in _TEXTS else found
-            if self.tables[number].setdefault(iid, value) != value:
-                self.tables[number][iid] = value
-                self.heads, self.notes, self.keys = {}, {}, {}
+            if number in _TEXTS or number in (CONTEXTS, GPU_COUNTERS):
+                found = last(entry)
+                # field 3 holds demangled names of kernels
+                name = found.get(3 if number == KERNELS and 3 in found else 2, b"")
+                value, table = text(name)[:_LONGEST] if number in _TEXTS else found, self.tables[number]
+                if table.setdefault(found.get(1, 0), value) != value:
+                    table[found.get(1, 0)] = value
+                    self._forget()
 
     def text(self, table: int, iid: int, otherwise: str = "unknown") -> str:
         """An interned text."""
@@ -105,20 +104,23 @@ class Sequence:
         return otherwise if found is None else found
 
     def note(self, data: bytes) -> str:
-        """A debug annotation as a member of a JSON object."""
+        """A debug annotation as a member of a JSON object.
+
+        Raises:
+            DamagedError: It is none, or the interned texts of an event are too long.
+        """
         # most are a name, or the id of one, and a number
         at = 2 + data[1] * (data[0] == _NAME_TAG) if len(data) > 1 else 0
-        key = self.keys.get(data[:at])
+        key = self._keys.get(data[:at])
         if key and data[at : at + 1] == _INTEGER_TAG:
             number, end = varint(data, at + 1)
             if end == len(data):
                 return f"{key}{signed(number)}"
         name, value = self._note(fields(data), 0)
-        key = self.keys[data[:at]] = f"{as_json(name)}:"
-        found = key + value
-        if len(data) <= _SHORT and len(self.notes) < _MOST_KEPT:
-            self.notes[data] = found
-        return found
+        key = f"{as_json(name)}:"
+        if len(self._keys) < _MOST_KEPT and len(self.notes) < _MOST_KEPT and len(data) <= _SHORT:
+            self._keys[data[:at]], self.notes[data] = key, key + value
+        return key + value
 
     def _note(self, note: list[Field], depth: int) -> tuple[str, str]:
         """Name and value, as JSON, of a debug annotation."""
@@ -136,9 +138,10 @@ class Sequence:
                 value = _VALUES[number](each)
             elif number in (11, 12) and depth < _DEEPEST:
                 key, inner = self._note(fields(each), depth + 1)
-                (items.append(inner) if number == 12 else members.append(f"{as_json(key)}:{inner}"))
-            elif number == 8:
-                value = _nested(each, depth)
+                (items if number == 12 else members).append(inner if number == 12 else f"{as_json(key)}:{inner}")
+        self.spent += len(name) + len(value)
+        if self.spent > _MOST:
+            raise DamagedError
         return name, f"{{{','.join(members)}}}" if members else f"[{','.join(items)}]" if items else value
 
 
@@ -153,57 +156,38 @@ def _json(value: bytes) -> str:
 #: Values of debug annotations as JSON, by field.
 _VALUES: Final[dict[int, Callable[[Any], str]]] = {
     2: lambda value: "true" if value else "false",
-    3: str,
+    3: lambda value: str(int(value)),
     4: lambda value: str(signed(value)),
     5: lambda value: as_json(double(value)),
     6: lambda value: as_json(text(value)),
     7: lambda value: f'"0x{value:x}"',
     9: _json,
 }
-#: Fields of older values (NestedValue), and those of the same kind of newer ones.
-_OLDER: Final = {5: 4, 6: 5, 7: 2, 8: 6}
-
-
-def _nested(data: bytes, depth: int) -> str:
-    """An older value of a debug annotation (NestedValue) as JSON."""
-    keys, values, value = [], [], "null"
-    for number, each in fields(data):
-        if number == 2:
-            keys.append(as_json(text(each)))
-        elif number in (3, 4) and depth < _DEEPEST:
-            values.append(_nested(each, depth + 1))
-        elif number in _OLDER:
-            value = _VALUES[_OLDER[number]](each)
-    if keys:
-        return "{" + ",".join(map("{}:{}".format, keys, values)) + "}"
-    return f"[{','.join(values)}]" if values else value
 
 
 class Clocks:
     """The clocks that snapshots relate to that of the trace.
 
-    Attributes:
-        unknown: Number of times of a clock that no snapshot before related to it.
+    ``unknown``: number of times of a clock that no snapshot before related to it.
     """
 
     def __init__(self) -> None:
-        self._main, self._known = _BOOTTIME, dict[int, Clock]()
-        self.unknown = 0
+        self._main, self._known, self.unknown = _BOOTTIME, dict[int, Clock](), 0
 
     def snapshot(self, sequence: Sequence, data: bytes) -> None:
         """Takes a message ClockSnapshot."""
-        found = [last(value) for number, value in fields(data) if number == 1]
         if not self._known:
-            self._main = last(data).get(2) or self._main
+            self._main = signed(last(data).get(2, 0)) or self._main
             self._known[self._main] = Clock(0)
-        times = [(each.get(1, 0), each.get(2, 0) * max(each.get(4, 1), 1), each) for each in found]
+        found = [last(value) for number, value in fields(data) if number == 1]
+        times = [(each.get(1, 0), each.get(2, 0) * (each.get(4) or 1), each) for each in found]
         # of clocks that none relates to the trace's the first is taken for it
         zero = next((time + self._known[clock].offset for clock, time, _ in times if clock in self._known),
                     times[0][1] if times else 0)  # fmt: skip
         for clock, time, each in times:
             if clock != self._main:
                 clocks = sequence.clocks if clock in _OF_SEQUENCE else self._known
-                clocks[clock] = Clock(zero - time, max(each.get(4, 1), 1), time if each.get(3) else None)
+                clocks[clock] = Clock(zero - time, each.get(4) or 1, time if each.get(3) else None)
 
     def time(self, sequence: Sequence, time: int, clock: int) -> int:
         """A time of a packet, ns on the trace's clock."""

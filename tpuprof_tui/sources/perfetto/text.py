@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import ConvertedText, PackedText
 
-from . import packets as of_packet
+from . import packets as of
 from .packets import Packet, Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
@@ -22,19 +22,16 @@ from .wire import DamagedError, Field, double, fields, last, numbers, signed, te
 
 I64 = npt.NDArray[np.int64]
 _CLEARED, _NEEDS_STATE = 1, 2
-#: Types of track events.
+#: Types of track events, and by the phases that older ones have; phases that an id tells apart, and one with a length.
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
-#: Types by the phases that older events have; those that an id tells apart; one with a length.
 _PHASES: Final = {"B": _BEGIN, "E": _END, "b": _BEGIN, "e": _END, **dict.fromkeys("IinX", _INSTANT)}
 _WITH_ID, _WHOLE = "ben", "X"
-_FLOWS: Final = (36, 42, 47, 48)
-#: Fields of uuids of extra counters, of their values, and what the values are.
-_EXTRA: Final = ((31, 12, signed), (45, 46, double))
+#: Fields of ids of flows; of uuids of extra counters, of their values, and what the values are.
+_FLOWS, _EXTRA = (36, 42, 47, 48), ((31, 12, signed), (45, 46, double))
 #: Times of a larger magnitude, ns, are damaged.
 _MOST_TIME: Final = 1 << 61
-#: Longest event, and most events whose heads are kept.
-_LONGEST: Final = 1 << 20
-_MOST_HEADS: Final = 1 << 16
+#: Characters of text that are made at a time; most of an event; most events whose heads are kept; most categories.
+_AT_ONCE, _LONGEST, _MOST_HEADS, _MOST_CATEGORIES = 1 << 20, 1 << 20, 1 << 16, 8
 #: Instants that PyTorch writes, which are read as such.
 _MEMORY: Final = '"name":"[memory]"'
 #: Data of packets that are not followed, by field; others are named by their number.
@@ -71,9 +68,6 @@ class PerfettoText(ConvertedText):
     """The text of a trace: an object with ``traceEvents``.
 
     Slices and instants become complete events, those that have a begin and an end without a length at first.
-
-    Attributes:
-        count: Number of complete events.
     """
 
     ratio = 4
@@ -86,27 +80,25 @@ class PerfettoText(ConvertedText):
         self._parts: list[str] = []
         self._sequences: dict[int, Sequence] = {}
         self._clocks, self._tracks, self._stages = Clocks(), Tracks(), Stages()
+        self._lanes: dict[int, str] = {}
+        self._series: dict[int, str] = {}
+        #: Number of complete events, characters of text that wait, and the latest time.
+        self._count = self._size = self._latest = 0
         #: Codes of what slices nest in, and their begins and ends: code, time, and number of the event, -1 of an end.
         self._nests: dict[Any, int] = {}
         self._edges = array("q")
-        self._lanes: dict[int, str] = {}
-        self._series: dict[int, str] = {}
-        self.count = self._latest = 0
         #: Ends of flows: id, time, number of the event, and whether the flow ends.
         self._flows = array("q")
-        self._not_followed: Counter[str] = Counter()
-        self._defects: Counter[str] = Counter()
+        self._defects, self._not_followed = Counter[str](), Counter[str]()
         self.lengths = np.zeros(0, np.int64)
-        self.units: dict[tuple[str, str], str] = {}
+        self.units = {}
 
     # -- the text
 
     def _decompressed(self, count: int) -> bytes:
-        while self._at >= len(self._waiting):
+        if self._at >= len(self._waiting):
             self._waiting, self._at = next(self._chunks, b""), 0
-            if not self._waiting:
-                return b""
-            if self._keeps:
+            if self._keeps and self._waiting:
                 import tempfile  # slow to import
 
                 try:
@@ -116,31 +108,40 @@ class PerfettoText(ConvertedText):
                 except OSError:
                     # the text is made again where it is needed
                     self._keeps, self.kept = False, None
-        self._at += count
-        return self._waiting[self._at - count : self._at]
+        found = self._waiting[self._at : self._at + count]
+        self._at += len(found)
+        return found
 
     def _text(self) -> Iterator[bytes]:
-        separator = '{"traceEvents":['
-        for packets in self._packets:
-            for packet in packets:
-                try:
-                    self._add(*packet)
-                except (DamagedError, TypeError, AttributeError, IndexError):
-                    # fields of other types than they are of
-                    self._defects["damaged"] += 1
-            if self._parts:
-                yield (separator + ",\n".join(self._parts)).encode("utf-8", "replace")
-                separator = ",\n"
-                self._parts.clear()
+        # the first event says nothing
+        self._parts.append('{"traceEvents":[{"ph":"M"}')
+        for packet in self._packets:
+            try:
+                self._add(*packet)
+            except (DamagedError, TypeError, AttributeError, IndexError):
+                # fields of other types than they are of
+                self._defects["damaged"] += 1
+            if self._size > _AT_ONCE:
+                yield self._made()
         self.lengths = self._lengths()
-        yield (separator if separator != ",\n" else "").encode() + b"]}"
+        yield self._made() + b"]}"
+
+    def _made(self) -> bytes:
+        found = "".join(self._parts).encode("utf-8", "replace")
+        self._parts.clear()
+        self._size = 0
+        return found
+
+    def _write(self, event: str) -> None:
+        self._parts.append(f",\n{{{event}}}")
+        self._size += len(event)
 
     @property
     def fault(self) -> tuple[str, str] | None:
         """What is wrong with the packing of the file, and what was read of it; None if nothing is."""
         return (self._source.fault if isinstance(self._source, PackedText) else None) or super().fault
 
-    def problems(self, file: str) -> Iterator[Problem]:
+    def problems(self, file: str) -> Iterator[Problem]:  # noqa: D102
         packets = self._packets
         if packets.fault and not self.fault:
             yield Problem(Severity.ERROR, f"The trace {packets.fault}.", "All events before are shown.", file=file,
@@ -164,8 +165,12 @@ class PerfettoText(ConvertedText):
         joined = (flow[first] == flow[second]) & (ends[first] == 0)
         return number[first[joined]], number[second[joined]]
 
+    @property
+    def waits(self) -> tuple[I64, I64]:  # noqa: D102
+        return self._stages.waits
+
     def _lengths(self) -> I64:
-        """Lengths of slices with a begin and an end, by number of the complete event.
+        """Lengths of slices with a begin and an end, by number of the complete event; 0 of others.
 
         An end ends the innermost slice, in the order of their times. At one time they are in the order of the file, but
         where it has others between them ends come first: some recorders write all begins before all ends.
@@ -173,17 +178,16 @@ class PerfettoText(ConvertedText):
         edges = np.array(self._edges, np.int64).reshape(-1, 3)
         nest, time, number = edges[np.argsort(edges[:, 0], kind="stable")].T
         order = np.lexsort((time, nest))
-        begins_group = np.flatnonzero(np.append(True, np.diff(nest[order]) | np.diff(time[order]))[: len(order)])
-        size = np.diff(begins_group, append=len(order))
-        apart = np.repeat(order[begins_group + size - 1] - order[begins_group] >= size, size)
-        order = order[np.lexsort((apart & (number[order] >= 0), np.repeat(begins_group, size)))]
-        found, last_nest = np.zeros(self.count, np.int64), -1
-        stack: list[tuple[int, int]] = []
-        open_: list[tuple[int, int]] = []
+        first = np.flatnonzero(np.append(True, np.diff(nest[order]) | np.diff(time[order]))[: len(order)])
+        size = np.diff(first, append=len(order))
+        apart = np.repeat(order[first + size - 1] - order[first] >= size, size)
+        order = order[np.lexsort((apart & (number[order] >= 0), np.repeat(first, size)))]
+        found, last_nest = np.zeros(self._count, np.int64), -1
+        open_: list[list[tuple[int, int]]] = [[]]
         for of_nest, at, event in zip(nest[order].tolist(), time[order].tolist(), number[order].tolist(), strict=True):
             if of_nest != last_nest:
-                open_ += stack
-                stack, last_nest = [], of_nest
+                last_nest, stack = of_nest, list[tuple[int, int]]()
+                open_.append(stack)
             if event >= 0:
                 stack.append((event, at))
             elif stack:
@@ -191,103 +195,89 @@ class PerfettoText(ConvertedText):
                 found[event] = at - begun
             else:
                 self._defects["ends"] += 1
-        for event, begun in (*open_, *stack):
-            self._defects["open"] += 1
-            found[event] = self._latest - begun
+        for stack in open_:
+            self._defects["open"] += len(stack)
+            for event, begun in stack:
+                found[event] = self._latest - begun
         return found
-
-    @property
-    def waits(self) -> tuple[I64, I64]:
-        """Numbers of the complete events that work of a GPU waited for, and of the work."""
-        return self._stages.waits
 
     # -- packets
 
     def _add(self, time: int, packet: Packet) -> None:
-        sequence = self._sequences.get(packet.sequence)
+        sequence, others = self._sequences.get(packet.sequence), packet.others
+        told = dict(others) if others else {}
         if sequence is None:
             sequence = self._sequences[packet.sequence] = Sequence()
-        elif packet.others and any(key == of_packet.DROPPED and value for key, value in packet.others):
+        elif told.get(of.DROPPED):
             sequence.sound = False
             self._defects["lost"] += 1
-        if packet.flags & _CLEARED or (
-            packet.others and any(key == of_packet.CLEARED and value for key, value in packet.others)
-        ):
+        if packet.flags & _CLEARED or told.get(of.CLEARED):
             sequence.clear()
-        if packet.others:
-            self._add_others(sequence, packet.others)
+        for key, value in others:
+            self._add_other(sequence, key, value)
         if not packet.kind:
             return
         if packet.flags & _NEEDS_STATE and not sequence.sound:
             self._defects["needed"] += 1
             return
         time = self._clocks.time(sequence, time, packet.clock)
-        if packet.kind == of_packet.EVENT:
+        if packet.kind == of.EVENT:
             self._add_event(sequence, time, packet.event)
-        elif packet.kind == of_packet.STAGE:
-            length, event = self._stages.work(sequence, packet.event, self.count)
-            self._add_complete(f'{event[0]},"ts":{_us(time)},"args":{event[1]}', length, time, [])
-            self._until(time + length)
+        elif packet.kind == of.STAGE:
+            length, head, arguments = self._stages.work(sequence, packet.event, self._count)
+            self._add_complete(head, arguments, time, length)
         else:
             for process, name, value in self._stages.samples(sequence, packet.event):
                 self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
 
-    def _add_others(self, sequence: Sequence, others: list[Field]) -> None:
-        for key, value in others:
-            if key == of_packet.INTERNED:
-                sequence.intern(value)
-            elif key == of_packet.DEFAULTS:
-                sequence.update(value)
-            elif key == of_packet.SNAPSHOT:
-                self._clocks.snapshot(sequence, value)
-            elif key == of_packet.DESCRIPTOR:
-                found = last(value)
-                self._describe(found.get(1, 0), track_of(found))
-            elif key in (of_packet.PROCESS, of_packet.THREAD):
-                track = track_of(
-                    {of_packet.PROCESS - 40: b"", key - 40: value} if key == of_packet.PROCESS else {4: value}
-                )
-                self._describe(0, track)
-                if track.thread:
-                    sequence.thread, sequence.reference = track.thread, 1000 * signed(last(value).get(6, 0))
-            elif key == of_packet.PROCESSES:
-                for inner, each in fields(value):
-                    found = last(each)
-                    if inner == 1:
-                        self._name("process", f'"pid":{signed(found.get(1, 0))}', text(found.get(3, b"")))
-                    elif inner == 2:
-                        place = f'"pid":{signed(found.get(3, 0))},"tid":{signed(found.get(1, 0))}'
-                        self._name("thread", place, text(found.get(2, b"")))
-            elif key not in _FOLLOWED:
-                self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
+    def _add_other(self, sequence: Sequence, key: int, value: Any) -> None:
+        if key == of.INTERNED:
+            sequence.intern(value)
+        elif key == of.DEFAULTS:
+            sequence.update(value)
+        elif key == of.SNAPSHOT:
+            self._clocks.snapshot(sequence, value)
+        elif key == of.DESCRIPTOR:
+            found = last(value)
+            track = self._tracks[found.get(1, 0)] = track_of(found)
+            self._name(track)
+        elif key == of.THREAD:
+            track = track_of({4: value})
+            sequence.thread, sequence.reference = track.thread or (0, 0), 1000 * signed(last(value).get(6, 0))
+            self._name(track)
+        elif key == of.PROCESSES:
+            for inner, each in fields(value):
+                found = last(each)
+                name = text(found.get(3 if inner == 1 else 2, b""))
+                ids = (signed(found.get(3, 0)), signed(found.get(1, 0))) if inner == 2 else None
+                self._name(Track("", process=signed(found.get(1, 0)) if inner == 1 else None, thread=ids, owner=name))
+        elif key not in _FOLLOWED:
+            self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 
-    def _describe(self, uuid: int, track: Track) -> None:
-        if uuid:
-            self._tracks.add(uuid, track)
-        if track.process is not None:
-            self._name("process", f'"pid":{track.process}', track.owner)
-        if track.thread is not None:
-            self._name("thread", '"pid":{},"tid":{}'.format(*track.thread), track.owner)
-
-    def _name(self, kind: str, place: str, name: str) -> None:
-        if name:
-            self._parts.append(f'{{"ph":"M","name":"{kind}_name",{place},"args":{{"name":{as_json(name)}}}}}')
+    def _name(self, track: Track) -> None:
+        if track.owner and track.process is not None:
+            self._write(
+                f'"ph":"M","name":"process_name","pid":{track.process},"args":{{"name":{as_json(track.owner)}}}'
+            )
+        if track.owner and track.thread is not None:
+            place = '"pid":{},"tid":{}'.format(*track.thread)
+            self._write(f'"ph":"M","name":"thread_name",{place},"args":{{"name":{as_json(track.owner)}}}')
 
     def _lane(self, uuid: int) -> str:
         """Process and thread of a track as members of a JSON object."""
         found = self._lanes.get(uuid)
         if found is None:
-            lane = self._tracks.lane(uuid)
-            found = self._lanes[uuid] = lane.json
-            if isinstance(lane.process, str):
-                self._name("process", f'"pid":{as_json(lane.process)}', lane.process)
+            process, thread = map(as_json, self._tracks.lane(uuid))
+            found = self._lanes[uuid] = f'"pid":{process},"tid":{thread}'
+            if process.startswith('"'):
+                self._write(f'"ph":"M","name":"process_name","pid":{process},"args":{{"name":{process}}}')
         return found
 
     # -- track events
 
     def _add_event(self, sequence: Sequence, time: int, event: list[Field]) -> None:
-        kind, uuid, name = 0, sequence.track, None
-        categories: tuple[Any, ...] = ()
+        kind, uuid, name, sequence.spent = 0, sequence.track, None, 0
+        categories: list[Any] = []
         arguments: list[str] = []
         rest: list[Field] = []
         for entry in event:
@@ -298,19 +288,19 @@ class PerfettoText(ConvertedText):
                 kind = value
             elif number == 11:
                 uuid = value
-            elif number == 10 or number == 23:
+            elif number in (10, 23):
                 name = value
-            elif number == 3 or number == 22:
-                categories += (value,)
+            elif number in (3, 22):
+                categories.append(value)
             else:
                 rest.append(entry)
         nest: Any = uuid
+        flows: tuple[tuple[int, bool], ...] = ()
         place, length, sample = "", 0, None
-        flows: list[tuple[int, bool]] = []
         if rest:
             found = dict(rest)
-            flows = [(signed(flow), number in (42, 48)) for number, value in rest if number in _FLOWS
-                     for flow in numbers(value, fixed=number > 42)]  # fmt: skip
+            flows = tuple((signed(flow), number in (42, 48)) for number, value in rest if number in _FLOWS
+                          for flow in numbers(value, fixed=number > 42))  # fmt: skip
             if 1 in found or 16 in found:
                 since = 0 if 16 in found else sequence.reference
                 time = sequence.reference = since + 1000 * signed(found.get(16, found.get(1)))
@@ -321,64 +311,60 @@ class PerfettoText(ConvertedText):
                 arguments.append(f'"correlation":{numbers(submitted)[0]}')
             if 6 in found:
                 older = last(found[6])
-                phase = chr(older.get(2, 0) & 127)
-                name = older.get(1) if name is None else name
-                kind = kind or _PHASES.get(phase, 0)
-                length = 1000 * signed(older.get(3, 0)) if phase == _WHOLE else 0
-                if sequence.thread is not None and (not uuid or 18 in older or 19 in older):
+                phase, name = chr(older.get(2, 0) & 127), older.get(1) if name is None else name
+                kind, length = kind or _PHASES.get(phase, 0), 1000 * signed(older.get(3, 0)) if phase == _WHOLE else 0
+                if not uuid or 18 in older or 19 in older:
                     nest = signed(older.get(18, sequence.thread[0])), signed(older.get(19, sequence.thread[1]))
                     place = '"pid":{},"tid":{}'.format(*nest)
                 if phase in _WITH_ID:
                     nest = nest, name, *(older.get(number) for number in (6, 10, 11))
-        self._until(time + length)
         if kind == _END:
+            self._until(time)
             self._edges.extend((self._nests.setdefault(nest, len(self._nests)), time, -1))
             self._defects["added"] += bool(arguments)
         elif kind == _COUNTER and sample is not None:
             self._add_sample(sequence, uuid, time, sample)
         elif kind in (_BEGIN, _INSTANT):
-            if kind == _BEGIN:
-                self._edges.extend((self._nests.setdefault(nest, len(self._nests)), time, self.count))
             head = self._head(sequence, name, categories, place or self._lane(uuid), arguments)
-            members = f'{head},"ts":{_us(time)},"args":{{{",".join(arguments)}}}'
             if kind == _INSTANT and _MEMORY in head:
-                self._parts.append(f'{{"ph":"i",{members}}}')
-            else:
-                self._add_complete(members, length, time, flows)
+                self._write(f'"ph":"i",{head},"ts":{_us(time)},"args":{{{",".join(arguments)}}}')
+                return
+            self._add_complete(head, f"{{{','.join(arguments)}}}", time, length, flows)
+            if kind == _BEGIN:
+                self._edges.extend((self._nests.setdefault(nest, len(self._nests)), time, self._count - 1))
         elif kind or name is not None:
             self._defects["kind"] += 1
 
-    def _until(self, time: int) -> None:
-        if not -_MOST_TIME < time < _MOST_TIME:
-            raise DamagedError
-        self._latest = max(self._latest, time)
-
-    def _head(
-        self, sequence: Sequence, name: Any, categories: tuple[Any, ...], place: str, arguments: list[str]
-    ) -> str:  # fmt: skip
+    def _head(self, sequence: Sequence, name: Any, categories: list[Any], place: str, arguments: list[str]) -> str:
         """Category, name and place of a slice as members of a JSON object."""
         if not categories and any(each.startswith('"cuda_sync_kind":') for each in arguments):
             # PyTorch writes these without a category
-            categories = (b"cuda_sync",)
-        key = name, categories, place
+            categories = [b"cuda_sync"]
+        key = name, *categories[:_MOST_CATEGORIES], place
         found = sequence.heads.get(key)
         if found is None:
             title = "" if name is None else text(name) if isinstance(name, bytes) else sequence.text(NAMES, name)
-            words = [text(each) if isinstance(each, bytes) else sequence.text(CATEGORIES, each) for each in categories]
+            words = [text(each) if isinstance(each, bytes) else sequence.text(CATEGORIES, each) for each in key[1:-1]]
             found = f'"cat":{as_json(",".join(words))},"name":{as_json(title)},{place}'
             if len(sequence.heads) < _MOST_HEADS:
                 sequence.heads[key] = found
         return found
 
-    def _add_complete(self, members: str, length: int, time: int, flows: list[tuple[int, bool]]) -> None:
+    def _add_complete(self, head: str, arguments: str, time: int, length: int, flows: tuple[Any, ...] = ()) -> None:
         """Adds a complete event, and the flows that begin or end at it."""
-        if len(members) > _LONGEST:
+        self._until(time + length)
+        if len(arguments) > _LONGEST:
             self._defects["long"] += 1
-            members = members[: members.index(',"args":')]
-        self._parts.append(f'{{"ph":"X",{members},"dur":{_us(length)}}}')
+            arguments = "{}"
+        self._write(f'"ph":"X",{head},"ts":{_us(time)},"dur":{_us(length)},"args":{arguments}')
         for flow, ends in flows:
-            self._flows.extend((flow, time, self.count, ends))
-        self.count += 1
+            self._flows.extend((flow, time, self._count, ends))
+        self._count += 1
+
+    def _until(self, time: int) -> None:
+        if not -_MOST_TIME < time < _MOST_TIME:
+            raise DamagedError
+        self._latest = max(self._latest, time)
 
     # -- counters
 
@@ -392,19 +378,18 @@ class PerfettoText(ConvertedText):
                 self._add_sample(sequence, uuid, time, value_of(value))
 
     def _add_sample(self, sequence: Sequence, uuid: int, time: int, value: float) -> None:
-        track = self._tracks[uuid]
+        track = self._tracks.get(uuid) or Track("")
         if track.incremental:
             value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
         head = self._series.get(uuid)
         if head is None:
-            lane = self._tracks.lane(uuid)
-            head = self._series[uuid] = f'"pid":{as_json(lane.process)},"name":{as_json(lane.thread)}'
-            if track.unit:
-                self.units[str(lane.process), str(lane.thread)] = track.unit
+            process, name = self._tracks.lane(uuid)
+            head = self._series[uuid] = f'"pid":{as_json(process)},"name":{as_json(name)}'
+            self.units[str(process), str(name)] = track.unit
         self._sample(head, time, value * track.factor)
 
     def _sample(self, head: str, time: int, value: float) -> None:
-        self._parts.append(f'{{"ph":"C",{head},"ts":{_us(time)},"args":{{"value":{as_json(value)}}}}}')
+        self._write(f'"ph":"C",{head},"ts":{_us(time)},"args":{{"value":{as_json(value)}}}')
 
 
 def _us(time: int) -> str:

@@ -35,8 +35,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     return (value | byte << shift) & _MASK, at + 1
 
 
-def fields(data: bytes) -> list[Field]:
-    """The fields of a message.
+def fields(data: bytes, *, cut: bool = False) -> list[Field]:
+    """The fields of a message; ``cut``: of the begin of one, those that are there.
 
     Raises:
         DamagedError: It is none.
@@ -66,9 +66,11 @@ def fields(data: bytes) -> list[Field]:
                 raise DamagedError
             found.append((tag >> 3, value))
     except IndexError:
-        raise DamagedError from None
-    if at > end:
-        raise DamagedError
+        if not cut:
+            raise DamagedError from None
+    else:
+        if at > end and not cut:
+            raise DamagedError
     return found
 
 

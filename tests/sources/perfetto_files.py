@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
@@ -180,3 +183,45 @@ def torch_trace(events: Iterable[Mapping[str, Any]], waits: Mapping[int, list[in
             value = value if isinstance(value, str) else json.dumps(value, default=float)
             stage.extra_data.add(name=EXTRA.get(key, key), value=value)
     return builder.bytes()
+
+
+def program_trace() -> bytes:
+    """A trace of any program: two threads and a track below its process, instants, counters, flows, what is lost."""
+    builder = Builder()
+    builder.process(1, 12, "server")
+    for track, thread in ((2, 13), (3, 14)):
+        builder.thread(track, 1, 12, thread, f"worker {track}")
+    builder.track(4, "queue", 1)
+    builder.track(5, "memory", 1, unit_name="B")
+    builder.track(6, "fan")
+    for number in range(60):
+        begin = 1_700_000_000_000_000_000 + 10_000 * number
+        about = {"id": number, "path": {"name": "/a", "parts": [1, 2]}}
+        asked = builder.event(INSTANT, 4, begin, "asked", "request", about)
+        asked.flow_ids.append(number + 1)
+        answer = builder.slice(
+            2 + number % 2, begin + 500, begin + 8000 + 40 * number, "answer", "request", bytes=number
+        )
+        answer.terminating_flow_ids.append(number + 1)
+        builder.slice(2 + number % 2, begin + 1000, begin + 3000, "parse", "parser")
+        builder.event(COUNTER, 5, begin).double_counter_value = 1024.0 * number
+        builder.slice(6, begin, begin + 100, "turn")
+    builder.packet().ftrace_events.cpu = 1
+    builder.event(END, 6, 1_700_000_000_000_000_000)
+    return builder.bytes()
+
+
+def sample() -> bytes:
+    """The file in ``samples/torch_perfetto``: the events of a rank of the sample of CUDA, as PyTorch exports them."""
+    samples = Path(__file__).resolve().parents[2] / "samples"
+    (path,) = (samples / "torch_cuda_synthetic").glob("node0_4000.*")
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    work = [each["args"]["correlation"] for each in events if each.get("cat") == "kernel"]
+    waits = {second: [first] for first, second in pairwise(work)}
+    return gzip.compress(torch_trace([each for each in events if each["ph"] in "XMi"], waits), mtime=0)
+
+
+if __name__ == "__main__":
+    folder = Path(__file__).resolve().parents[2] / "samples" / "torch_perfetto"
+    folder.mkdir(exist_ok=True)
+    (folder / "rank0.pftrace.gz").write_bytes(sample())

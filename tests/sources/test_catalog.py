@@ -165,7 +165,6 @@ FOREIGN = {
     "host.xplane.pb": (b"\x0a\x00", "XPlane", "XProf"),
     "0_results.db": (b"SQLite format 3\0...CREATE TABLE rocpd_kernel_dispatch(", "rocpd", "rocpd convert"),
     "report1.sqlite": (b"SQLite format 3\0...CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(", "Nsight Systems", "nsys stats"),
-    "perfetto.pftrace": (b"\x0a\x00", "Perfetto trace", "traceconv"),
     "trace.JSON.gz": (gzip.compress(b'{"traceEvents": []}'), "Chrome trace", "ui.perfetto.dev"),
     "perf.data": (b"PERFILE2", "perf", "perf script"),
 }

@@ -69,14 +69,8 @@ KNOWN_FORMATS: Final = (
     KnownFormat(
         "a rocpd database of ROCm",
         ("*.db", "*.rocpd", "*.sqlite", "*.sqlite3"),
-        "`rocpd convert -i FILE --output-format pftrace` writes a Perfetto trace, `csv` tables.",
+        "`rocpd convert -i FILE --output-format pftrace` writes a Perfetto trace, which tpuprof reads; `csv` tables.",
         (b"rocpd_",),
-    ),
-    KnownFormat(
-        "a Perfetto trace",
-        ("*.pftrace", "*.pftrace.gz", "*.perfetto-trace", "*.perfetto-trace.gz"),
-        "https://ui.perfetto.dev opens it, `traceconv json FILE OUT.json` makes Chrome-trace JSON of it. "
-        "`tpuprof export` writes such traces of captures.",
     ),
     KnownFormat(
         "a Chrome trace",

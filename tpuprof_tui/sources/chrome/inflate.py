@@ -101,6 +101,10 @@ class PackedText(ABC):
         return None
 
 
+#: What the text of a converted trace says of its format (``format``).
+FORMAT: Final = "Perfetto"
+
+
 class ConvertedText(PackedText):
     """The text that a trace of another format is converted to.
 
@@ -108,13 +112,16 @@ class ConvertedText(PackedText):
         ratio: Bytes of text of a byte of such a trace, at most in those that were measured.
         kept: The text in a temporary file, since making it of the trace again takes long; None if there is none.
         units: Units of counters, by process and name.
-        lengths: What each complete event in the text lacks of its length, ns; complete when all of the text was read.
     """
 
     ratio = 1
     kept: BinaryIO | None
     units: dict[tuple[str, str], str]
-    lengths: npt.NDArray[np.int64]
+
+    @property
+    @abstractmethod
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """What each complete event in the text lacks of its length, ns; when the text was read."""
 
     @property
     @abstractmethod

@@ -5,13 +5,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Problem, Severity
-from tpuprof_tui.sources.chrome.inflate import ConvertedText, PackedText
+from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
 from . import packets as of
 from .packets import Packet, Packets
@@ -30,6 +31,8 @@ _WITH_ID, _WHOLE = "ben", "X"
 _FLOWS, _EXTRA = (36, 42, 47, 48), ((31, 12, signed), (45, 46, double))
 #: Times of a larger magnitude, ns, are damaged.
 _MOST_TIME: Final = 1 << 61
+#: From so many arguments on their length is looked at.
+_SEVERAL: Final = 16
 #: Characters of text that are made at a time; most of an event; most events whose heads are kept; most categories.
 _AT_ONCE, _LONGEST, _MOST_HEADS, _MOST_CATEGORIES = 1 << 20, 1 << 20, 1 << 16, 8
 #: Instants that PyTorch writes, which are read as such.
@@ -90,7 +93,6 @@ class PerfettoText(ConvertedText):
         #: Ends of flows: id, time, number of the event, and whether the flow ends.
         self._flows = array("q")
         self._defects, self._not_followed = Counter[str](), Counter[str]()
-        self.lengths = np.zeros(0, np.int64)
         self.units = {}
 
     # -- the text
@@ -123,8 +125,7 @@ class PerfettoText(ConvertedText):
                 self._defects["damaged"] += 1
             if self._size > _AT_ONCE:
                 yield self._made()
-        self.lengths = self._lengths()
-        yield self._made() + b"]}"
+        yield self._made() + b'],"format":"%b"}' % FORMAT.encode()
 
     def _made(self) -> bytes:
         found = "".join(self._parts).encode("utf-8", "replace")
@@ -146,6 +147,8 @@ class PerfettoText(ConvertedText):
         if packets.fault and not self.fault:
             yield Problem(Severity.ERROR, f"The trace {packets.fault}.", "All events before are shown.", file=file,
                           offset=packets.offset, lost=1)  # fmt: skip
+        # which tell what has no begin or end
+        assert len(self.lengths) == self._count
         found = self._defects + Counter(
             damaged=packets.damaged, too_long=packets.too_long, zstd=packets.zstd, clocks=self._clocks.unknown,
             unknown=sum(each.unknown for each in self._sequences.values()),
@@ -169,7 +172,8 @@ class PerfettoText(ConvertedText):
     def waits(self) -> tuple[I64, I64]:  # noqa: D102
         return self._stages.waits
 
-    def _lengths(self) -> I64:
+    @cached_property
+    def lengths(self) -> I64:
         """Lengths of slices with a begin and an end, by number of the complete event; 0 of others.
 
         An end ends the innermost slice, in the order of their times. At one time they are in the order of the file, but
@@ -325,6 +329,9 @@ class PerfettoText(ConvertedText):
         elif kind == _COUNTER and sample is not None:
             self._add_sample(sequence, uuid, time, sample)
         elif kind in (_BEGIN, _INSTANT):
+            if len(arguments) > _SEVERAL and sum(map(len, arguments)) > _LONGEST:
+                self._defects["long"] += 1
+                arguments = []
             head = self._head(sequence, name, categories, place or self._lane(uuid), arguments)
             if kind == _INSTANT and _MEMORY in head:
                 self._write(f'"ph":"i",{head},"ts":{_us(time)},"args":{{{",".join(arguments)}}}')

@@ -76,4 +76,6 @@ class Tracks(dict[int, Track]):
             names.append(track.name or f"track {above}")
             above = track.parent
         leaf, *parents = names or [f"track {uuid}"]
-        return ": ".join(reversed(parents))[:_LONGEST] or "Global tracks", leaf
+        stream = leaf.removeprefix("stream ")
+        place: int | str = int(stream) if stream != leaf and stream.isdecimal() and len(stream) < 10 else leaf
+        return ": ".join(reversed(parents))[:_LONGEST] or "Global tracks", place

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import (
     INT_MISSING,
     Counter,
@@ -32,9 +33,10 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
+from tpuprof_tui.sources.chrome.inflate import FORMAT
 
 from ...runs import Place, Recorded, places_of, problems_of
-from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, Kind
+from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, Kind
 from ..kernel_names import OTHER_CARDS
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
@@ -49,6 +51,8 @@ from .tables import TraceTables
 from .trace import Trace, numeric_sort_key
 
 I64 = npt.NDArray[np.int64]
+#: Titles of devices in exported traces, below those of their ranks.
+_TITLE: Final = lazy_pattern(r"(?:.*: )?([A-Z]PU (\d{1,7}))")
 #: Properties of a device that are shown, and their names; all are the card's own.
 _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
                  "warpSize": "warp_size"}  # fmt: skip
@@ -136,6 +140,9 @@ class _Run:
             capabilities |= {capability for capability, there in present if there}
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
         card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
+        foreign = all(trace.metadata.get("format") == FORMAT and not np.isin(trace.kind, ON_HOST).any()
+                      for trace in self._traces)  # fmt: skip
+        kind, meaning = ("a Perfetto trace", "track events") if foreign else ("a PyTorch trace", "PyTorch Profiler")
         labels = StringsBuilder()
         label, group, start, end, number_of = zip(*self._steps, strict=True) if self._steps else ((),) * 5
         lanes = (*self._lanes, *self._aside)
@@ -145,7 +152,7 @@ class _Run:
         ]  # fmt: skip
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
-            recording=Recording("a PyTorch trace", meaning="PyTorch Profiler"), capabilities=frozenset(capabilities),
+            recording=Recording(kind, meaning=meaning), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
@@ -226,6 +233,8 @@ class _Run:
             if device:
                 number = _device_of(trace, pid) if number < 0 else number
                 title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
+                if (named := _TITLE.fullmatch(pid)) is not None:
+                    title, number = named[1], int(named[2])
                 # another recording of the same device has its number
                 if (identity.owner, pid) not in self._devices:
                     self._devices[identity.owner, pid] = free_number(self._groups, number)

@@ -218,6 +218,10 @@ class TraceEvents(Collector):
             what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
         elif any(self.names.values()) or any(self.codes.values()) or self.defects:
             what = "holds no events: its list has none with a duration, and no counters."
+        if self.converted is not None:
+            told = islice(self.converted.problems(""), 3)
+            what = "is a Perfetto trace without track events, work of GPUs and counters."
+            hint = " ".join(f"{each.what} {each.done}" for each in told)
         return UnreadableError(f"{self.path} {what}", hint)
 
     # -- one chunk

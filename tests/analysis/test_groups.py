@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, distinct, distinct_together, most, rows, total
+from tpuprof_tui.analysis.pivot import Frame, Groups, most, rows, total
 from tpuprof_tui.analysis.totals.grouping import even_edges, in_ranges, next_step, wide_edges
 from tpuprof_tui.model import INT_MISSING, is_missing
+from tpuprof_tui.model.uniques import distinct, distinct_together
 
 
 def slow(values, durations):

@@ -222,24 +222,6 @@ async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
         await Exporter().run(job)
 
 
-async def test_what_was_wrong_beside_the_capture_is_told(tmp_path):
-    capture = copied(tmp_path)
-    (capture / "final.mlir").write_text("module @net")
-    (capture / "tensor_location.json").write_text("{")
-    view = replace(VIEW, filter="order<5")
-    job = export_job(
-        kind("workbook"),
-        ExportSource(str(capture)),
-        str(tmp_path / "out"),
-        view,
-        0,
-        Subset(True, False, True),
-    )
-    outcome = await Exporter().run(job)
-    assert outcome.sentence.endswith("tensor_location.json: It is not valid JSON (line 1, column 2). "
-                                     "The workbook has no layer sheets.")  # fmt: skip
-
-
 async def test_a_child_that_says_nothing_is_an_error():
     with pytest.raises(ExportError, match="without a message"):
         await Exporter().run(Job(kind("web"), ("--version",)))

@@ -43,7 +43,7 @@ def test_the_sophgo_source_writes_what_it_always_wrote():
 
 @pytest.mark.parametrize("output", [PAGE, *VOCABULARY.outputs], ids=lambda output: output.key)
 def test_every_entry_of_an_output_names_a_function(output):
-    for where in (output.writer, output.names, output.prepare, output.finish):
+    for where in (output.writer, output.names, output.finish):
         assert not where or callable(import_entry(where))
 
 

@@ -178,13 +178,10 @@ def test_odd_files_beside_a_capture_do_no_harm(tmp_path, text, request):
         (LOCATIONS, None, f"{NETWORK} exists without {LOCATIONS}.", "note"),
     ],
 )
-def test_what_is_wrong_with_the_files_is_told(capture, tmp_path, capsys, file, text, said, severity):
+def test_what_is_wrong_with_the_files_is_told(capture, tmp_path, file, text, said, severity):
     (capture / file).write_text(text) if text is not None else (capture / file).unlink()
     words = ["export", str(capture), str(tmp_path / "out"), "--only", "xlsx", "--cores", "0", "--range", "..1us"]
     assert main(words) == (severity == "error")
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tpuprof: ")]
-    assert len(told) == 1
-    assert said in told[0]
     book = opened(tmp_path / "out" / "PerfDoc" / "PerfAI_output.xlsx")
     rows = [row[0:1] + row[5:6] for row in book["Problems"].iter_rows(values_only=True)]
     assert (severity, said) in rows
@@ -193,8 +190,6 @@ def test_what_is_wrong_with_the_files_is_told(capture, tmp_path, capsys, file, t
 def test_sound_files_need_no_words(capture, tmp_path, capsys):
     assert main(["export", str(capture), str(tmp_path / "out"), "--only", "xlsx", "--range", "..1us"]) == 0
     assert "tpuprof:" not in capsys.readouterr().err
-    (capture / LOCATIONS).write_text("{")
-    assert main(["export", str(capture), str(tmp_path / "out"), "--only", "summary"]) == 0, "no layers, no matter"
 
 
 def test_one_file_alone_is_not_enough(capture, tmp_path):

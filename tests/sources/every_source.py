@@ -12,7 +12,15 @@ from kept_traces import unpacked_trace
 from perfetto_files import program_trace
 
 _HOST = SAMPLES / "aks_host_trace"
-NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend", "perfetto")
+NAMES = (
+    *sorted(path.name for path in SAMPLES.glob("aks*")),
+    "host trace",
+    "oven",
+    "torch",
+    "ascend",
+    "snapshot",
+    "perfetto",
+)
 
 
 @contextmanager
@@ -35,5 +43,6 @@ def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
         found["ascend"] = [str(unpacked_trace("ascend_level1_text", traces))]
         (traces / "program.pftrace").write_bytes(program_trace())
         found["perfetto"] = [str(traces / "program.pftrace")]
+        found["snapshot"] = [str(SAMPLES / "memory_snapshot_synthetic.pickle.gz")]
         assert set(found) == set(NAMES)
         yield found

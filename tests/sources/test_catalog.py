@@ -164,7 +164,13 @@ FOREIGN = {
     "kernels.ncu-rep": (b"NVR\0", "Nsight Compute", "ncu --import"),
     "host.xplane.pb": (b"\x0a\x00", "XPlane", "XProf"),
     "0_results.db": (b"SQLite format 3\0...CREATE TABLE rocpd_kernel_dispatch(", "rocpd", "rocpd convert"),
-    "report1.sqlite": (b"SQLite format 3\0...CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(", "Nsight Systems", "nsys stats"),
+    "trace.rpd": (b'SQLite format 3\0...CREATE TABLE IF NOT EXISTS "rocpd_api" (', "rocmProfileData", "rpd2tracing"),
+    "1_results.json": (b'{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}', "rocprofv3", "--output-format pftrace"),
+    "1_kernel_trace.csv": (
+        b'"Kind","Agent_Id","Queue_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"\n',
+        "rocprofv3",
+        "--output-format pftrace",
+    ),
     "trace.JSON.gz": (gzip.compress(b'{"traceEvents": []}'), "Chrome trace", "ui.perfetto.dev"),
     "perf.data": (b"PERFILE2", "perf", "perf script"),
 }

@@ -81,6 +81,7 @@ def test_by_content_under_another_name(written):
     assert [(each.source.id, each.verdict.by) for each in found] == [
         ("sophgo", ""),
         ("ascend", ""),
+        ("nsys", ""),
         ("torch", ""),
         ("oven", "content"),
     ]
@@ -122,7 +123,7 @@ def test_why_tells_the_decision_of_a_source_of_another_package(written, capsys):
     assert main(["info", str(written()), "--why"]) == 0
     lines = capsys.readouterr().out.splitlines()
     # its options are in no --help
-    assert lines[4:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens.",
+    assert lines[5:] == ["  oven    yes, by name: it ends in .oven.json", "It is opened as a recording of ovens.",
                          "  --tick_ns NS, --tick-ns NS: length of a tick; otherwise the recording's"]  # fmt: skip
     assert main(["info", str(SOUND), "--why"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "It is opened as a Sophgo capture."
@@ -185,7 +186,7 @@ def test_a_broken_one_is_a_sentence(value, tmp_path, monkeypatch, capsys):
     assert main(["info", str(tmp_path / "other"), "--why", "--json"]) == 2
     record = json.loads(capsys.readouterr().out)
     assert len(record["faults"]) == 1
-    assert [each["source"] for each in record["decisions"]] == ["sophgo", "ascend", "torch", "oven"]
+    assert [each["source"] for each in record["decisions"]] == ["sophgo", "ascend", "nsys", "torch", "oven"]
     assert main(["info", str(SOUND)]) == 0
 
 

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     """Writes the requested files; prints progress, paths, and the table of the summary.
 
     Returns:
-        The exit status, which includes problems of files outside the capture.
+        The exit status.
 
     Raises:
         TpuprofError: A file could not be written, or the capture has changed since ``--expect``.
@@ -98,17 +98,13 @@ def run(options: argparse.Namespace) -> int:
     titles = {output.key: output.progress_name or output.title for output in outputs}
     teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
     stop_as_interrupted()
-    found = len(profile.problems)
-    for output in outputs:
-        profile = import_entry(output.prepare)(profile) if output.prepare else profile
     if options.redact:
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
     written = run_export(profile, job, teller.progress)
-    notes = [f"{each.file}: {each.what} {each.done}" for each in profile.problems[found:]]
     ends = [import_entry(output.finish)(profile, job.selection) for output in outputs if output.finish]
-    teller.written(written, [*notes, *(note for note, _ in ends if note)])
+    teller.written(written, [note for note, _ in ends if note])
     if not options.machine:
         print(*(text() for _, text in ends), sep="", end="")
     return status_of(profile)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,9 @@ def print_gate(options: argparse.Namespace) -> int:
             f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
     rules = [_rule(text) for text in options.fail_on or ()]
-    other, base = _side(options.others, options, findings=True), _side(options.against, options)
+    views = {rule.figure.partition(".")[0] for rule in rules}
+    other = _side(options.others, options, findings=True, views=views)
+    base = _side(options.against, options, views=views)
     refuse_unlike_sides(base, other)
     base, other, called = merge_renamed_operations(base, other)
     rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
@@ -105,8 +108,12 @@ def _rule(text: str) -> Rule:
                          ) from None  # fmt: skip
 
 
-def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool = False) -> Side:
+def _side(
+    paths: Sequence[str], options: argparse.Namespace, *, findings: bool = False, views: Collection[str] | None = None
+) -> Side:  # fmt: skip
     """Figures of the runs of one side, optionally with the findings of the first; opens one run at a time.
+
+    ``views``: those whose figures are needed; None: all.
 
     Raises:
         UnreadableError: No run can be read.
@@ -120,7 +127,7 @@ def _side(paths: Sequence[str], options: argparse.Namespace, *, findings: bool =
                 side = read_baseline(known)
             else:
                 query = query_of(open_capture(path, options))
-                side = side_of(query, path, findings=findings and found is None)
+                side = side_of(query, path, findings=findings and found is None, views=views)
         except UnreadableError as error:
             unread.append((path, error))
             continue
@@ -141,10 +148,8 @@ def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:
     known = figures_of(base.runs, other.runs)
     for rule in rules:
         if rule.figure not in known:
-            kind = rule.figure.partition(":")[0]
-            similar = [name for name in known if name.startswith(f"{kind}:")] or [
-                name for name in known if ":" not in name
-            ]  # fmt: skip
+            kind = re.match(r"[^:.]*[:.]?", rule.figure)[0]  # type: ignore[index]
+            similar = [name for name in known if name.startswith(kind)] or [name for name in known if ":" not in name]
             named = ", ".join(similar[:_MOST_NAMED]) + (", ..." if len(similar) > _MOST_NAMED else "")
             raise UsageError(f"Neither side has a figure {rule.figure!r}.", f"There are: {named}.")
         if rule.share is None and not is_time(rule.figure):

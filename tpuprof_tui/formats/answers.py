@@ -9,7 +9,7 @@ from typing import Any, Final
 
 #: Schema version of the JSON output of all commands: minor version for additions, major version for changed or removed
 #: keys. ``tpuprof help schema COMMAND`` prints the schema.
-SCHEMA: Final = "2.1"
+SCHEMA: Final = "2.2"
 
 
 def answer_text(answer: Mapping[str, Any], *, indent: int | None = 2) -> str:

@@ -47,13 +47,7 @@ KNOWN_FORMATS: Final = (
     KnownFormat(
         "a report of Nsight Systems",
         ("*.nsys-rep", "*.qdrep"),
-        "Nsight Systems opens it; `nsys export --type sqlite FILE` writes a database, `nsys stats FILE` prints tables.",
-    ),
-    KnownFormat(
-        "a database of Nsight Systems",
-        ("*.sqlite", "*.sqlite3", "*.db"),
-        "`nsys stats FILE` prints its tables.",
-        (b"CUPTI_ACTIVITY_KIND_", b"TARGET_INFO_GPU"),
+        "`nsys export --type sqlite FILE` makes a database of it, which tpuprof opens.",
     ),
     KnownFormat(
         "a report of Nsight Compute",
@@ -63,14 +57,32 @@ KNOWN_FORMATS: Final = (
     KnownFormat(
         "an XPlane profile of XLA",
         ("*.xplane.pb", "*.xplane.pb.gz"),
-        "XProf shows it (`xprof --logdir FOLDER`); jax.profiler.trace(..., create_perfetto_trace=True) writes "
-        "Chrome-trace JSON next to it.",
+        "Open the JSON that jax.profiler.trace(..., create_perfetto_trace=True) writes next to it; XProf shows it "
+        "(`xprof --logdir FOLDER`).",
+    ),
+    KnownFormat(
+        "a database of rocmProfileData",
+        ("*.rpd", "*.db", "*.sqlite", "*.sqlite3"),
+        "`rpd2tracing.py FILE OUT.json` makes Chrome-trace JSON of it.",
+        (b"rocpd_api",),
     ),
     KnownFormat(
         "a rocpd database of ROCm",
         ("*.db", "*.rocpd", "*.sqlite", "*.sqlite3"),
-        "`rocpd convert -i FILE --output-format pftrace` writes a Perfetto trace, which tpuprof reads; `csv` tables.",
+        "`rocpd convert -i FILE --output-format pftrace` makes a Perfetto trace of it, which tpuprof opens.",
         (b"rocpd_",),
+    ),
+    KnownFormat(
+        "JSON of rocprofv3",
+        ("*.json", "*.json.gz"),
+        "Record with `rocprofv3 --output-format pftrace`: tpuprof opens that.",
+        (b'"rocprofiler-sdk-tool"',),
+    ),
+    KnownFormat(
+        "a table of rocprofv3",
+        ("*.csv",),
+        "Record with `rocprofv3 --output-format pftrace`: tpuprof opens that.",
+        (b'"Correlation_Id","Start_Timestamp","End_Timestamp"',),
     ),
     KnownFormat(
         "a Chrome trace",

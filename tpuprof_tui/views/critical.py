@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.pivot import Frame, key, pivot, rows, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.formats.units import MISSING
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 
 from .answer import Answer, Column, Fact, Table, Target
 
@@ -88,9 +88,9 @@ def _labels(query: Query, path: CriticalPath, key: str) -> tuple[Ints, list[str]
         rows = np.flatnonzero(events & (path.lane == number))
         lane = profile.lanes[number]
         codes = lane.take(key, path.row[rows]) if key in lane else np.full(len(rows), -1, np.int32)
-        known, which = np.unique(codes, return_inverse=True)
+        known, which = distinct(codes)
         names = [profile.text(key, code) if code >= 0 else MISSING for code in known.tolist()]
-        found[rows] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which.reshape(-1)]
+        found[rows] = np.array([texts.setdefault(name, len(texts)) for name in names], np.int64)[which]
     host = _on_host(query, path)
     for name, chosen in ((_WAITS, path.part == Part.WAIT), (_GAPS, (path.part == Part.GAP) & ~host),
                          (_HOST_GAPS, (path.part == Part.GAP) & host)):  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from statistics import median
@@ -80,8 +80,12 @@ class Side(Struct, frozen=True):
         return replace(self, runs=(*self.runs, *other.runs))
 
 
-def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
-    """The side of a single profile; ``findings``: with its top findings and the places of its figures."""
+def side_of(query: Query, path: str, *, findings: bool = False, views: Collection[str] | None = None) -> Side:
+    """The side of a single profile.
+
+    ``findings``: with its top findings and the places of its figures. ``views``: ids of the views whose figures it has;
+    None: all.
+    """
     compared = Compared(query, query)
     figures: dict[str, Figure] = {}
     total = compared.total
@@ -99,7 +103,7 @@ def side_of(query: Query, path: str, *, findings: bool = False) -> Side:
         for part in parts:
             figures[f"{kind}:{part.name}"] = _figure_of(part)
     for each in views_of(query.vocabulary):
-        if not each.compared or each.all_workers:
+        if not each.compared or each.all_workers or (views is not None and each.id not in views):
             continue
         for name, value in figures_of(facts_of(each, query)).items():
             figures[f"{each.id}.{name}"] = Figure(value)

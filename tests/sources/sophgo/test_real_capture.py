@@ -10,12 +10,14 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.views.registry import answer, view_of
 
 _REAL = Path(__file__).resolve().parents[4] / "shared" / "vendor" / "real"
 _CAPTURE = _REAL / "cdm_profile_data_dev0_bm1690"
@@ -77,13 +79,20 @@ def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None
     assert [cases[0][place] for place in (2, 3)] == [71.034, 62.124]
 
 
-def test_a_layer_is_a_column_of_the_model_s_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_layers_take_the_place_of_kernel_functions(capsys: pytest.CaptureFixture[str]) -> None:
     with _beside(".commands.jsonl").open(encoding="utf-8") as lines:
         known = [json.loads(line) for line in lines]
-    tiu = _profile().lane("TIU", 0)
+    profile = _profile()
+    tiu = profile.lane("TIU", 0)
     assert tiu is not None
-    assert tiu["cycles"][tiu["layer"] >= 0].sum() == 62_124
-    layers = [lane["layer"] for lane in _profile().lanes if lane.kind in ("TIU", "GDMA")]
-    assert sum(int((codes >= 0).sum()) for codes in layers) == sum(row["layer"] is not None for row in known)
+    assert tiu["cycles"][tiu["kernel"] >= 0].sum() == 62_124
+    lanes = [lane for lane in profile.lanes if lane.kind in ("TIU", "GDMA")]
+    assert sum(int((lane["kernel"] >= 0).sum()) for lane in lanes) == sum(row["layer"] is not None for row in known)
+    told = answer(view_of(profile.vocabulary, "layers"), query_of(profile))
+    assert sum(fact.value for fact in told.facts) == 133_158
+    table = told.table("launched")
+    columns = [table.column(key) for key in ("name", "result", "shape", "tiu_us")]
+    slowest = next(zip(*columns, strict=True))
+    assert slowest == ("Conv2D_5", "80_Relu", "1x24x64x64 f16", 26_596)
     assert main(["report", str(_CAPTURE), "operations", "--filter", "layer=Conv2D*"]) == 0
     assert "conv.normal" in capsys.readouterr().out

@@ -234,7 +234,9 @@ def gate(
         level: Probability of a false alarm.
     """
     names = figures_of(base, other)
-    values = [[{name: each.value for name, each in run.figures.items()} for run in side] for side in (base, other)]
+    judged = {"step", *(rule.figure for rule in rules)}
+    values = [[{name: each.value for name, each in run.figures.items() if is_sum(name) or name in judged}
+               for run in side] for side in (base, other)]  # fmt: skip
     if values[0] == values[1]:  # identical captures do not differ, whatever the noise
         run_noise = 0.0
         base, other = (

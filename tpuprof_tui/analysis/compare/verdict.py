@@ -172,7 +172,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         yield Cause(most, f"{self._sentence(view, parts[0])}{''.join(told)}")
 
     def _listed(self, view: str, parts: Sequence[Amount]) -> str:
-        shown = (f"{self._name(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in parts[:_LISTED])
+        shown = (f"{self.name_of(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in parts[:_LISTED])
         return ", ".join(shown)
 
     @property
@@ -216,7 +216,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         """How a part changed; ``whole``: the change that it explains, ns, if it differs."""
         comparison = self.comparison
         launched = None if view in comparison.origins else self._launched.get(part.name)
-        name = self._name(view, part)
+        name = self.name_of(view, part)
         if launched is not None and not comparison.joint.base.launches.named:
             name = f"A launch of {name}"
         change = f"{delta_text(part.delta)} of work{self.a_step}{change_text(part)}"
@@ -231,7 +231,8 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         verb = "took longer" if part.delta > 0 else "took less"
         return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
 
-    def _name(self, view: str, part: Amount) -> str:
+    def name_of(self, view: str, part: Amount) -> str:
+        """The short name of a part of a view."""
         if part.name != UNKNOWN:
             return short_name(part.name)
         origins = self.comparison.base.vocabulary.origins

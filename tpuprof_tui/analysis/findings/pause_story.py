@@ -14,7 +14,7 @@ from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.model.lane import row_numbers
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 
 from ..index.lane_index import rows_between
 from ..links.dependencies import Dependency, dependencies_of, may_have_dependencies
@@ -198,12 +198,12 @@ def _host_times(session: Session, number: int, start: int, end: int) -> Iterator
         above = nearest(parent, types == code)[parent[chosen]]
         own = np.append(np.where(types == code, took, 0), 0)
         np.subtract.at(own, above, took[chosen])
-        _, which = np.unique(part["name"][chosen], return_inverse=True)
-        times = np.bincount(which.reshape(-1), weights=own[chosen])
+        _, which = distinct(part["name"][chosen])
+        times = np.bincount(which, weights=own[chosen])
         for index in np.argsort(-times, kind="stable")[:_MOST].tolist():
             ns = int(times[index])
             if ns > 0:
-                name = text_of(profile, part, "name", int(chosen[which.reshape(-1) == index][0]), readable=True)
+                name = text_of(profile, part, "name", int(chosen[which == index][0]), readable=True)
                 kind = profile.strings["type"][code] if code >= 0 else ""
                 yield HostTime(number, kind, name or profile.vocabulary.event.one, ns, ns / max(end - start, 1))
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.lane import row_numbers, select_rows
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 
 from ..index.lane_index import rows_between
 from ..selecting.cell_texts import text_of
@@ -190,10 +190,10 @@ def lane_work_during(session: Session, unit: int, start: int, end: int) -> list[
             continue
         rows = rows[lane.take("role", rows) == Role.WORK]
         within = np.minimum(lane.take("end", rows), end) - np.maximum(lane.take("start", rows), start)
-        _, code = np.unique(lane.take("name", rows) if "name" in lane else np.zeros(len(rows)), return_inverse=True)
-        by_name = np.bincount(code.ravel(), within)
+        _, code = distinct(lane.take("name", rows) if "name" in lane else np.zeros(len(rows)))
+        by_name = np.bincount(code, within)
         most = int(by_name.argmax())
-        name = text_of(session.profile, lane, "name", int(rows[code.ravel() == most][0])) or "work"
+        name = text_of(session.profile, lane, "name", int(rows[code == most][0])) or "work"
         found.append(LaneWork(number, busy / length, name, min(float(by_name[most]) / length, 1.0)))
     return found
 

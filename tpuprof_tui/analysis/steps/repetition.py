@@ -19,6 +19,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.model.uniques import distinct
+
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -156,7 +158,7 @@ def signatures(codes: Ints, start: Ints, stop: Ints) -> Ints:
 
 
 def _dense(codes: Ints) -> Ints:
-    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return distinct(codes)[1].astype(np.int64)
 
 
 def anchors(codes: Ints, least: float) -> Ints:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Profile, Steps, StringsBuilder
 from tpuprof_tui.model.columns import STEP
 from tpuprof_tui.model.lane import ALL, Rows
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 
 from ..result_cache import ResultCache
@@ -319,11 +319,11 @@ def _numbered_steps(profile: Profile, column: str, word: Word) -> Steps:
             parts.append((numbers[known], lane.take("start", begins)[known], ends[known]))
     if not parts:
         return Steps()
-    number, index = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    number, index = distinct(np.concatenate([part[0] for part in parts]))
     start = np.full(len(number), np.iinfo(np.int64).max, np.int64)
     end = np.full(len(number), np.iinfo(np.int64).min, np.int64)
-    np.minimum.at(start, index.reshape(-1), np.concatenate([part[1] for part in parts]))
-    np.maximum.at(end, index.reshape(-1), np.concatenate([part[2] for part in parts]))
+    np.minimum.at(start, index, np.concatenate([part[1] for part in parts]))
+    np.maximum.at(end, index, np.concatenate([part[2] for part in parts]))
     order = np.lexsort((number, start))
     return _build_steps(word, np.full(len(number), -1), number[order], start[order], end[order])
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
+from tpuprof_tui.model.uniques import distinct
 
 from ..index.lane_index import LaneIndex, build_index
 from ..index.unit_index import Indexes, UnitIndex, build_unit_index
@@ -333,8 +334,7 @@ def _steps_lane(session: Session, group: int) -> Lane:
     found = steps_of(session)
     own = found.set_of(group) if group >= 0 else None
     indexes = np.arange(len(found)) if group < 0 else own.index if own is not None else np.zeros(0, np.int64)
-    number, inverse = np.unique(found.steps.number[indexes], return_inverse=True)
-    inverse = inverse.reshape(-1)
+    number, inverse = distinct(found.steps.number[indexes])
     start = np.full(len(number), np.iinfo(np.int64).max, np.int64)
     end = np.full(len(number), np.iinfo(np.int64).min, np.int64)
     usual = np.ones(len(number), np.bool_)

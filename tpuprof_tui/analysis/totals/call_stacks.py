@@ -18,7 +18,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 
 from ..pivot import Frame, Groups
 from ..selecting.session import Session
@@ -297,8 +297,8 @@ def call_tree(parent: Ints, label: Ints, own: Ints, count: Ints) -> CallTree:
     rows = np.flatnonzero(parent < 0)
     while len(rows) and len(parents) < DEEPEST:
         above = np.where(parent[rows] >= 0, node[parent[rows]], -1)
-        keys, index = np.unique((above + 1) * labels + label[rows], return_inverse=True)
-        node[rows] = edges[-1] + index.reshape(-1)
+        keys, index = distinct((above + 1) * labels + label[rows])
+        node[rows] = edges[-1] + index
         parents.append(keys // labels - 1)
         called.append(keys % labels)
         edges.append(edges[-1] + len(keys))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.kernel_names import readable_names
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 
@@ -44,7 +46,7 @@ _FIRST: Final = ("name", "kernel", "type")
 _LAST: Final = ("core", "engine", "step")
 
 
-class GroupTable(Struct, frozen=True, eq=False):
+class GroupTable(Struct, frozen=True, eq=False, dict=True):
     """Groups of instructions by columns, by ascending values, missing values last; arrays of one length.
 
     Attributes:
@@ -53,7 +55,7 @@ class GroupTable(Struct, frozen=True, eq=False):
         conditions: Filter that selects exactly one group, for each.
         count: Number of rows, int64.
         total, longest: Sum and maximum of durations, int64 ns.
-        work_only: Whether waits and other system commands are excluded.
+        work_only: Whether waits and other system commands are excluded, and what the host did beside the device's work.
         bytes: Sum of bytes, int64; None: no row has any.
         rate: Bytes by the time of the rows that have any, GB/s, NaN: none has.
         peak: Mean share of the memory's peak bandwidth, weighted by duration, 0 to 1, NaN: unknown; None: all unknown.
@@ -75,10 +77,12 @@ class GroupTable(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.parts)
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
-        """Label of each group."""
-        return ["  ".join(parts) for parts in self.parts]
+        """Label of each group, with names as people read them."""
+        by_column = [list(map(readable_names(texts).__getitem__, texts)) if column.key == "name" else texts
+                     for column, texts in zip(self.columns, zip(*self.parts, strict=True), strict=False)]  # fmt: skip
+        return ["  ".join(texts) for texts in zip(*by_column, strict=True)]
 
     @property
     def title(self) -> str:
@@ -160,7 +164,8 @@ def _grouped_rows(session: Session, state: DisplayState, keys: Sequence[str], *,
     profile = session.profile
     chosen = list(lane_rows(profile, session.offsets, numbers_shown(session, state)))
     if work_only:
-        chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen]
+        on_device = any(lane.in_sums for lane, _ in chosen)
+        chosen = [(lane, _at_work(lane, rows)) for lane, rows in chosen if lane.in_sums or not on_device]
     durations = [lane.take("end", rows) - lane.take("start", rows) for lane, rows in chosen]
     columns = {key: column_values(profile, key, chosen) for key in keys}
     columns["took"] = np.concatenate([np.zeros(0, np.int64), *durations])

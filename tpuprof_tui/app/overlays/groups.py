@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 import numpy as np
@@ -45,8 +46,8 @@ from .overlay import Close
 MAX_LISTED: Final = 1_000
 #: Columns after the first, with their widths in cells, in the order in which they are left out, the last one first.
 _WIDTHS: Final = {
-    "share": 8, "total": 13, "delta": 11, "base": 11, "count": 10, "bytes": 11, "rate": 9, "peak": 9, "mean": 11,
-    "longest": 11,
+    "share": 8, "total": 11, "delta": 11, "base": 11, "count": 9, "bytes": 11, "rate": 9, "peak": 9, "mean": 11,
+    "longest": 13,
 }  # fmt: skip
 #: Columns in their order on the screen, with their titles. All but the first sort in descending order at first.
 _TITLES: Final = {
@@ -154,26 +155,30 @@ class GroupList(LinesView):
             return paragraph(text, width, self.palette.quiet), []
         rows = self.order[:MAX_LISTED].tolist()
         labels = [table.labels[index] for index in rows]
-        longest = max(map(cell_len, labels))
-        columns = self._fitting(table, width - min(longest, max(width * 3 // 10, _NARROWEST)) - _MARGINS)
-        room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
-        label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
-        bar_width = min(room - label, 40)
-        lines = [self._header(label, columns, bar_width)]
-        full = float(table.share.max()) or 1.0
-        shared = shared_beginnings(labels, label)
         # compared columns have one unit
         longest_total = max(int(table.total.max()), 0 if table.base is None else int(table.base.max()))
         units = {**dict.fromkeys(("total", "base", "delta"), column_unit(longest_total)),
                  **dict.fromkeys(("mean", "longest"), column_unit(int(table.longest.max())))}  # fmt: skip
+        longest = max(map(cell_len, labels))
+        least = min(longest, max(width * 3 // 10, _NARROWEST))
+        columns = self._fitting(table, width - least - _MARGINS, width - longest - _MARGINS)
+        room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
+        label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
+        bar_width = min(room - label, 40)
+        lines = [self._header(label, columns, units, bar_width)]
+        full = float(table.share.max()) or 1.0
+        shared = shared_beginnings(labels, label)
         lines += [
             self._line(table, index, fit_apart(text, label, shared), columns, units, bar_width, full)
             for index, text in zip(rows, labels, strict=True)
         ]
         return lines, [-1, *range(len(rows))]
 
-    def _fitting(self, table: GroupTable, room: int) -> list[str]:
-        """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones."""
+    def _fitting(self, table: GroupTable, room: int, spare: int) -> list[str]:
+        """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones.
+
+        ``spare``: room beside whole labels, which columns do not cut that most of the time does not have.
+        """
         known = [each for each in self.columns if each != "value"]
         columns: list[str] = []
 
@@ -183,20 +188,24 @@ class GroupList(LinesView):
 
         order = sorted((each for each in _WIDTHS if each in known), key=is_rare)
         for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *order)):
-            if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= room):
+            limit = spare if each in known and is_rare(each) else room
+            if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= limit):
                 columns.append(each)
         return sorted(columns, key=known.index)
 
-    def _header_text(self, name: str) -> str:
+    def _header_text(self, name: str, units: Mapping[str, TimeUnit] = MappingProxyType({})) -> str:
         title = _TITLES[name] or (self.table.title if self.table is not None else "")
+        title = header_text(title, units[name].name) if name in units else title
         arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if name == self.sort else ""
         return title + arrow
 
-    def _header(self, label: int, columns: list[str], bar_width: int) -> Line:
+    def _header(self, label: int, columns: list[str], units: Mapping[str, TimeUnit], bar_width: int) -> Line:
         line = [Segment(" ", self.palette.header)]
         for name in ("value", *columns):
             style = self.palette.chosen if name == self.sort else self.palette.header
-            line.append(Segment(fit(self._header_text(name), _WIDTHS.get(name, label), right=name != "value"), style))
+            line.append(
+                Segment(fit(self._header_text(name, units), _WIDTHS.get(name, label), right=name != "value"), style)
+            )
         return [*line, Segment(" " * (bar_width + 1), self.palette.header)]
 
     def _line(
@@ -213,9 +222,7 @@ class GroupList(LinesView):
                 return percent_text(float(value))
             if name in units:
                 number = units[name].number(float(value))
-                if name == "delta":
-                    return signed(number, value)
-                return number if name == "base" else f"{number} {units[name].name}"
+                return signed(number, value) if name == "delta" else number
             return f"{value:,.2f}" if name == "rate" else bytes_text(int(value)) if name == "bytes" else f"{value:,}"
 
         quiet = ("mean", "longest", "base", "delta", "peak")

@@ -260,7 +260,7 @@ _ACTIONS: Final[tuple[Action, ...]] = (
         ("drill", "enter", "Show these", "Show the group's {events}: sets the filter.", "Show these"),
         ("next-grouping", "b", "Group by", "Group by the next column; `:group COLUMN COLUMN` groups by any one or two.",
          "Group by"),
-        ("work-only", "w", "Work/all", "Count only work, or waits too.", "Work/all"),
+        ("work-only", "w", "Work/all", "Count only work of the device, or also waits and the host.", "Work/all"),
         ("column-previous", "less_than_sign", "Sort left", "Sort by the column to the left; shows it.", "Sort"),
         ("column-next", "greater_than_sign s", "Sort right", "Sort by the column to the right; shows it.", "Sort"),
         ("reverse", "I", "Reverse", "Reverse the order.", "Reverse"),

@@ -14,14 +14,13 @@ import numpy.typing as npt
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.uniques import distinct_together
 
 Codes = npt.NDArray[np.int64]
 
 #: Columns that form a kind: text columns and the role.
 TEXT_KEYS: Final = ("name", "type", "kernel", "direction", "dtype", "mode")
 KEYS: Final = (*TEXT_KEYS, "role")
-#: Maximum range of combined codes for which a lookup table is cheaper than sorting.
-_TABLE_LIMIT: Final = 1 << 22
 
 
 class Kinds:
@@ -37,11 +36,7 @@ class Kinds:
     def codes(self, lane: Lane, rows: Rows, count: int) -> Codes:
         """Kind number of each of ``count`` rows, int64; adds new kinds."""
         columns = [(index, self._values(lane, key, rows)) for index, key in enumerate(KEYS) if key in lane]
-        combined = np.zeros(count, np.int64)
-        size = 1
-        for _, values in columns:
-            high = int(values.max(initial=-1)) + 2
-            combined, size = _compact(combined * high + (values + 1), size * high)
+        combined, size = distinct_together(np.zeros(count, np.int64), *(values for _, values in columns))
         first = np.zeros(size, np.int64)
         first[combined] = np.arange(count)
         numbers = np.zeros(size, np.int64)
@@ -71,14 +66,3 @@ class Kinds:
         values = np.maximum(lane.take(key, rows).astype(np.int64), -1)
         # codes beyond the table are missing
         return values if key == "role" else np.where(values < len(self._strings.get(key, ())), values, -1)
-
-
-def _compact(codes: Codes, size: int) -> tuple[Codes, int]:
-    """Renumbers codes below ``size`` without gaps; returns them and the number of distinct codes."""
-    if size > _TABLE_LIMIT:
-        distinct, compact = np.unique(codes, return_inverse=True)
-        return compact.astype(np.int64), len(distinct)
-    occurs = np.zeros(size, np.bool_)
-    occurs[codes] = True
-    numbers = np.cumsum(occurs) - 1
-    return numbers[codes], int(occurs.sum())

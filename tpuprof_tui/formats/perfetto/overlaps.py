@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model.sublanes import nested, packed
+from tpuprof_tui.model.uniques import distinct_together
 
 #: Most slices within one another on a track: Perfetto shows deeper ones without their durations.
 MOST_DEPTH: Final = 511
@@ -55,7 +56,7 @@ def nested_tracks(
     depths, tracks = nested(start, end, threads[order])
     levels, depths = np.divmod(depths, MOST_DEPTH)
     if levels.any():
-        _, tracks = np.unique(levels * (int(tracks.max()) + 1) + tracks, return_inverse=True)
+        tracks, _ = distinct_together(levels, tracks)
     return [_steps(order[rows], start[rows], end[rows], depths[rows]) for rows in _by_number(tracks)]
 
 

@@ -168,17 +168,17 @@ def column(key: str) -> Column:
     return SCHEMA[key]
 
 
-def _changed(key: str, title: str, help_text: str, *aliases: str) -> Column:
-    return replace(column(key), title=title, help=help_text, aliases=aliases, file_name="", shown=key != "scope")
+def _changed(key: str, name: str, title: str, help_text: str, *aliases: str) -> Column:
+    return replace(column(key), title=title, help=help_text, aliases=aliases, file_name=name, shown=key != "scope")
 
 
 #: In captures of libbmrt a layer of the network takes the place of a kernel function.
 _LAYERS: Final = {
-    "kernel": _changed("kernel", "Layer", "Layer of the network that it belongs to.", "layer", "k"),
+    "kernel": _changed("kernel", "layer", "Layer", "Layer of the network that it belongs to.", "k"),
     "scope": _changed(
-        "scope", "Layer run", "Number of the layer's run, over all cores: it has one per tile.", "launch"
+        "scope", "layer_run", "Layer run", "Number of the layer's run, over all cores: it has one per tile.", "launch"
     ),
-    "batch": replace(column("batch"), title="Run", help="Number of the run of the model or subnet.", file_name=""),
+    "batch": replace(column("batch"), title="Run", help="Number of the run of the model or subnet.", file_name="run"),
     "forecast": replace(column("forecast"), shown=True),
 }
 LAYER_COLUMNS: Final = tuple(_LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer")

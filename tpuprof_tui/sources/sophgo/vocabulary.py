@@ -30,7 +30,7 @@ OUTPUTS: Final = (
     Output(
         "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
-        prepare=f"{_HERE}.read.layers:with_layer_problems", action="workbook", letter="x",
+        action="workbook", letter="x",
         help="Write the workbook and the merged CSV.", short="Workbook", list_order=10, write_order=40,
         sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),
@@ -198,32 +198,16 @@ VOCABULARY: Final = Vocabulary(
     },
 )  # fmt: skip
 
-#: Of profiles of libbmrt: what issues instructions is a layer of a network.
+#: Of models whose layers are known: what issues instructions is a layer of a network.
 LAYER_VOCABULARY: Final = replace(
     VOCABULARY,
     scope=Word("layer"),
     origins=_layers("kernel"),
-    usual_name="bmprofile_data-",
     step=Word("run"),
     columns_entry=f"{_HERE}.schema:LAYER_COLUMNS",
-    views=(
-        *(view for view in VOCABULARY.views if view.id != "kernel_launches"),
-        replace(
-            next(view for view in VOCABULARY.views if view.id == "kernel_launches"),
-            id="layers",
-            title="Layers, measured and forecast",
-            help="Time of each layer, the work in it, and what was expected.",
-        ),
-        View(
-            "device_memory",
-            "Device memory",
-            "What the runtime allocated on the device, and when.",
-            f"{_HERE}.views.device_memory:device_memory",
-            in_summary=False,
-            place="",
-            compared=False,
-            facts=False,
-        ),
+    views=tuple(
+        replace(view, id="layers", title="Layers", help="Time of each layer, the work in it, and what was expected.")
+        if view.id == "kernel_launches" else view for view in VOCABULARY.views
     ),
     phrases={
         **VOCABULARY.phrases,
@@ -232,4 +216,15 @@ LAYER_VOCABULARY: Final = replace(
         "sort_hint": "a column: dur, exposed, bw, layer, forecast, ...",
         "group_hint": "group layer, group bytes",
     },
-)
+)  # fmt: skip
+
+#: Of profiles of libbmrt.
+BMPROFILE_VOCABULARY: Final = replace(
+    LAYER_VOCABULARY,
+    usual_name="bmprofile_data-",
+    views=(
+        *LAYER_VOCABULARY.views,
+        View("device_memory", "Device memory", "What the runtime allocated on the device, and when.",
+             f"{_HERE}.views.device_memory:device_memory", in_summary=False, place="", compared=False, facts=False),
+    ),
+)  # fmt: skip

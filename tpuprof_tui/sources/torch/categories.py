@@ -29,8 +29,8 @@ class Kind(IntEnum):
     #: A Python event of PyTorch before 1.12, which counts as CPU activity.
     OLD_FRAME = 9
     OTHER = 10
-    #: ``mtia_ccp_events``: the event's name decides which device kind it becomes.
-    MTIA = 11
+    #: Events of a device whose name decides what they are: of MTIA, and of other programs.
+    NAMED = 11
 
 
 DEVICE_WORK: Final = (Kind.KERNEL, Kind.COPY, Kind.SET)
@@ -55,7 +55,9 @@ KINDS: Final = {
     **dict.fromkeys(("cuda_sync", "xpu_sync", "graph_host_node", "graph_event_node"), Kind.WAIT),
     "gpu_user_annotation": Kind.MARK,
     "python_function": Kind.FRAME, "python": Kind.OLD_FRAME,
-    "mtia_ccp_events": Kind.MTIA,
+    "mtia_ccp_events": Kind.NAMED,
+    # unitrace of Intel
+    "gpu_op": Kind.NAMED,
 }  # fmt: skip
 
 #: Process of the host's events in traces of ``EventList.export_chrome_trace``, which have no categories.

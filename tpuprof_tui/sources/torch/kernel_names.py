@@ -58,7 +58,10 @@ TREE_COLLECTIVES: Final = frozenset(
 _NO_OPERATOR: Final = (STEP, "Optimizer.", "enumerate(Data")
 _NO_OPERATORS: Final = ("DataParallel.forward", "DistributedDataParallel.forward")
 #: Names of communication kernels.
-COMMUNICATION: Final = lazy_pattern(r"nccl|rccl|msccl|oneccl", re.IGNORECASE)
+COMMUNICATION: Final = lazy_pattern(
+    r"nccl|rccl|msccl|oneccl|(?:all-(?:reduce|gather|to-all)|reduce-scatter|collective-permute)(?:[-.\d]|$)",
+    re.IGNORECASE,
+)
 #: Names of host events that communicate.
 COLLECTIVE: Final = lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):")
 LOADER: Final = lazy_pattern(r"enumerate\(DataLoader\)#.*\.__next__|enumerate\(DataPipe\)#.*")

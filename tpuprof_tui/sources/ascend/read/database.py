@@ -1,7 +1,7 @@
 """Reads databases of torch_npu and msprof: tables as columns, the timeline and the kernels.
 
-Databases are opened read-only and immutable. What MindStudio Insight adds to a file that it opened (OVERLAP_ANALYSIS,
-connectionCats, ``waitNs``, ``depth``) is ignored, as a fresh export does not have it.
+What MindStudio Insight adds to a file that it opened (OVERLAP_ANALYSIS, connectionCats, ``waitNs``, ``depth``) is
+ignored, as a fresh export does not have it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.sqlite import SqliteFile
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, PYTHON_GC, STEP
 from .csv_table import NOTHING, Texts, texts_of
@@ -51,61 +50,21 @@ _MEGA: Final = 1 << 20
 _RENAMED: Final = {"aic_total_time": "aicore_time", "aiv_total_time": "aiv_time"}
 
 
-class Database:
-    """An open SQLite database; without a path one that has no tables.
-
-    Attributes:
-        name: Name of its file.
-        tables: Column names of each table, by table name.
-        problems: Tables that could not be read completely.
-    """
+class Database(SqliteFile):
+    """An open database, without a path one that has no tables; of tables with devices, the rows of one if given."""
 
     def __init__(self, path: Path | None = None, name: str = "", device: int = -1) -> None:
-        self.name, self._device = name, device
-        self.problems: list[Problem] = []
-        self.tables: dict[str, tuple[str, ...]] = {}
-        if path is None:
-            return
-        # slow to import, and most folders hold no database
-        import sqlite3
+        super().__init__(path, name)
+        self._device = device
 
-        # Python decodes messages that quote the file as UTF-8
-        self._error = (sqlite3.Error, UnicodeDecodeError)
-        where = quote(str(path.absolute()))
-        try:
-            self._connection = sqlite3.connect(f"file:{where}?mode=ro&immutable=1", uri=True, check_same_thread=False)
-            self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            for (table,) in self._connection.execute("select name from sqlite_master where type = 'table'"):
-                columns = self._connection.execute(f"pragma table_info({_quoted(table)})")
-                self.tables[table] = tuple(row[1] for row in columns)
-        except self._error as error:
-            raise UnreadableError(f"{name} is not a readable database ({error}).") from None
-
-    def has(self, table: str, *columns: str) -> bool:
-        """Whether there is a table with some columns."""
-        return table in self.tables and set(columns) <= set(self.tables[table])
-
-    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """Rows of a table; only those of ``device`` if one was given.
-
-        Columns that the table lacks are None. If the table is damaged, the rows before the damage and a Problem.
-        """
-        if table not in self.tables:
-            return []
-        selected = ", ".join(_quoted(each) if each in self.tables[table] else "null" for each in columns)
-        found: list[tuple[Any, ...]] = []
-        condition = self._condition(table) if self._device >= 0 else ""
-        try:
-            for row in self._connection.execute(f"select {selected} from {_quoted(table)} {condition}"):
-                found.append(row)
-        except self._error as error:
-            if not any(f" {table} " in each.what for each in self.problems):
-                self.problems.append(Problem(Severity.ERROR, f"The table {table} cannot be read to its end ({error}).",
-                                             "The rows before are shown.", self.name))  # fmt: skip
-        return found
+    def rows(self, table: str, *columns: str, condition: str = "") -> list[tuple[Any, ...]]:
+        """Rows of a table; only those of ``device`` if one was given."""
+        return super().rows(table, *columns, condition=condition or self._condition(table))
 
     def _condition(self, table: str) -> str:
         """The rows of the one device; communication operators are those of its tasks."""
+        if self._device < 0:
+            return ""
         if self.has(table, "deviceId"):
             return f"where deviceId = {self._device}"
         tasks = "COMMUNICATION_TASK_INFO"
@@ -131,10 +90,6 @@ class Database:
     def texts(self, ids: Iterable[Any]) -> Texts:
         """A text column from ids into STRING_IDS."""
         return texts_of(map(self._texts.get, ids))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def kernels_of_database(database: Database) -> Kernels:

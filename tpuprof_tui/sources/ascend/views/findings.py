@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, distinct, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import utf8_text
@@ -25,6 +25,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.lane import ALL
+from tpuprof_tui.model.uniques import distinct
 from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
-from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 from .workbook.fields import LaneFields
 from .workbook.fieldsets import DMA_REGISTERS
@@ -36,8 +35,6 @@ ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 
 #: Rows rendered and written at a time.
 SLICE: Final = 16_384
-#: Columns that are written, in order; the engine comes first.
-WRITTEN: Final = tuple(column for column in COLUMNS if column.file_name and column.key != "engine")
 #: Codes of a condensed node; decoded commands have registers instead.
 CONDENSED: Final = frozenset(
     ("node_type", "node_engine", "tiu_type", "tiu_function", "node_extra", "precision",
@@ -102,7 +99,7 @@ def write_instructions(
     """
     syntax = SYNTAXES[form]
     lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
-    names = header(lanes)
+    names = header(profile, lanes)
     if syntax.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
     written = 0
@@ -124,7 +121,7 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     """Writes all fields of some instructions like `write_instructions`, in the order of ``rows``."""
     syntax = SYNTAXES[form]
     lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
-    names = header(list(lanes.values()))
+    names = header(rows.profile, list(lanes.values()))
     if syntax.every_field:
         sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
     formatters = {number: _row_formatter(rows.profile, lane, syntax, names) for number, lane in lanes.items()}
@@ -144,9 +141,15 @@ def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice 
     return np.asarray(rows[lane.take("owner", rows) == unit], dtype=np.int64)
 
 
-def header(lanes: Sequence[Lane]) -> list[str]:
+def written_columns(profile: Profile) -> tuple[PublishedColumn, ...]:
+    """Columns that are written, in order; the engine comes before them."""
+    columns = cast("tuple[PublishedColumn, ...]", profile.vocabulary.columns)
+    return tuple(column for column in columns if column.file_name and column.key != "engine")
+
+
+def header(profile: Profile, lanes: Sequence[Lane]) -> list[str]:
     """Names of all fields: those of the schema, then the register fields that occur."""
-    names = ["engine", *(column.file_name for column in WRITTEN)]
+    names = ["engine", *(column.file_name for column in written_columns(profile))]
     known = set(names)
     for lane in lanes:
         if lane.registers is None:
@@ -192,11 +195,12 @@ def rows_as_text(
 
 def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Sequence[str]) -> _Formatter:
     """A function that returns the lines of some rows of a lane."""
-    fields = {column.file_name: _field(profile, lane, column, syntax) for column in WRITTEN}
+    columns = written_columns(profile)
+    fields = {column.file_name: _field(profile, lane, column, syntax) for column in columns}
     in_text = LaneFields(profile, lane)
 
     def plan(operation: int) -> list[Field | str]:
-        own = fields if operation < 0 else _with_registers(lane, operation, syntax, fields)
+        own = fields if operation < 0 else _with_registers(lane, operation, syntax, columns, fields)
         if lane.kind != "TIU":
             main = in_text.of(operation).main
             own = own | {name: _as_field(name, main[name], syntax) for name in _AS_REGISTER_TEXT if name in own}
@@ -236,11 +240,11 @@ def _as_field(name: str, source: Source, syntax: RowSyntax) -> Field | str:
 
 
 def _with_registers(
-    lane: Lane, operation: int, syntax: RowSyntax, fields: Mapping[str, Field | str]
+    lane: Lane, operation: int, syntax: RowSyntax, columns: Sequence[PublishedColumn], fields: Mapping[str, Field | str]
 ) -> dict[str, Field | str]:
     """The fields of rows whose command is decoded as ``operation``."""
     assert lane.registers is not None
-    found = {column.file_name: fields[column.file_name] for column in WRITTEN if column.key not in CONDENSED}
+    found = {column.file_name: fields[column.file_name] for column in columns if column.key not in CONDENSED}
     layout = lane.registers.field_names(operation)
     for index, name in enumerate(register_names(lane, operation)):
         lead = syntax.lead(name)

@@ -82,7 +82,7 @@ def read(
             match_streams(ports, cores, kind)
         report_unplaced(ports)
     profile = ProfileBuilder(directory, settings, kind, mhz, cores, ports, lost, report, untimed).profile()
-    if not all((directory / name).exists() for name in (LOCATIONS, NETWORK)):
+    if not any((directory / name).exists() for name in (LOCATIONS, NETWORK)):
         return profile
     from .layers import with_layers  # most captures have no such files
 

@@ -41,6 +41,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
 from tpuprof_tui.model.lane import select_rows
+from tpuprof_tui.model.uniques import distinct_together
 
 from .arrays import I64, Bools
 from .inferred_barriers import inferred_barriers
@@ -258,7 +259,7 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     agrees = (waits > 0) & (sends > 0)
     fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
     first = np.flatnonzero(round_starts)
-    of_engine = np.unique(number * (int(sorted_.engine.max()) + 1) + sorted_.engine, return_inverse=True)[1].ravel()
+    of_engine = distinct_together(number, sorted_.engine)[0]
     counts = np.where(sorted_.waits, np.bincount(of_engine, ~sorted_.waits)[of_engine],
                       np.bincount(of_engine, sorted_.waits)[of_engine])  # fmt: skip
     agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, sorted_.count != counts, rounds) == 0)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,11 +20,14 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import Lane, Problem, Profile, Role, Severity, Strings, is_missing
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model import INT_MISSING, Lane, Problem, Profile, Role, Scopes, Severity, Strings, is_missing
+from tpuprof_tui.model.lane import ALL, Rows
+from tpuprof_tui.model.table import Table, TableColumns
+from tpuprof_tui.model.uniques import distinct_together
 
 from ..file_names import LOCATIONS, NETWORK
 from ..files.text_columns import map_texts
+from ..vocabulary import LAYER_VOCABULARY
 
 Array = npt.NDArray[Any]
 
@@ -34,7 +37,10 @@ _MOST_AXES = 8
 _LARGEST: Final = 1 << 28
 _MOST_IDS: Final = 1 << 40
 _ENGINES: Final = ("TIU", "GDMA")
-_NO_SHEETS: Final = "The workbook has no layer sheets."
+_LONGEST_NAME: Final = 200
+#: Columns of the table of layers besides ``kernel``: what each computes, from what.
+_TENSORS: Final = ("result", "shape", "operands")
+_NO_LAYERS: Final = "There are no layers."
 _TENSOR: Final = lazy_pattern(r"<?((?:\d{1,9}x){0,8})([a-z]+)(\d{1,2})")
 _NETWORK_NAME: Final = lazy_pattern(r"module\s+@([\w.$-]{1,200})")
 _FLOPS: Final = lazy_pattern(r"module\.FLOPs\s*=\s*(\d{1,18})")
@@ -45,9 +51,10 @@ _STRIDES: Final = lazy_pattern("strides" + _PAIR)
 
 
 class Tensor(Struct, frozen=True):
-    """Shape and format of an operand or result.
+    """An operand or result.
 
     Attributes:
+        name: Its name; empty without one.
         shape: Dimensions in memory, four or five.
         form: Element format in the compiler's terms ("f16").
         size: Bytes.
@@ -58,6 +65,12 @@ class Tensor(Struct, frozen=True):
     form: str = ""
     size: int = 0
     matrix: tuple[int, ...] = ()
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """Shape and format: ``1x24x64x64 f16``."""
+        return " ".join(filter(None, ("x".join(map(str, self.matrix or self.shape)), self.form)))
 
 
 class Layer(Struct, frozen=True):
@@ -113,25 +126,19 @@ class Network(Struct, frozen=True):
     lost: int = 0
 
 
-def with_layer_problems(profile: Profile) -> Profile:
-    """The profile, with the problems of the layer files next to its capture added."""
-    problems = read_layer_files(Path(profile.path))[1] if profile.path else ()
-    return replace(profile, problems=(*profile.problems, *problems)) if problems else profile
-
-
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
     """The network described next to a capture, None without one; and the problems of the files."""
     present = [name for name in (LOCATIONS, NETWORK) if os.path.exists(folder / name)]
     if len(present) < 2:
         missing = NETWORK if LOCATIONS in present else LOCATIONS
-        return None, tuple(Problem(Severity.NOTE, f"{name} exists without {missing}.", _NO_SHEETS, name)
+        return None, tuple(Problem(Severity.NOTE, f"{name} exists without {missing}.", _NO_LAYERS, name)
                            for name in present)  # fmt: skip
     try:
         entries = _entries(_text_of(folder / LOCATIONS))
         text = _text_of(folder / NETWORK)
     except _LayerFileError as error:
         file, what = error.args
-        return None, (Problem(Severity.ERROR, what, _NO_SHEETS, file),)
+        return None, (Problem(Severity.ERROR, what, _NO_LAYERS, file),)
     lines = text.split("\n")
     layers: list[Layer] = []
     for entry in entries:
@@ -151,13 +158,13 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
 def _problems(network: Network, named: bool) -> Iterator[Problem]:
     if network.lost:
         yield Problem(Severity.ERROR, "A layer does not list its commands.",
-                      "It was left out of the layer sheets." if network.layers else _NO_SHEETS, LOCATIONS,
+                      "It was left out." if network.layers else _NO_LAYERS, LOCATIONS,
                       count=network.lost)  # fmt: skip
     elif not network.layers:
-        yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_SHEETS, LOCATIONS)
+        yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_LAYERS, LOCATIONS)
     if network.layers and not named:
         yield Problem(Severity.ERROR, "No line names the network (module @NAME).",
-                      "The layer sheets show neither network nor kernel sizes.", NETWORK)  # fmt: skip
+                      "Neither network nor kernel sizes are known.", NETWORK)  # fmt: skip
 
 
 class _LayerFileError(Exception):
@@ -209,24 +216,37 @@ def _tensors(value: Any) -> tuple[Tensor, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(
-        _tensor(item.get("memory_type"), item.get("shape")) for item in value[:64] if isinstance(item, Mapping)
+        _tensor(item.get("memory_type"), item.get("shape"), item.get("name"))
+        for item in value[:64]
+        if isinstance(item, Mapping)
     )
 
 
-def _tensor(text: Any, logical: Any) -> Tensor:
+def _tensor(text: Any, logical: Any, name: Any) -> Tensor:
+    name = name[:_LONGEST_NAME] if isinstance(name, str) else ""
     found = _TENSOR.match(text) if isinstance(text, str) else None
     axes = logical if isinstance(logical, list) and len(logical) <= _MOST_AXES else []
     matrix = tuple(axes) if all(isinstance(size, int) and 0 < size < _MOST_IDS for size in axes) else ()
     if found is None:
-        return Tensor(matrix=matrix)
+        return Tensor(matrix=matrix, name=name)
     shape = tuple(int(part) for part in found[1].split("x") if part)
     bits = int(found[3])
-    return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape)
+    return Tensor(shape, found[2] + found[3], math.prod(shape) * max(bits, 1) // 8, matrix or shape, name)
 
 
 def with_layers(profile: Profile) -> Profile:
-    """The profile with a column of layers, by the compiler's files beside it; they are read on first use."""
-    layers = _LayersOnDemand(profile)
+    """The profile with the layers of its commands, by the compiler's files beside it, and the problems of these.
+
+    Of a model they are what issued its commands, as launches of kernel functions are otherwise; where launches are
+    known, they are a column more.
+    """
+    network, problems = read_layer_files(Path(profile.path))
+    profile = replace(profile, problems=(*profile.problems, *problems))
+    if network is None:
+        return profile
+    layers = LayerMap(network, profile)
+    if not len(profile.scopes):
+        return _with_layer_runs(profile, layers)
     lanes = tuple(
         replace(lane, columns={**lane.columns, "layer": partial(layers.codes, lane)}) if lane.kind in _ENGINES else lane
         for lane in profile.lanes
@@ -234,21 +254,71 @@ def with_layers(profile: Profile) -> Profile:
     return replace(profile, lanes=lanes, strings={**profile.strings, "layer": Strings(layers.names)})
 
 
-class _LayersOnDemand:
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+def _with_layer_runs(profile: Profile, layers: LayerMap) -> Profile:
+    """The profile with a scope for each run of a layer on a core; as it is if no command has one."""
+    chosen = [lane for lane in profile.lanes if lane.kind in _ENGINES]
+    if not chosen:
+        return profile
+    found = [layers.indices(lane, ALL) for lane in chosen]
+    runs = list(map(_runs, chosen, found))
+    cores = [np.full(len(lane), lane.group, np.int64) for lane in chosen]
+    layer, run, core = map(np.concatenate, (found, runs, cores))
+    known = np.flatnonzero(layer >= 0)
+    if not len(known):
+        return profile
+    number, _ = distinct_together(core[known], run[known], layer[known])
+    first = np.unique(number, return_index=True)[1]
+    scopes = Scopes(layer[known[first]].astype(np.int32), core[known[first]].astype(np.int32))
+    scope = np.full(len(layer), INT_MISSING, np.int64)
+    scope[known] = number
+    columns: dict[str, Array] = {
+        "kernel": layer.astype(np.int32),
+        "scope": scope,
+        "batch": np.where(layer >= 0, run, INT_MISSING),
+    }
+    own, end = {}, 0
+    for lane in chosen:
+        begin, end = end, end + len(lane)
+        part = {key: values[begin:end] for key, values in columns.items()}
+        own[id(lane)] = replace(lane, columns={**lane.columns, **part})
+    profile = replace(
+        profile, vocabulary=LAYER_VOCABULARY, lanes=tuple(own.get(id(lane), lane) for lane in profile.lanes),
+        scopes=scopes, strings={**profile.strings, "kernel": Strings(layers.names)},
+    )  # fmt: skip
+    return replace(profile, tables=(*profile.tables, layer_table(profile)))
 
-    @cached_property
-    def _map(self) -> LayerMap | None:
-        return layers_of(self._profile)
 
-    def names(self) -> list[str]:
-        return [] if self._map is None else [f"{layer.name}_{layer.number}" for layer in self._map.network.layers]
+def layer_table(profile: Profile) -> Table:
+    """Tensors of the layers whose commands were recorded, by code of ``kernel``; read on first use."""
 
-    def codes(self, lane: Lane, rows: Rows) -> Array:
-        if self._map is None:
-            return np.full(len(lane.take("start", rows)), -1, np.int32)
-        return self._map.indices(lane, rows).astype(np.int32)
+    def read() -> TableColumns:
+        layers, found = layers_of(profile), dict[int, Layer]()
+        for lane in profile.lanes:
+            if layers is not None and lane.kind in _ENGINES:
+                kernel, index = lane["kernel"], layers.indices(lane, ALL)
+                known = np.flatnonzero((kernel >= 0) & (index >= 0))
+                codes, first = np.unique(kernel[known], return_index=True)
+                for code, row in zip(codes.tolist(), known[first].tolist(), strict=True):
+                    found.setdefault(code, layers.network.layers[int(index[row])])
+        results = [layer.results[:1] for layer in found.values()]
+        texts = {
+            "result": ["".join(each.name for each in first) for first in results],
+            "shape": ["".join(each.text for each in first) for first in results],
+            "operands": [", ".join(filter(None, (each.text for each in layer.operands))) for layer in found.values()],
+        }
+        numbers = np.arange(len(found), dtype=np.int32)
+        return {"kernel": np.array(list(found), np.int64), **dict.fromkeys(_TENSORS, numbers)}, texts
+
+    return Table("layers", -1, LOCATIONS, read)
+
+
+def _runs(lane: Lane, layer: Array) -> Array:
+    """Number of the run of the model that the rows with a layer are of: ids begin anew in each."""
+    order = np.argsort(lane["order"], kind="stable")
+    order = order[layer[order] >= 0]
+    found = np.zeros(len(lane), np.int64)
+    found[order[1:]] = np.cumsum(np.diff(lane["command_id"][order]) < 0)
+    return found
 
 
 def layers_of(profile: Profile) -> LayerMap | None:
@@ -276,6 +346,15 @@ class LayerMap:
                 order = np.argsort(spans[:, 1], kind="stable")
                 layer_indices = np.array([layer.number - 1 for layer in core_layers], dtype=np.int64)
                 self._bounds[engine, core] = spans[order, 0], spans[order, 1], layer_indices[order]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the layers: operation and number."""
+        return [f"{layer.name}_{layer.number}" for layer in self.network.layers]
+
+    def codes(self, lane: Lane, rows: Rows) -> Array:
+        """Codes into ``names`` of some rows' layers; -1 without one."""
+        return self.indices(lane, rows).astype(np.int32)
 
     def indices(self, lane: Lane, rows: Rows) -> Array:
         """Index of each row's layer in ``network.layers``; -1 without one."""

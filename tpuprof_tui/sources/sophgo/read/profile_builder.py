@@ -16,7 +16,7 @@ from ..chips.chip import Chip
 from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
-from ..vocabulary import LAYER_VOCABULARY, VOCABULARY
+from ..vocabulary import BMPROFILE_VOCABULARY, VOCABULARY
 from .arrays import I64, Bools
 from .columns.lanes import LaneBuilder, LaneSource
 from .commands.command_table import CORE_ENGINES, Commands
@@ -97,7 +97,7 @@ class ProfileBuilder(Struct):
         return with_dependencies(Profile(
             path=str(self.directory),
             name=self.directory.resolve().name,
-            vocabulary=LAYER_VOCABULARY if self.layers else VOCABULARY,
+            vocabulary=BMPROFILE_VOCABULARY if self.layers else VOCABULARY,
             device=tpu_device(
                 chip.name,
                 self.settings.arch,

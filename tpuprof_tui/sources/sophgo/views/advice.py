@@ -20,7 +20,7 @@ from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Activity, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct_together, uniques
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import (
     MOVING,
@@ -119,7 +119,7 @@ def _shapes(lane: Lane, rows: Ints, ns: Floats) -> Iterator[tuple[str, float]]:
             continue
         selected = operations == operation
         values = np.stack([registers.field(operation, found[0], rows[selected]) for found in sizes], axis=1)
-        _, first, which = np.unique(_codes(*values.T), return_index=True, return_inverse=True)
+        _, first, which = np.unique(distinct_together(*values.T)[0], return_index=True, return_inverse=True)
         sums = np.bincount(which.reshape(-1), weights=ns[selected])
         for shape, lost in zip(values[first].tolist(), sums.tolist(), strict=True):
             if any(shape):
@@ -245,21 +245,12 @@ def _loads(query: Query) -> Frame:
     return loads.take(known & loads.has("from_memory", lambda text: str(text) == "DDR"))
 
 
-def _codes(*columns: Ints) -> Ints:
-    """One code per row of several columns; equal for rows that are equal in all of them."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values = np.unique(column, return_inverse=True)[1].reshape(-1)
-        codes = np.unique(codes * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].reshape(-1)
-    return codes
-
-
 def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     worst: tuple[float, int, int] = 0.0, -1, 0
     loads = _loads(query)
     for lane in uniques(loads["lane"]).tolist():
         own = loads.take(loads["lane"] == lane)
-        _, first = np.unique(_codes(own["src_addr"], own["bytes"]), return_index=True)
+        _, first = np.unique(distinct_together(own["src_addr"], own["bytes"])[0], return_index=True)
         repeated = np.ones(len(own), np.bool_)
         repeated[first] = False
         worst = max(worst, (float(own["took"][repeated].sum()), int(own["unit"][0]), int(repeated.sum())))
@@ -275,7 +266,9 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     unit = loads["unit"]
     if len(uniques(unit)) < 2:
         return
-    _, first, which = np.unique(_codes(loads["src_addr"], loads["bytes"]), return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        distinct_together(loads["src_addr"], loads["bytes"])[0], return_index=True, return_inverse=True
+    )
     which = which.reshape(-1)
     # loaded by several units if any unit differs from the first
     several = np.bincount(which, weights=unit != unit[first][which]) > 0

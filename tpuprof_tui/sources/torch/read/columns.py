@@ -17,7 +17,7 @@ from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
@@ -147,6 +147,9 @@ class LaneColumns:
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
         stream = known(tid.removeprefix("stream ")) or ""
         label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
+        if trace.writer and kind == "stream" and not stream.isdecimal():
+            # it has a name of its own: XLA Ops
+            label = stream
         columns = {key: self._arrays.stored(each) if isinstance(each, np.ndarray) else each
                    for key, each in columns.items()}  # fmt: skip
         columns |= {key: _computed(rows, values) for key, values in self._computed_columns(kind).items()}
@@ -226,6 +229,7 @@ class LaneColumns:
             "eligible": self._of_eligible, "by_operator": self._by_operator, "of_graph": self._of_graph,
             "replayed": partial(self._captured, "replayed"), "captured": partial(self._captured, "matched"),
             **{key: partial(self._captured, key) for key in CAPTURED},
+            **{key: partial(of_work, key) for key in ("graph_node",) if key in trace.work},
         }  # fmt: skip
 
     def _activities(self, rows: I64) -> npt.NDArray[np.int8]:
@@ -239,11 +243,11 @@ class LaneColumns:
         """Codes of the categories of device work."""
         names, activities = self._trace.names, self._activities(rows)
         operator = _coded(np.arange(len(names), dtype=np.int32), self._trace.name, self._launcher(rows))
-        pairs, inverse = np.unique((operator + 1) * np.int64(len(names)) + self._trace.name[rows], return_inverse=True)
+        pairs, inverse = distinct((operator + 1) * np.int64(len(names)) + self._trace.name[rows])
         operators, kernels = np.divmod(pairs, max(len(names), 1))
         known = ["", *names]
         found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
-        codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse.reshape(-1)]
+        codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
         codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVE)
         return codes
@@ -329,7 +333,7 @@ class LaneColumns:
     def _above(self, rows: I64, wanted: Callable[[I64], Mask]) -> I64:
         """Row of the innermost event of a kind that encloses what events come from, or is it; -1 if none."""
         trace = self._trace
-        origins, inverse = np.unique(self._origin(rows), return_inverse=True)
+        origins, inverse = distinct(self._origin(rows))
         found = np.full(len(origins), -1, np.int64)
         threads = trace.thread_of(origins)
         for thread in uniques(threads[origins >= 0]).tolist():
@@ -345,23 +349,23 @@ class LaneColumns:
                 hit = wanted(numbers[row])
                 found[places[hit]] = numbers[row[hit]]
                 places, row = places[~hit], nesting.parent[row[~hit]].astype(np.int64)
-        return np.asarray(found[inverse.reshape(-1)])
+        return np.asarray(found[inverse])
 
     def _read_again(self, key: str, rows: I64) -> I32:
         """Codes of texts that the file states of the operators that events come from."""
         trace = self._trace
-        operators = np.isin(trace.kind[rows], (Kind.OPERATOR, Kind.ANNOTATION))
-        origin = np.where(operators, rows, self._launcher(rows))
-        distinct, inverse = np.unique(origin[origin >= 0], return_inverse=True)
+        stated = np.isin(trace.kind[rows], (Kind.OPERATOR, Kind.ANNOTATION))
+        origin = np.where(stated, rows, self._launcher(rows))
+        operators, inverse = distinct(origin[origin >= 0])
         found = np.full(len(rows), -1, np.int32)
-        if len(distinct):
-            found[origin >= 0] = self._codes_at(key, distinct)[inverse.reshape(-1)]
+        if len(operators):
+            found[origin >= 0] = self._codes_at(key, operators)[inverse]
         return found
 
     def _codes_at(self, key: str, operators: I64 | None) -> I32:
         """Codes of what the file states of operators in some rows; None: of all."""
         trace = self._trace
-        arguments, texts = trace.operator_arguments(operators) if operators is not None else trace.details[::2]
+        arguments, texts = trace.operator_details if operators is None else trace.operator_arguments(operators)
         return self._coded_texts(key, arguments[key], texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
@@ -388,7 +392,7 @@ class LaneColumns:
 
         def of_frames(key: str, rows: I64) -> I64:
             index = lookup(trace.frame_rows, rows)
-            return np.where(index >= 0, np.append(trace.details[1][key], INT_MISSING)[index], INT_MISSING)
+            return np.where(index >= 0, np.append(trace.frame_details[key], INT_MISSING)[index], INT_MISSING)
 
         def of_nodes(values: Callable[[], I64], rows: I64) -> I64:
             return values()[lookup(trace.tree.rows, rows)] if len(rows) else rows

@@ -28,7 +28,7 @@ _ELEMENT: Final = Kind(lambda values, *_: to_int64(
 
 #: Arguments of device work; others of all complete events: ids, and what identifies a collective.
 WORK: Final = ArgumentColumns(
-    {"external": (INTEGER, "External id", "external id"), "correlation": (INTEGER, "correlation"),
+    {"external": (INTEGER, "External id", "external id"), "correlation": (INTEGER, "correlation", "correlation_id"),
      "comms": (ANY, "Comms Id"), "sequence": (ANY, "Seq"), "group": (ANY, "Process Group Name"),
      "ranks": (JSON, "Process Group Ranks")},
     device=(_ID, "device"), stream=(_ID, "stream"), grid=(JSON, "grid"), block=(JSON, "block"),

@@ -18,7 +18,7 @@ from ..recorded import distributed_info
 from .trace import Trace
 
 _SUFFIX: Final = lazy_pattern(
-    r"(?:\.(\d+))?(?:\.pt\.trace)?\.(?:json|pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?$"
+    r"(?:\.(\d+))?(?:\.pt\.trace)?\.(?:json|pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?$|\.(?:sqlite3?|db)$"
 )
 _RANK_FOLDER: Final = lazy_pattern(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.

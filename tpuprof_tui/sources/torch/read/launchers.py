@@ -121,6 +121,9 @@ class Launchers:
         Collectives without a call, as those of RCCL, belong to a step by their own start.
         """
         trace = self._trace
+        if trace.writer:
+            # its steps are those of devices
+            return trace.start[trace.work_rows]
         call = trace.call
         launch = np.where(call >= 0, call, self.of_flow)
         found = np.where(launch >= 0, trace.start[launch] if len(trace) else 0, INT_MISSING)

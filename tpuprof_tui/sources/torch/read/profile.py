@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import (
@@ -30,7 +31,7 @@ from tpuprof_tui.model.group import free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.inflate import FORMAT
@@ -140,9 +141,6 @@ class _Run:
             capabilities |= {capability for capability, there in present if there}
         cards = list(dict.fromkeys(filter(None, map(_card, self._traces))))
         card = ", ".join(cards[:2]) or ("GPU" if DEVICE in capabilities else "CPU")
-        foreign = all(trace.metadata.get("format") == FORMAT and not np.isin(trace.kind, ON_HOST).any()
-                      for trace in self._traces)  # fmt: skip
-        kind, meaning = ("a Perfetto trace", "track events") if foreign else ("a PyTorch trace", "PyTorch Profiler")
         labels = StringsBuilder()
         label, group, start, end, number_of = zip(*self._steps, strict=True) if self._steps else ((),) * 5
         lanes = (*self._lanes, *self._aside)
@@ -150,9 +148,18 @@ class _Run:
             table for worker, each in zip(workers, events, strict=True)
             for table in TraceTables(each.trace, worker.group, each.shift, partial(each.numbers, lanes)).all()
         ]  # fmt: skip
+        recording, meaning, vocabulary = "a PyTorch trace", "PyTorch Profiler", VOCABULARY
+        if writer := next((trace.writer for trace in self._traces), ""):
+            recording, meaning = f"a trace of {writer}", writer
+            words = {title.partition(" ")[0] for trace in self._traces for title in trace.device_titles.values()}
+            vocabulary = replace(VOCABULARY, title=f"{writer} trace", unit=Word(min(words, default="GPU")))
+        elif all(trace.metadata.get("format") == FORMAT and not np.isin(trace.kind, ON_HOST).any()
+                 for trace in self._traces):  # fmt: skip
+            recording, meaning = f"a {FORMAT} trace", "track events"
+            vocabulary = replace(VOCABULARY, title=f"{FORMAT} trace")
         return Profile(
-            path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device(card),
-            recording=Recording(kind, meaning=meaning), capabilities=frozenset(capabilities),
+            path=str(self._path), name=self._path.name, vocabulary=vocabulary, device=Device(card),
+            recording=Recording(recording, meaning=meaning), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),
@@ -233,8 +240,9 @@ class _Run:
             if device:
                 number = _device_of(trace, pid) if number < 0 else number
                 title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
-                if (named := _TITLE.fullmatch(pid)) is not None:
-                    title, number = named[1], int(named[2])
+                title = trace.device_titles.get(pid, title)
+                if (exported := _TITLE.fullmatch(pid)) is not None:
+                    title, number = exported[1], int(exported[2])
                 # another recording of the same device has its number
                 if (identity.owner, pid) not in self._devices:
                     self._devices[identity.owner, pid] = free_number(self._groups, number)
@@ -309,7 +317,9 @@ def _device_of(trace: Trace, pid: str) -> int:
 
 def _recorded(trace: Trace, identity: Identity, *, annotated: bool) -> RecordedTrace:
     cards = [str(each.get("name") or "") for each in device_properties(trace.metadata)]
-    others = any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
+    others = (
+        bool(trace.writer) or any(map(OTHER_CARDS.search, cards)) or any(name.startswith("hip") for name in trace.names)
+    )
     kernels = bool(trace.launchers.kernels.any())
     fragmentary = is_fragmentary(trace) or any(each.fragmentary for each in unrecorded_problems(trace))
     return RecordedTrace(

@@ -35,12 +35,13 @@ from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
-from ..categories import OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
+from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
 from . import events as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity
+from .foreign import foreign, work_without_arguments
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .steps import marked_steps, marks_step
 from .trace import NO_LINKS, Columns, Trace, numeric_sort_key
@@ -57,15 +58,18 @@ _MOST_SERIES: Final = 1000
 _MOST_VALUE: Final = 1e300
 #: Most unknown categories that a message names.
 _MOST_NAMED: Final = 3
+#: Names of copies and of memory that is set, of devices whose events have no kinds.
+_COPY: Final = lazy_pattern(r"dma_request$|[mM]emcpy|ze\w*MemoryCopy|clEnqueue\w*(?:Read|Write|Copy)\w*")
+_SET: Final = lazy_pattern(r"[mM]emset|ze\w*MemoryFill|clEnqueue\w*Fill\w*")
 _NO_ARGS: Final = ev.WORK.struct()
 _LONGEST_TEXT: Final = 1 << 20
 _values: Final = msgspec.structs.astuple
 #: Names of host events whose arguments may identify a collective.
 _TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
-_IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+_IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.NAMED))
 Mask = npt.NDArray[np.bool_]
-_DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.MTIA))
-_LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MTIA))
+_DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.NAMED))
+_LAUNCHES: Final = np.isin(np.arange(len(Kind)), (Kind.CALL, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.NAMED))
 #: Mask of the events to keep; arguments: starts, ends (ns of the file's clock), kinds, correlations, step-marker mask.
 EventFilter = Callable[[I64, I64, npt.NDArray[np.int8], I64, Mask], Mask]
 
@@ -253,8 +257,13 @@ class TraceEvents(Collector):
         # convert values while they are in the CPU cache
         beyond: list[int] = []
         external = [each.external if each.external is not INT_MISSING else each.external_1 for each in arguments]
+        correlation = [each.correlation for each in arguments]
+        if "" in categories:
+            # JAX has another key
+            correlation = [one if one is not INT_MISSING else each.correlation_1
+                           for one, each in zip(correlation, arguments, strict=True)]  # fmt: skip
         self._complete.add(key=key, name=name, external=to_int64(external, beyond),
-                           correlation=to_int64([each.correlation for each in arguments], beyond))  # fmt: skip
+                           correlation=to_int64(correlation, beyond))  # fmt: skip
         if beyond:
             self.count_defect("beyond", len(beyond), "X", min(beyond))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
@@ -372,8 +381,10 @@ class TraceEvents(Collector):
     # -- the whole
 
     def _build_trace(self, arguments: Arguments, series: Sequence[tuple[Any, I64, F64]]) -> Trace:
-        problems = tuple(self._problems(arguments, len(series)))
         parts, memory, keys = self.tables["events"], self.tables["memory"], self.codes["keys"]
+        kind_of_key = np.array([kind_of(str(category), *lane) for category, *lane in keys], np.int8)
+        others = foreign(list(keys), kind_of_key, self.names["process_name"], self.names["thread_name"])
+        problems = tuple(self._problems(arguments, len(series), known=others is not None))
         start, end, key = parts.take("start"), parts.take("end"), parts.take("key", np.int32)
         time = memory.take("time")
         timed = time != INT_MISSING
@@ -387,15 +398,19 @@ class TraceEvents(Collector):
         end -= zero
         # lanes: processes and threads as texts, in order
         pairs = [(str(pid), str(tid)) for _, pid, tid in keys]
+        if others is not None:
+            pairs, kind_of_key = others.lanes, others.kinds
         threads = sorted(set(pairs), key=lambda each: (numeric_sort_key(each[0]), numeric_sort_key(each[1])))
         numbers = {pair: number for number, pair in enumerate(threads)}
         lane_of_key = np.array([numbers[pair] for pair in pairs], np.int32)
         categories = Codes()
         category_of_key = np.array([categories[category] for category, _, _ in keys], np.int16)
-        kind_of_key = np.array([kind_of(str(category), *lane) for category, *lane in keys], np.int8)
         names = tuple(map(printable, self.codes["names"]))
         name, external = parts.take("name", np.int32), parts.take("external")
-        kind = _with_mtia_kinds(_decoded(kind_of_key, key), name, names)
+        correlation = parts.take("correlation")
+        kind = _with_kinds_of_names(_decoded(kind_of_key, key), name, names)
+        if others is not None:
+            kind[(kind == Kind.ANNOTATION) & (correlation != INT_MISSING)] = Kind.CALL
         lane = _decoded(lane_of_key, key)
         # at equal times frames enclose the rest; ids ascend inwards; INT_MISSING - 1 wraps to the maximum: sorts last
         order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
@@ -405,12 +420,19 @@ class TraceEvents(Collector):
         # all columns, also without any device work
         self.tables["work"].add(file_order=np.zeros(0, np.int64), **ev.WORK.of((), self.codes["texts"]))
         work_rows, work = self._table(self.tables["work"], file_order, row_of)
+        metadata, labels = self.chunks.metadata, {}
+        if others is not None:
+            work_rows = np.flatnonzero(np.isin(kind[order], DEVICE_WORK))
+            work = work_without_arguments(lane[order[work_rows]], threads, self.codes["texts"])
+            metadata = {"deviceProperties": others.cards, **metadata}
+            marks = uniques(name[_decoded(others.steps, key)])
+            labels = {names[code]: names[code].rpartition(" ")[2] for code in marks.tolist()}
         return Trace(
-            path=self.path, metadata=self.chunks.metadata, threads=tuple(threads),
+            path=self.path, metadata=metadata, threads=tuple(threads),
             first=np.searchsorted(lane[order], np.arange(len(threads) + 1)).astype(np.int64), zero_ns=zero,
             start=start[order], end=end[order], name=name[order], kind=kind[order],
             category=_decoded(category_of_key, key)[order], file_order=file_order[order],
-            correlation=parts.take("correlation")[order], external=external[order], names=names,
+            correlation=correlation[order], external=external[order], names=names,
             categories=tuple(map(printable, categories)),
             texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
             memory=self._memory_columns(time - zero, timed, lane_of_key),
@@ -419,7 +441,8 @@ class TraceEvents(Collector):
             counters=tuple(CounterSeries(process, printable(title), units.get((process, title), ""), time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
             process_names=self.names["process_name"], thread_names=self.names["thread_name"],
-            problems=problems, arguments=arguments,
+            problems=problems, arguments=arguments, step_labels=labels,
+            device_titles={} if others is None else others.titles, writer="" if others is None else others.writer,
             flows=converted.flows if converted else NO_LINKS, waits=converted.waits if converted else NO_LINKS,
         )  # fmt: skip
 
@@ -450,8 +473,8 @@ class TraceEvents(Collector):
         order = np.argsort(rows, kind="stable")
         return rows[order], {key: values[order] for key, values in parts.columns().items()}
 
-    def _problems(self, arguments: Arguments, series: int) -> Iterator[Problem]:
-        """Defects of the file; ``series``: number of its counter series."""
+    def _problems(self, arguments: Arguments, series: int, *, known: bool) -> Iterator[Problem]:
+        """Defects of the file; ``series``: number of its counter series, ``known``: whether kinds need no category."""
         name = self.path.name
         yield from self.problems("trace", name)
         if isinstance(self._filter, Window):
@@ -462,7 +485,7 @@ class TraceEvents(Collector):
             count = series - _MOST_SERIES
             yield Problem(Severity.WARNING, f"It has {count:,} counter series beyond {_MOST_SERIES:,}.",
                           f"The first {_MOST_SERIES:,} are shown.", file=name, count=count)  # fmt: skip
-        yield from self._problems_of_categories(name)
+        yield from () if known else self._problems_of_categories(name)
         for key, (count, spot) in self.defects.items():
             severity, message, done = _DEFECTS[key]
             lost, repaired = (count if severity is each else 0 for each in (Severity.ERROR, Severity.WARNING))
@@ -503,12 +526,12 @@ def _decoded(values: npt.NDArray[Any], codes: npt.NDArray[Any]) -> npt.NDArray[A
     return values[codes] if len(codes) else values[:0]
 
 
-def _with_mtia_kinds(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
-    """Kinds with those of MTIA events replaced by the kind that their name implies."""
-    rows = np.flatnonzero(kind == Kind.MTIA)
+def _with_kinds_of_names(kind: npt.NDArray[np.int8], name: I32, names: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Kinds with those of events whose name decides replaced by the kind that it implies."""
+    rows = np.flatnonzero(kind == Kind.NAMED)
     if len(rows):
-        of_name = np.array([Kind.COPY if text == "dma_request" else Kind.WAIT if text.startswith("event_")
-                            else Kind.KERNEL for text in names], np.int8)  # fmt: skip
+        of_name = np.array([Kind.COPY if _COPY.match(text) else Kind.SET if _SET.match(text) else Kind.WAIT
+                            if text.startswith("event_") else Kind.KERNEL for text in names], np.int8)  # fmt: skip
         kind = kind.copy()
         kind[rows] = of_name[name[rows]]
     return kind

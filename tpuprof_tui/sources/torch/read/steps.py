@@ -62,6 +62,10 @@ def marked_steps(trace: Trace) -> tuple[I64, list[str], I64, list[Execution]]:
     labels = [trace.names[name] for name in trace.name[rows].tolist()]
     if labels:
         return rows, labels, step_numbers([label[len(STEP) :] for label in labels]), []
+    if trace.step_labels:
+        rows = _outermost(trace, trace.named(trace.step_labels.__contains__) & np.isin(trace.kind, (*_HOST, Kind.MARK)))
+        labels = [trace.step_labels[trace.names[name]] for name in trace.name[rows].tolist()]
+        return rows, labels, step_numbers(labels), []
     rows, told = executions(trace)
     return rows, [each.label for each in told], np.arange(len(rows)), told
 
@@ -82,15 +86,20 @@ def executions(trace: Trace) -> tuple[I64, list[Execution]]:
         matching = np.array([each is not None for each in found], np.bool_)
         if not matching.any():
             continue
-        rows = np.flatnonzero(matching[trace.name] & np.isin(trace.kind, kinds))
-        rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
-        reach = np.maximum.accumulate(trace.end[rows])
-        outer = np.ones(len(rows), np.bool_)
-        outer[1:] = trace.start[rows][1:] >= reach[:-1]
-        rows = rows[outer]
+        rows = _outermost(trace, matching[trace.name] & np.isin(trace.kind, kinds))
         if len(rows):
             return rows, [each for code in trace.name[rows].tolist() if (each := found[code]) is not None]
     return np.zeros(0, np.int64), []
+
+
+def _outermost(trace: Trace, which: npt.NDArray[np.bool_]) -> I64:
+    """Rows of the events of a mask that begin in no earlier one of them, by start."""
+    rows = np.flatnonzero(which)
+    rows = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
+    reach = np.maximum.accumulate(trace.end[rows])
+    outer = np.ones(len(rows), np.bool_)
+    outer[1:] = trace.start[rows][1:] >= reach[:-1]
+    return rows[outer]
 
 
 def _annotated(name: str) -> Execution | None:

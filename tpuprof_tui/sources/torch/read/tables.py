@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.table import Table, TableColumns
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 
 from ..categories import Kind
@@ -209,12 +209,11 @@ def _by_pair(
     first: npt.NDArray[Any], second: npt.NDArray[Any], text_of: Callable[[int, int], str | None]
 ) -> tuple[I32, list[str]]:  # fmt: skip
     """Codes of the texts of rows, each a function of two values, which is called once for each distinct pair."""
-    (one, of_one), (two, of_two) = (np.unique(values, return_inverse=True) for values in (first, second))
-    # by one number: unique columns take ten times as long
-    pairs, inverse = np.unique(of_one.reshape(-1) * np.int64(len(two)) + of_two.reshape(-1), return_inverse=True)
+    (one, of_one), (two, of_two) = map(distinct, (first, second))
+    pairs, inverse = distinct(of_one * np.int64(len(two)) + of_two)
     places = zip(*(place.tolist() for place in np.divmod(pairs, max(len(two), 1))), strict=True)
     codes, texts = _coded([text_of(int(one[left]), int(two[right])) for left, right in places])
-    return codes[inverse.reshape(-1)], texts
+    return codes[inverse], texts
 
 
 def _at(values: I64, places: I64) -> I64:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import field
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 #: Names of calls that start no work on a device.
 _LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
 _LONGEST_TEXT: Final = 1 << 20
+#: Events are few if they are fewer than this part of all: their arguments are read again for them alone.
+_FEW: Final = 8
 #: Columns of one length, by name.
 Columns = dict[str, npt.NDArray[Any]]
 NO_LINKS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -55,6 +59,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         file_threads: ``threads`` as the file writes them; empty: the same.
         flows, waits: Of a Perfetto trace: ``file_order`` of the events that flows join, and of work of a GPU that other
             work waits for; of causes and of consequences.
+        step_labels: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
+        writer, device_titles: Program that wrote the file, and titles of devices by process, if it is not PyTorch.
     """
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "category", "file_order", "correlation", "external")
@@ -82,6 +88,9 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     file_threads: tuple[tuple[str, str], ...] = ()
     flows: tuple[I64, I64] = NO_LINKS
     waits: tuple[I64, I64] = NO_LINKS
+    step_labels: Mapping[str, str] = field(default_factory=dict)
+    writer: str = ""
+    device_titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def length_ns(self) -> int:
@@ -168,25 +177,30 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         return np.flatnonzero(self.kind == Kind.FRAME)
 
     @cached_property
-    def details(self) -> tuple[Columns, Columns, tuple[str, ...]]:
-        """Arguments of all operators and annotations, of all Python frames, and texts of codes in the former."""
-        (operators, frames), texts = self.arguments_at((OPERATORS, self.operator_rows), (FRAMES, self.frame_rows))
-        return operators, frames, texts
+    def operator_details(self) -> tuple[Columns, tuple[str, ...]]:
+        """Arguments of all operators and annotations, and texts of codes in them."""
+        (found,), texts = self.arguments_at((OPERATORS, self.operator_rows))
+        return found, texts
+
+    @cached_property
+    def frame_details(self) -> Columns:
+        """Arguments of all Python frames."""
+        return self.arguments_at((FRAMES, self.frame_rows))[0][0]
 
     def operator_arguments(self, rows: I64) -> tuple[Columns, tuple[str, ...]]:
-        """Arguments of the operators in some rows, and their texts; read for these alone unless all are known."""
-        if "details" not in vars(self):
+        """Arguments of the operators in some rows, and their texts; read for these alone if they are few."""
+        if "operator_details" not in vars(self) and _FEW * len(rows) < len(self.operator_rows):
             (found,), texts = self.arguments_at((OPERATORS, rows))
             return found, texts
-        operators, _, texts = self.details
+        operators, texts = self.operator_details
         indices = np.searchsorted(self.operator_rows, rows)
         return {key: values[indices] for key, values in operators.items()}, texts
 
     def module_ids(self, rows: I64) -> I64:
-        """Ids of the nn.Modules whose frames are in some rows; read for these alone unless all are known."""
-        if "details" not in vars(self):
+        """Ids of the nn.Modules whose frames are in some rows; read for these alone if they are few."""
+        if "frame_details" not in vars(self) and _FEW * len(rows) < len(self.frame_rows):
             return self.arguments_at((FRAMES, rows))[0][0]["module"]
-        return self.details[1]["module"][np.searchsorted(self.frame_rows, rows)]
+        return self.frame_details["module"][np.searchsorted(self.frame_rows, rows)]
 
     def identities_at(self, rows: I64) -> list[str]:
         """What identifies the collectives of events in some rows; empty if nothing does."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from tpuprof_tui.analysis.events import column_of
-from tpuprof_tui.analysis.pivot import Frame, Groups, distinct_together, key, mean, pivot, rows, total
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.analysis.pivot import Frame, Groups, key, mean, pivot, rows, total
+from tpuprof_tui.model.uniques import distinct_together, uniques
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
 from ..work_categories import CATEGORIES, FUSIBLE

@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.sources.chrome.nesting import depths, parents, subtree_end
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
 
 from ..recorded import GPU_TYPES
 from ..vocabulary import MEMORY
@@ -46,8 +46,9 @@ def _memory(events: WorkerEvents) -> Answer:
     of_filter[events.with_query(range=None, step=None).rows(table)] = True
     every = frame_of(table, keys).with_columns(selected=of_filter)
     inside = in_time(events, every["start"])
+    reserved = every["reserved"] != INT_MISSING
     points = every.take(inside & (every["address"] != INT_MISSING) & (every["allocated"] != INT_MISSING)
-                        & (every["reserved"] != INT_MISSING))  # fmt: skip
+                        & (reserved | (not reserved.any())))  # fmt: skip
     capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in events.recorded.devices}
     rows: list[tuple[Any, ...]] = []
     peaks: list[tuple[str, int, int]] = []
@@ -55,7 +56,7 @@ def _memory(events: WorkerEvents) -> Answer:
         kind, number = int(here["device_type"][0]), int(here["device_id"][0])
         capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
         allocated = here["allocated"]
-        rows.append((name, len(here), int(allocated.max()), int(here["reserved"].max()), capacity))
+        rows.append((name, len(here), int(allocated.max()), plain(int(here["reserved"].max())), capacity))
         peaks.append((name, int(here["start"][allocated.argmax()]), rows[-1][2]))
     curve = points.take(Groups(points, ["device_type", "device_id"]).index.argsort(kind="stable"))
     names = [curve.texts["device"][code] for code in curve["device"].tolist()]

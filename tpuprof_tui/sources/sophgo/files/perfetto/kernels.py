@@ -39,6 +39,11 @@ _ROWS: Final = 262_144
 _NONE: Final = -1
 
 
+def scope_title(profile: Profile) -> str:
+    """Title of what issues instructions, as the reference writes it: kernel functions, or layers."""
+    return profile.vocabulary.scope.one.title()
+
+
 class Launches(Struct, frozen=True):
     """Launches of kernel functions on one track, ordered by (start, end); arrays of one length.
 
@@ -167,7 +172,7 @@ def _table(
         *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
         *category,
         *sequence.annotation(
-            "Kernel Function", varint_field(NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel))
+            scope_title(profile), varint_field(NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel))
         ),
     ]
     if numbered:

@@ -15,6 +15,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
 
 from ..text_columns import map_texts
+from .kernels import scope_title
 
 #: Fact of a profile with a host trace: how it was aligned; shown in the trace unless it is `EXACT`.
 HOST_ALIGNMENT: Final = "host_alignment"
@@ -78,7 +79,7 @@ class _Plan(Struct):
         """Add the tracks of a core, even if it was idle."""
         root = self._add(Track(self.profile.groups.label(unit), ordered=True))
         tiu, gdma, sdma = (self._sources(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
-        self._add(Track("Kernel Function", root, 5), "launches", (*tiu, *gdma, *sdma))
+        self._add(Track(scope_title(self.profile), root, 5), "launches", (*tiu, *gdma, *sdma))
         self._add(Track("TIU", root, 4), "slices", tiu)
         self._add(Track("TIU Utilization", root, 3, counter=True), "samples", tiu)
         self._add(Track("GDMA", root, 2), "slices", gdma)
@@ -117,7 +118,7 @@ class _Plan(Struct):
             port = self._add(Track(name, root, ordered=True), "slices", other)
             self._add(Track(f"{name} TX", port, 1), "slices", sending)
             self._add(Track(f"{name} RX", port, 0), "slices", receiving)
-            self._add(Track(f"{name} Kernel Function", root, 1), "launches", source)
+            self._add(Track(f"{name} {scope_title(self.profile)}", root, 1), "launches", source)
             self._add(_bandwidth(f"{name} Bandwidth", port, -1, "Both directions together."), "ddr", source)
 
     def others(self) -> None:

@@ -45,6 +45,7 @@ from tpuprof_tui.sources.sophgo.schema import column
 
 from ..text_columns import map_texts
 from .flows import LaneFlows
+from .kernels import scope_title
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -160,7 +161,8 @@ class SliceEncoder:
         for note in self._notes:
             if (note.system or not system) and note.key not in absent:
                 value = self._value(note, operation, memory, rows)
-                begin += sequence.annotation(note.name, value) if value else []
+                name = scope_title(self._profile) if note.key == "kernel" else note.name
+                begin += sequence.annotation(name, value) if value else []
         end = [*varint_field(EVENT_TYPE, SLICE_END), *category]
         if self._flows is not None:
             from_it, to_begin, to_end = self._flows

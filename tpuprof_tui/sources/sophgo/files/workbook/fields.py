@@ -123,10 +123,7 @@ class LaneFields:
         filled = len(texts) - 1 if source.kind == "text" else source.absent or 0
 
         def values(rows: Rows) -> Array:
-            if source.values is None:
-                found = np.full(len(self.lane.take("start", rows)), -1 if source.kind == "text" else INT_MISSING)
-            else:
-                found = source.values(rows)
+            found = self._missing(source.kind, rows) if source.values is None else source.values(rows)
             return np.where(is_missing(found) & ~self._rvt_mask(rows), found.dtype.type(filled), found)
 
         return Source(source.kind, values, None, texts if source.kind == "text" else ())
@@ -139,8 +136,14 @@ class LaneFields:
             elif isinstance(entry, Alias):
                 fields[entry.name] = self.source_of(entry.key)
             else:
-                fields[column(entry).file_name] = self.source_of(entry)
+                name, source = column(entry).file_name, self.source_of(entry)
+                # layers are no kernel functions, whose columns stay empty
+                known = self.profile.vocabulary.schema[entry].file_name == name
+                fields[name] = source if known else replace(source, values=partial(self._missing, source.kind))
         return fields
+
+    def _missing(self, kind: str, rows: Rows) -> Array:
+        return np.full(len(self.lane.take("start", rows)), np.int32(-1) if kind == "text" else INT_MISSING)
 
     def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
         registers = self.lane.registers

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
@@ -144,7 +145,9 @@ class LaneRows(Struct, dict=True):
     def _layer_sources(self) -> dict[str, Source]:
         layers, lane = self.layers, self.lane
         if layers is None or lane.kind not in ("TIU", "GDMA"):
-            return dict.fromkeys(("Layer Id", "Layer Name"), Source("text", None, "-"))
+            by_scope = self.profile.vocabulary.scope.one == "layer" and "kernel" in lane
+            name = replace(self.fields.source_of("kernel"), absent="-") if by_scope else Source("text", None, "-")
+            return {"Layer Id": Source("text", None, "-"), "Layer Name": name}
 
         def number(rows: Rows) -> npt.NDArray[Any]:
             layer_indices = layers.indices(lane, rows)

@@ -17,7 +17,7 @@ from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.sources.source import Progress, natural_order
 
 from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
-from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, RUN_FILE, SETTINGS_FILE
+from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, LOCATIONS, RUN_FILE, SETTINGS_FILE
 from ..arrays import I64, Bytes
 from ..columns.untimed import report_untimed
 from ..core import report_unpaired, report_unrecorded
@@ -117,6 +117,10 @@ def read_folder(
         facts={"network": plan.network} if plan.network else {},
         tables=(memory_table(plan, zero_us),) if plan.memory else (),
     )
+    if (directory / LOCATIONS).exists():
+        from ..layers import layer_table  # most folders have no such file
+
+        profile = replace(profile, tables=(*profile.tables, layer_table(profile)))
     return with_calls(profile, calls, zero_us)
 
 

@@ -1,0 +1,92 @@
+"""Traces of JAX and of unitrace: devices are devices, with their own words."""
+
+from __future__ import annotations
+
+import json
+
+import foreign_traces
+import pytest
+
+from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.session import Session
+from tpuprof_tui.views.registry import views_of
+from tpuprof_tui.views.report import report_record, workers_of
+
+
+def shown(profile) -> dict[str, list[str]]:
+    """Names of the events of each lane."""
+    return {profile.title_of(lane): [profile.text("name", code) for code in lane["name"].tolist()]
+            for lane in profile.lanes}  # fmt: skip
+
+
+def views(profile) -> dict:
+    return report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile))["views"]
+
+
+def test_tpus_of_jax(tmp_path):
+    profile = open_profile(foreign_traces.jax_on_tpus(tmp_path / "host.trace.json.gz"))
+    assert [profile.groups[unit].label for unit in profile.units] == ["TPU 0", "TPU 1"]
+    assert (profile.vocabulary.title, profile.vocabulary.unit.one) == ("JAX trace", "TPU")
+    lanes = shown(profile)
+    assert lanes["TPU 0 XLA Ops"] == ["fusion.1", "convolution.2", "all-reduce.3"] * 3
+    assert lanes["TPU 1 annotations Steps"] == ["7", "8", "9"]
+    assert lanes["/host:CPU 701 python3 9"] == ["PjitFunction(train_step)"] * 3
+    assert profile.problems == ()
+    assert profile.steps.number.tolist() == [7, 8, 9]
+    (worker,) = views(profile)["streams"]["workers"].values()
+    assert worker["figures"]["busy_us"] == 240
+    assert worker["figures"]["communication_us"] == 60
+    ops = next(lane for lane in profile.lanes if profile.title_of(lane) == "TPU 1 XLA Ops")
+    assert ops["step"].tolist() == [7] * 3 + [8] * 3 + [9] * 3
+    assert ops.arguments(0) == {"hlo_category": "loop fusion"}
+
+
+def test_a_gpu_of_jax_counts_each_operation_once(tmp_path):
+    profile = open_profile(foreign_traces.jax_on_gpu(tmp_path / "host.trace.json.gz"))
+    lanes = shown(profile)
+    assert set(lanes) == {"GPU 0 stream 13", "GPU 0 stream 14", "GPU 0 annotations XLA Ops", "/host:CPU 701 python3 9"}
+    found = views(profile)
+    (kernels,) = found["kernels"]["workers"].values()
+    assert (kernels["figures"]["kernels"], kernels["figures"]["total_us"]) == (4, 130)
+    (launches,) = found["launches"]["workers"].values()
+    assert launches["figures"]["launches"] == 3
+    assert launches["figures"]["delay_us"] == 45
+    copies = kernels["tables"]["copies"]["rows"]
+    assert [row[:2] for row in copies] == [["MemcpyH2D", 1]]
+
+
+def test_gpus_of_unitrace(tmp_path):
+    profile = open_profile(foreign_traces.unitrace(tmp_path / "app.123.json"))
+    assert [profile.groups[unit].label for unit in profile.units] == ["GPU 0", "GPU 1"]
+    assert profile.device.chip == "Intel(R) Data Center GPU Max 1550"
+    lanes = shown(profile)
+    kernel, copy = "gemm_kernel[SIMD32 {8; 1; 1}]", "zeCommandListAppendMemoryCopy(M2D)[4096 bytes]"
+    assert lanes["GPU 0 Compute<0,0>"] == lanes["GPU 1 Compute<0,0>"] == [kernel, kernel, copy]
+    assert any("Thread 500" in title for title in lanes)
+    (kernels,) = views(profile)["kernels"]["workers"].values()
+    assert (kernels["figures"]["kernels"], kernels["figures"]["total_us"]) == (4, 120)
+
+
+@pytest.mark.parametrize(
+    "name", ["/device:TPU:99999999999", "/device:TPU:", "DEVICE<", "/device:CUSTOM:Megascale Trace"]
+)
+def test_processes_that_only_look_like_devices_are_hosts(tmp_path, name):
+    path = tmp_path / "a.json"
+    event = {"ph": "X", "pid": 1, "tid": 1, "name": "x", "ts": 1, "dur": 1}
+    names = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": name}}
+    path.write_text(json.dumps({"traceEvents": [names, event]}))
+    assert [lane.kind for lane in open_profile(path).lanes] == ["thread"]
+
+
+def test_odd_names_of_devices(tmp_path):
+    """The same device twice, signs of control, threads without names."""
+    path = tmp_path / "a.json"
+    names = ["/device:GPU:0", "/device:GPU:0", "/device:GPU:0 \x1b[31m[red]", "/device:TPU:0 SparseCore 1"]
+    events = [{"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}} for pid, name in enumerate(names)]
+    events += [{"ph": "X", "pid": pid, "tid": 5, "name": "x", "ts": pid, "dur": 1} for pid in range(len(names))]
+    path.write_text(json.dumps({"traceEvents": events}))
+    profile = open_profile(path)
+    assert len(profile.units) == 4
+    assert [lane.kind for lane in profile.lanes] == ["stream"] * 4
+    assert views(profile)["streams"]

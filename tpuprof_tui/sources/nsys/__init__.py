@@ -1,0 +1,1 @@
+"""Databases that Nsight Systems exports (``nsys export --type sqlite``)."""

@@ -1,0 +1,1 @@
+"""Reader of databases of Nsight Systems."""

@@ -1,0 +1,210 @@
+"""The events of a database of Nsight Systems in columns, whichever of its tables they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model.uniques import distinct_together
+from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, printable
+from tpuprof_tui.sources.sqlite import I64, SqliteFile
+from tpuprof_tui.sources.torch.categories import COLLECTIVE_COMM, Kind
+
+_CUPTI: Final = "CUPTI_ACTIVITY_KIND_"
+_NVTX: Final = "NVTX_EVENTS"
+_GRAPHS: Final = f"{_CUPTI}GRAPH_TRACE"
+#: Tables of what runs on devices: kind and category of their events.
+_DEVICE: Final = {
+    f"{_CUPTI}KERNEL": (Kind.KERNEL, "kernel"), f"{_CUPTI}MEMCPY": (Kind.COPY, "memcpy"),
+    f"{_CUPTI}MEMSET": (Kind.SET, "memset"), _GRAPHS: (Kind.KERNEL, "graph"),
+    f"{_CUPTI}SYNCHRONIZATION": (Kind.WAIT, "cuda_sync"),
+}  # fmt: skip
+_CALLS: Final = {f"{_CUPTI}RUNTIME": "cuda_runtime", f"{_CUPTI}DRIVER": "cuda_driver"}
+#: Columns of device work beside its times, place and name.
+WORK: Final = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
+               "dynamicSharedMemory", "bytes", "graphNodeId")  # fmt: skip
+#: Types of NVTX events: mark, push and pop, start and end, name of a domain; others are no events of their own.
+_MARK, _PUSHED, _STARTED, _DOMAIN = 34, 59, 60, 75
+_COPIES: Final = dict(enumerate(["HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"], 1))
+_MEMORIES: Final = dict(enumerate(["Pageable", "Pinned", "Device", "Array", "Managed", "Device", "Managed"]))
+_SYNCS: Final = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
+#: Version behind the names of calls: cudaLaunchKernel_v7000.
+_VERSION: Final = lazy_pattern(r"_v\d{4,6}$")
+_COLLECTIVE: Final = lazy_pattern(r"nccl(?!Group|Comm)")
+#: Tables without events, or that are shown otherwise.
+_OTHERWISE: Final = lazy_pattern(r"(?:ENUM|TARGET_INFO|META_DATA|ANALYSIS)_.*|DIAGNOSTIC_EVENT|GPU_METRICS"
+                                 r"|ProcessStreams|CUDA_(?:GRAPH_|GPU_MEMORY_USAGE_).*|PROFILER_OVERHEAD")  # fmt: skip
+#: Times from here on are none.
+_LATEST: Final = 1 << 61
+#: Where events are: on a stream, on a thread, or (ranges that may begin and end on several threads) on neither.
+STREAM, THREAD, RANGES = range(3)
+
+
+class Events:
+    """Reads all tables of events.
+
+    Args:
+        report: Called with what is read now.
+
+    Attributes:
+        columns: Of one length: ``start`` and ``end`` (ns from the start of the session), ``name`` and ``category``
+            (codes), ``kind`` (see `Trace`), ``correlation``, ``process`` (the upper bits of its ``globalTid``; -1:
+            unknown), ``place`` with ``first`` and ``second``, device and stream, process and thread, or process and
+            domain of NVTX, and ``rowid`` in its table.
+        names, categories: Texts of codes.
+        work: Columns `WORK` of the first events: those of devices stand before all others.
+        read: Tables with the number of events of each, in their order.
+    """
+
+    def __init__(self, database: SqliteFile, report: Callable[[str], None]) -> None:
+        self._database, self._report = database, report
+        self._strings = dict(database.rows("StringIds", "id", "value"))
+        self._columns, self._work = GrowingColumns(), GrowingColumns()
+        self.names, self.categories = Codes(), Codes()
+        self._left_out = self._below = self._open = 0
+        self.read: list[tuple[str, int]] = []
+        for table in filter(database.tables.__contains__, _DEVICE):
+            self._of_devices(table)
+        others = [table for table in database.tables if database.has(table, "end", "nameId") and table not in _CALLS]
+        for table in (*_CALLS, *others):
+            if database.has(table, "start", "globalTid"):
+                self._of_host(table)
+        if database.has(_NVTX, "start", "globalTid"):
+            self._of_nvtx()
+        self.columns: dict[str, I64] = self._columns.columns()
+        self.work: dict[str, I64] = {key: self._work.take(key) for key in WORK}
+
+    def text_of(self, id_: int) -> str:
+        """The text of an id."""
+        return printable(str(self._strings.get(id_, "")))
+
+    def _integers(self, table: str, *columns: str) -> dict[str, I64]:
+        return self._database.integers(table, *columns, progress=lambda rows: self._report(f"{table}, {rows:,} rows"))
+
+    def _add(self, table: str, read: dict[str, I64], category: Any, kept: Any = True, **columns: Any) -> None:
+        """Adds the rows of a table that are ``kept`` and have times; a column may be one value for all."""
+        start, end = read["start"], read["end"]
+        sound = timely(start) & timely(end)
+        self._left_out += int((kept & ~sound).sum())
+        sound &= kept
+        self._below += int((sound & (end < start)).sum())
+        columns |= {"start": start, "end": np.maximum(start, end), "rowid": read["rowid"], "category": category}
+        self._columns.add(**{key: np.broadcast_to(values, len(start))[sound] for key, values in columns.items()})
+        if table in _DEVICE:
+            self._work.add(**{key: read[key][sound] for key in WORK})
+        self.read.append((table, int(sound.sum())))
+
+    def _of_devices(self, table: str) -> None:
+        kind, category = _DEVICE[table]
+        places = ("start", "end", "globalPid", "deviceId", "streamId", "correlationId")
+        made: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
+            "kernel": (("demangledName", "shortName", "mangledName"), self._kernel_name),
+            "memcpy": (("copyKind", "srcKind", "dstKind"), _copy_name), "memset": (("memKind",), _set_name),
+            "graph": (("graphId",), lambda number: f"CUDA graph {number}"),
+            "cuda_sync": (("syncType",), lambda number: _SYNCS.get(number, "Sync")),
+        }  # fmt: skip
+        columns, name_of = made[category]
+        read = self._integers(table, *places, *columns, *WORK)
+        name = coded(self.names, name_of, *(read[key] for key in columns))
+        self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalPid"] >> 24,
+                  place=STREAM, first=read["deviceId"], second=read["streamId"],
+                  correlation=read["correlationId"])  # fmt: skip
+
+    def _kernel_name(self, *ids: int) -> str:
+        return next(filter(None, map(self.text_of, ids)), "")
+
+    def _of_host(self, table: str) -> None:
+        kind, category = (Kind.CALL, _CALLS[table]) if table in _CALLS else (
+            Kind.OTHER, table.lower().removesuffix("_events").removesuffix("_api"))  # fmt: skip
+        read = self._integers(table, "start", "end", "globalTid", "correlationId", "nameId")
+        name = coded(self.names, lambda id_: _VERSION.sub("", self.text_of(id_)), read["nameId"])
+        self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalTid"] >> 24,
+                  place=THREAD, first=read["globalTid"] >> 24, second=read["globalTid"] & 0xFFFFFF,
+                  correlation=read["correlationId"] if kind == Kind.CALL else INT_MISSING)  # fmt: skip
+
+    def _of_nvtx(self) -> None:
+        read = self._integers(_NVTX, "start", "end", "globalTid", "eventType", "textId", "domainId")
+        kind, process, domain = read["eventType"], read["globalTid"] >> 24, np.maximum(read["domainId"], 0)
+        kind = np.where(kind == INT_MISSING, _PUSHED, kind)
+        name = coded(self.names, self.text_of, read["textId"])
+        own = self._database.rows(_NVTX, "rowid", "text", condition="where textId is null" if
+                                  self._database.has(_NVTX, "textId") else "")  # fmt: skip
+        rows = lookup(read["rowid"], np.array([row for row, _ in own], np.int64))
+        name[rows] = [self.names[printable(str(text or ""))] for _, text in own]
+        names = list(self.names)
+        domains = {(int(process[row]), int(domain[row])): names[name[row]]
+                   for row in np.flatnonzero(kind == _DOMAIN).tolist()}  # fmt: skip
+
+        def category(of_process: int, of_domain: int, of_name: int) -> str:
+            title = domains.get((of_process, of_domain), str(of_domain or ""))
+            if title == "NCCL" and _COLLECTIVE.match(names[of_name]):
+                return COLLECTIVE_COMM
+            return f"nvtx {title}".rstrip()
+
+        ranges, is_open = (kind == _PUSHED) | (kind == _STARTED), read["end"] == INT_MISSING
+        self._open = int((ranges & is_open).sum())
+        last = max(int(part.max(initial=0)) for part in (read["end"], *self._columns["end"]))
+        read["end"] = np.where(is_open, np.where(ranges, last, read["start"]), read["end"])
+        self._add(
+            _NVTX, read, coded(self.categories, category, process, domain, name), ranges | (kind == _MARK),
+            kind=np.where(kind == _PUSHED, int(Kind.OPERATOR), int(Kind.ANNOTATION)), name=name, process=process,
+            place=np.where(kind == _STARTED, RANGES, THREAD), first=process, correlation=INT_MISSING,
+            second=np.where(kind == _STARTED, domain, read["globalTid"] & 0xFFFFFF),
+        )  # fmt: skip
+
+    def problems(self) -> Iterator[Problem]:
+        """What is missing or wrong."""
+        name, tables, read = self._database.name, self._database.tables, dict(self.read)
+        for count, severity, what, done in (
+            (self._left_out, Severity.ERROR, "Events without a time, or with one out of range.", "They were left out."),
+            (self._below, Severity.WARNING, "Events of negative duration.", "They are shown with length 0."),
+            (self._open, Severity.NOTE, "NVTX ranges that were not ended.", "They are shown to the recording's end."),
+            (read.get(_GRAPHS, 0), Severity.NOTE, "CUDA graphs were recorded as a whole: their kernels are not known.",
+             "Record with --cuda-graph-trace=node."),
+        ):  # fmt: skip
+            if count:
+                lost = count if severity is Severity.ERROR else 0
+                yield Problem(severity, what, done, file=name, count=count, lost=lost)
+        others = [table for table, columns in tables.items()
+                  if {"start", "timestamp"} & set(columns) and table not in read and not _OTHERWISE.fullmatch(table)
+                  and self._database.rows(table, columns[0], condition="limit 1")]  # fmt: skip
+        if others:
+            named = ", ".join(map(printable, others[:8])) + (", ..." if len(others) > 8 else "")
+            yield Problem(Severity.NOTE, f"Tables that are not shown: {named}.", "Nsight Systems shows them.", name,
+                          count=len(others))  # fmt: skip
+
+
+def _copy_name(kind: int, source: int, target: int) -> str:
+    """The name that CUPTI's other users give a copy: Memcpy HtoD (Pageable -> Device)."""
+    ends = [_MEMORIES.get(each, "Unknown") for each in (source, target)]
+    known = f" ({' -> '.join(ends)})" if set(ends) != {"Unknown"} else ""
+    return f"Memcpy {_COPIES.get(kind, '')}".rstrip() + known
+
+
+def _set_name(kind: int) -> str:
+    return f"Memset ({_MEMORIES[kind]})" if kind in _MEMORIES else "Memset"
+
+
+def timely(times: I64) -> npt.NDArray[np.bool_]:
+    """Mask of the times that are some."""
+    return (times > -_LATEST) & (times < _LATEST)
+
+
+def combined(*columns: npt.NDArray[Any]) -> tuple[I64, I64]:
+    """Of the distinct rows of some columns the first place of each; and its index for each row."""
+    places, count = distinct_together(*columns)
+    first = np.zeros(count, np.int64)
+    first[places[::-1]] = np.arange(len(places))[::-1]
+    return first, places
+
+
+def coded(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:
+    """Codes of texts, each made of the values of some columns."""
+    first, inverse = combined(*columns)
+    codes = [texts[text_of(*(int(column[row]) for column in columns))] for row in first.tolist()]
+    return np.array(codes, np.int64)[inverse]

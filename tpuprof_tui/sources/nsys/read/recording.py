@@ -1,0 +1,194 @@
+"""Builds a Profile from databases of Nsight Systems.
+
+Each process that used a GPU becomes a ``Trace``, the form in which the reader of PyTorch traces hands on what it read:
+both profilers record by CUPTI (kernels, copies, calls of CUDA, joined by correlation ids), and ranges of NVTX are to
+one what operators are to the other. So lanes, links, waits, steps, views and rules of PyTorch serve as they are.
+
+Schemas differ between versions: of each table the columns that exist are read. Times are ns from the session's start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.model import INT_MISSING, Problem, Profile, Severity
+from tpuprof_tui.model.mapped_arrays import MappedArrays
+from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.uniques import distinct, uniques
+from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup
+from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.sqlite import I64, SqliteFile
+from tpuprof_tui.sources.torch.categories import DEVICE_WORK, Kind
+from tpuprof_tui.sources.torch.read.believable import believable
+from tpuprof_tui.sources.torch.read.profile import profile_of
+from tpuprof_tui.sources.torch.read.steps import marks_step
+from tpuprof_tui.sources.torch.read.trace import Columns, Trace, numeric_sort_key
+
+from ..vocabulary import VOCABULARY
+from .arguments import RowArguments
+from .events import RANGES, STREAM, Events, coded, combined
+from .session import Session, pid_of
+
+#: Names of ranges that are numbered steps, with what they have in common: Iteration 12, train step=3/100.
+_STEP: Final = lazy_pattern(
+    r"(\D{0,64}?(?:iteration|iter|step|batch))[\s_#:=(\[-]{0,3}(\d{1,9})(?:\s*/\s*\d+)?[)\]]?", re.IGNORECASE
+)
+
+_TAKEN: Final = ("start", "end", "name", "category", "kind", "correlation")
+#: Nothing is told of collectives.
+_UNTOLD: Final = np.zeros(0, np.int64), np.zeros(0, np.int32)
+
+
+def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Profile:
+    """One profile of all files.
+
+    Args:
+        path: The file or folder that was asked for.
+        files: Databases of Nsight Systems.
+        report: Called with what is read now; an exception that it raises ends the reading.
+
+    Raises:
+        UnreadableError: None of the files has events.
+    """
+    arrays, traces, problems = MappedArrays(), list[Trace](), list[Problem]()
+    for file in files:
+        try:
+            found = _traces_of(file, report)
+        except UnreadableError as error:
+            if len(files) == 1:
+                raise
+            problems.append(Problem(Severity.ERROR, str(error), "It is left out.", file=file.name))
+            continue
+        # of several files the columns are kept outside of memory
+        traces += found if len(files) == 1 else map(arrays.with_stored_arrays, found)
+        arrays.release_pages()
+    if not traces:
+        raise UnreadableError(f"{path} holds no database of Nsight Systems that can be read.")
+    recording = Recording("a database of Nsight Systems", meaning="Nsight Systems")
+    return replace(profile_of(path, traces, problems, arrays), vocabulary=VOCABULARY, recording=recording)
+
+
+def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
+    """The traces of the processes in a database that used a GPU; of all together if none did.
+
+    Raises:
+        UnreadableError: It is damaged, or holds no events.
+    """
+    database = SqliteFile(path, path.name)
+    events = Events(database, lambda text: report(f"reading {path.name}: {text}"))
+    process, kind = (events.columns.get(key, np.zeros(0, np.int64)) for key in ("process", "kind"))
+    if not len(kind):
+        raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
+    session = Session(database, events.text_of)
+    arguments = RowArguments.of_tables(path, events.read, events.columns["rowid"])
+    used = uniques(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
+    owners = used[used >= 0].tolist()
+    traces = []
+    for number, owner in enumerate(owners if len(owners) > 1 else [None]):
+        # what belongs to none of them is shown with the first
+        own = (process == owner) | (~np.isin(process, owners) & (number == 0)) | (owner is None)
+        traces.append(believable(_trace(events, np.flatnonzero(own), session, owner, arguments))[0])
+    problems = (*events.problems(), *session.problems(), *database.problems)
+    traces[0] = replace(traces[0], problems=(*problems, *traces[0].problems))
+    return traces
+
+
+def _trace(events: Events, rows: I64, session: Session, owner: int | None, arguments: RowArguments) -> Trace:
+    """The trace of the events of a process; ``owner``: its global id, None: they are of all together."""
+    threads, lane = _lanes(events, rows, session)
+    order = order_of_nesting(lane, events.columns["start"][rows], events.columns["end"][rows])
+    rows, lane = rows[order], lane[order]
+    own = {key: values[rows] for key, values in events.columns.items() if key in _TAKEN}
+    every = list(events.names)
+    codes, place = distinct(own["name"])
+    names, name = tuple(every[code] for code in codes.tolist()), place.astype(np.int32)
+    kind, ranges = own["kind"].astype(np.int8), np.isin(own["kind"], (Kind.OPERATOR, Kind.ANNOTATION))
+    labels = _step_labels(names, name[ranges], (own["end"] - own["start"])[ranges])
+    kind[ranges & np.array([each in labels or marks_step(each) for each in names], np.bool_)[name]] = Kind.ANNOTATION
+    work_rows = np.flatnonzero(np.isin(kind, DEVICE_WORK))
+    work, texts = _work(events, rows[work_rows], session)
+    calls = np.flatnonzero(kind == Kind.CALL)
+    calls = calls[np.argsort(own["correlation"][calls], kind="stable")]
+    memory = session.memory(owner)
+    thread = lookup(own["correlation"][calls], memory.pop("correlation"), lane[calls]).astype(np.int32)
+    cards = {threads[number][0] for number in uniques(lane[work_rows]).tolist()}
+    counters = [each for each in session.counters if owner is None or each.process in cards]
+    zero = min(int(times.min()) for times in (own["start"], memory["time"]) if len(times))
+    properties = [each for card, each in session.cards.items() if str(card) in cards or not cards]
+    return Trace(
+        path=arguments.path, metadata={**session.metadata, "deviceProperties": properties}, threads=threads,
+        first=np.searchsorted(lane, np.arange(len(threads) + 1)).astype(np.int64), start=own["start"] - zero,
+        end=own["end"] - zero, zero_ns=zero, name=name, names=names, kind=kind,
+        category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts,
+        file_order=rows, correlation=own["correlation"], external=np.full(len(rows), INT_MISSING),
+        work_rows=work_rows, work=work, told=_UNTOLD, identities=(),
+        memory={**memory, "time": memory["time"] - zero, "thread": thread},
+        flow_processes=frozenset(), counters=tuple(replace(each, times=each.times - zero) for each in counters),
+        process_names=session.process_names, thread_names=session.thread_names, arguments=arguments,
+        part="" if owner is None else session.process_title(owner), step_labels=labels,
+    )  # fmt: skip
+
+
+def _lanes(events: Events, rows: I64, session: Session) -> tuple[tuple[tuple[str, str], ...], I64]:
+    """Process (on a device its number) and thread of each lane as texts, in order; and the lane of each event."""
+    places = [events.columns[key][rows] for key in ("place", "process", "first", "second")]
+    first, inverse = combined(*places)
+
+    def texts(place: int, process: int, one: int, two: int) -> tuple[str, str]:
+        if place == STREAM:
+            return str(session.card(process, one)), str(two)
+        return str(pid_of(process)), f"NVTX ranges {two or ''}".rstrip() if place == RANGES else str(two)
+
+    found = [texts(*(int(each[row]) for each in places)) for row in first.tolist()]
+    threads = sorted(set(found), key=lambda each: tuple(map(numeric_sort_key, each)))
+    number = {each: place for place, each in enumerate(threads)}
+    return tuple(threads), np.array([number[each] for each in found], np.int64)[inverse]
+
+
+def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]:
+    """Numbers of steps by the names of ranges that mark them, of several families that which lasts longest.
+
+    None if there are names that PyTorch or a server marks steps with.
+    """
+    total = np.bincount(name, length, len(names))
+    families: dict[str, dict[str, str]] = {}
+    times: dict[str, float] = {}
+    for code in np.flatnonzero(total).tolist():
+        if match := _STEP.fullmatch(names[code]):
+            family = match[1].lower()
+            families.setdefault(family, {})[names[code]] = match[2]
+            times[family] = times.get(family, 0) + total[code]
+    return families[max(times, key=lambda family: times[family])] if times and not any(map(marks_step, names)) else {}
+
+
+def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[str, ...]]:
+    """Columns of device work, those of PyTorch's `events.WORK`, and the texts of their codes."""
+    texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
+
+    def of(text_of: Callable[..., str], *columns: I64) -> I32:
+        return coded(texts, text_of, *columns).astype(np.int32)
+
+    grid, block = ([own[f"{key}{axis}"] for axis in "XYZ"] for key in ("grid", "block"))
+    is_kernel = grid[0] != INT_MISSING
+    shapes = {key: np.where(is_kernel, of(lambda *sizes: f"[{','.join(map(str, sizes))}]", *axes), np.int32(-1))
+              for key, axes in (("grid", grid), ("block", block))}  # fmt: skip
+    process, device, stream = (events.columns[key][rows] for key in ("process", "first", "second"))
+    cards = of(lambda *place: str(session.card(*place)), process, device)
+    numbers = {str(card): properties.get("numSms") for card, properties in session.cards.items()}
+    units = np.array([value if type(value := numbers.get(text)) is int and value > 0 else np.nan for text in texts])
+    blocks = np.prod(np.stack(grid).astype(np.float64), axis=0) / units[cards]
+    shared = own["staticSharedMemory"] + np.maximum(own["dynamicSharedMemory"], 0)
+    return {
+        "device": cards, "stream": of(str, stream), **shapes, "registers": of(str, own["registersPerThread"]),
+        "shared_memory": of(str, np.where(is_kernel, shared, -1)), "blocks": np.where(is_kernel, blocks, np.nan),
+        "occupancy": np.full(len(rows), np.nan), "bytes": own["bytes"], "graph_node": own["graphNodeId"],
+        "collective": np.zeros(len(rows), np.bool_),
+    }, tuple(texts)  # fmt: skip

@@ -1,0 +1,93 @@
+"""`NsysSource`: opens databases of Nsight Systems, one file or a folder of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.sources.source import (
+    RECORDINGS,
+    Progress,
+    ProgressCallback,
+    Source,
+    Verdict,
+    chosen_names,
+    first_bytes,
+    natural_order,
+)
+
+if TYPE_CHECKING:
+    from tpuprof_tui.model import Profile
+
+_NAMED: Final = lazy_pattern(r".*\.(?:sqlite3?|db)")
+_SQLITE: Final = b"SQLite format 3\0"
+#: How the names of tables of events begin, beside the one of texts that they refer to.
+_EVENTS: Final = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "OSRT_API", "GPU_METRICS")
+_TEXTS: Final = "StringIds"
+
+
+class NsysSource(Source):
+    """Databases of Nsight Systems."""
+
+    id = "nsys"
+    title = "a database of Nsight Systems"
+    expected = "a database of Nsight Systems (`nsys export --type sqlite`) or a folder of them"
+    vocabulary = "tpuprof_tui.sources.nsys.vocabulary:VOCABULARY"
+    priority = 4
+    options = (RECORDINGS,)
+
+    def recognises(self, path: Path) -> Verdict:
+        """Recognises a path by the tables of the database."""
+        found = self.files(path)
+        if not found:
+            return Verdict("", "no SQLite database with StringIds and tables of events of Nsight Systems")
+        tables = "its tables are those of Nsight Systems"
+        return Verdict("content", f"it holds {found[0].name}" if os.path.isdir(path) else tables)
+
+    def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
+        """Reads a file, or all files of a folder; a file of a folder that cannot be read becomes a Problem."""
+        from .read.recording import read
+
+        files = self.files(path)
+        if (patterns := options.get(RECORDINGS.name)) and len(files) > 1:
+            names = chosen_names(patterns, [file.name for file in files])
+            files = [file for file in files if file.name in names]
+
+        def report(text: str) -> None:
+            if progress is not None:
+                progress(Progress(text, 0, 0))
+
+        return read(path, files, report)
+
+    def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
+        """The folder if it holds several databases of Nsight Systems, else its one."""
+        found = _databases(folder, names)
+        return [folder] if len(found) > 1 else found
+
+    def files(self, path: Path) -> Sequence[Path]:
+        """The file itself, or the databases of a folder, by name; none if none is of Nsight Systems."""
+        return _databases(path, os.listdir(path)) if os.path.isdir(path) else [path] if _is_nsys(path) else []
+
+
+def _databases(folder: Path, names: Sequence[str]) -> list[Path]:
+    return [folder / name for name in sorted(filter(_NAMED.fullmatch, names), key=natural_order)
+            if _is_nsys(folder / name)]  # fmt: skip
+
+
+def _is_nsys(path: Path) -> bool:
+    if first_bytes(path, len(_SQLITE)) != _SQLITE:
+        return False
+    from tpuprof_tui.errors import UnreadableError
+    from tpuprof_tui.sources.sqlite import SqliteFile
+
+    try:
+        tables = SqliteFile(path, path.name).tables
+    except UnreadableError:
+        return False
+    return _TEXTS in tables and any(table.startswith(_EVENTS) for table in tables)
+
+
+SOURCE: Final = NsysSource()

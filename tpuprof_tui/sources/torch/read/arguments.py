@@ -45,7 +45,7 @@ class Arguments(Struct, frozen=True, eq=False):
     first: Sequence[int]
     offset: Sequence[int]
     restart_points: Sequence[RestartPoint] | None
-    kept: BinaryIO | None = None
+    kept: BinaryIO | None
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; empty if the file cannot be read any more."""

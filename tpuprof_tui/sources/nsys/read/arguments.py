@@ -35,7 +35,7 @@ class RowArguments(Arguments, frozen=True, eq=False):
         """Arguments of the events of tables, each with the number of its events."""
         counts = [count for _, count in read]
         state = path.stat()
-        return cls(path, (state.st_size, state.st_mtime_ns), (), [0, *accumulate(counts)], (),
+        return cls(path, (state.st_size, state.st_mtime_ns), (), [0, *accumulate(counts)], (), None,
                    [table for table, _ in read], rowid)  # fmt: skip
 
     def of(self, number: int) -> dict[str, Any]:

@@ -160,6 +160,20 @@ def test_a_growing_line_is_in_the_difference(tmp_path, capsys, leak):
     assert {name for name, delta in rows.items() if delta} == ({"train.py:44 train_step"} if leak else set())
 
 
+def test_the_trace_and_the_state_of_the_allocator_are_tables(tmp_path):
+    made = devices(count=2)
+    write(tmp_path / "a.pickle", made)
+    profile = open_profile(tmp_path / "a.pickle")
+    trace, segments, blocks = (profile.table(name) for name in ("trace", "segments", "blocks"))
+    entries = [entry for device in made for entry in device.trace]
+    assert trace.values("action") == [entry["action"] for entry in entries]
+    assert trace["addr"].tolist() == [entry["addr"] for entry in entries]
+    assert segments["total_size"].tolist() == [each["total_size"] for device in made for each in device.segments]
+    assert blocks["size"].tolist() == [each["size"] for device in made for segment in device.segments
+                                       for each in segment["blocks"]]  # fmt: skip
+    assert len(profile.table("out_of_memory")) == 0
+
+
 def test_a_gate_is_about_memory(tmp_path, capsys):
     for name, steps in (("a", 2), ("b", 5)):
         write(tmp_path / f"{name}.pickle", devices(steps, leak=True))

@@ -8,7 +8,7 @@ snapshot. Times have microseconds: of entries at the same one, each is 1 ns late
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,12 @@ from tpuprof_tui.model.profile import Counter, Device, Problem, Profile, Recordi
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.columns import Codes
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..vocabulary import BLOCKS, FAILED, HISTORY, SEGMENTS, STACKS, STATES, VOCABULARY
-from .pickled import Codes, Columns, Items, Pickled, columns_of
+from ..vocabulary import BLOCKS, HISTORY, SEGMENTS, STACKS, STATES, TRACE, VOCABULARY
+from .pickled import Columns, Items, Pickled, columns_of
 
 I64 = npt.NDArray[np.int64]
 #: Largest block of the small pool, and largest size that is believed, bytes.
@@ -242,25 +243,28 @@ class _Snapshot:
         ))  # fmt: skip
 
     def _tables(self) -> tuple[Table, ...]:
-        """Segments and their blocks at the snapshot, and failed allocations."""
-        rows = {number: np.flatnonzero(self._is(self._traces[number]["action"], "oom")) for number in self._gpus}
-        failed = {key: np.concatenate([self._traces[number][key][rows[number]] for number in self._gpus])
-                  for key in ("size", "device_free", "frames")}  # fmt: skip
-        failed["start"] = np.concatenate([self._times[number][rows[number]] for number in self._gpus])
-        failed["device"] = np.repeat(self._gpus, [len(rows[number]) for number in self._gpus])
+        """Segments and their blocks at the snapshot, the trace, and of it failed allocations."""
         texts, stacks = tuple(self._pickled.texts), self._stack_texts
-        tables = (
-            ("segments", self._segments, SEGMENTS),
-            ("blocks", self._blocks, BLOCKS),
-            ("out_of_memory", failed, FAILED),
-        )
 
-        def columns(found: Columns, schema: Sequence[Column]) -> TableColumns:
+        def columns(read: Callable[[], Columns], schema: Sequence[Column]) -> TableColumns:
+            found = read()
             named = {each.key: stacks if each.key == "frames" else texts for each in schema if each.kind == "text"}
             return {each.key: found[each.key] for each in schema}, named
 
-        return tuple(Table(name, -1, self._path.name, partial(columns, found, schema), schema)
-                     for name, found, schema in tables)  # fmt: skip
+        tables = (("segments", lambda: self._segments, SEGMENTS), ("blocks", lambda: self._blocks, BLOCKS),
+                  ("trace", self._entries, TRACE), ("out_of_memory", partial(self._entries, "oom"), TRACE))  # fmt: skip
+        return tuple(Table(name, -1, self._path.name, partial(columns, read, schema), schema)
+                     for name, read, schema in tables)  # fmt: skip
+
+    def _entries(self, *actions: str) -> Columns:
+        """Entries of all traces; with ``actions`` only these."""
+        parts = []
+        for number in self._gpus:
+            times = self._times[number]
+            trace = {**self._traces[number], "start": times, "device": np.full(len(times), number)}
+            rows = np.flatnonzero(self._is(trace["action"], *actions)) if actions else slice(None)
+            parts.append({key: values[rows] for key, values in trace.items()})
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def _user_frames(pickled: Pickled) -> tuple[list[str], list[str], npt.NDArray[np.int32]]:

@@ -72,7 +72,8 @@ def read(path: Path, progress: ProgressCallback | None) -> Profile:
             problems.append(Problem(Severity.ERROR, *text.fault, file=path.name))
     if pickled.fault:
         problems.append(Problem(Severity.ERROR, f"The pickle is not whole: {pickled.fault}.",
-                                "What comes before is shown.", file=path.name, offset=pickled.offset))  # fmt: skip
+                                "What comes before is shown; memory over time is at least what its trace has.",
+                                file=path.name, offset=pickled.offset))  # fmt: skip
     return _Snapshot(path, pickled, problems).profile()
 
 
@@ -160,6 +161,10 @@ class _Snapshot:
         """Mask of the codes of some texts."""
         return np.isin(codes, [self._pickled.texts.get(word, -2) for word in words])
 
+    def _is_whole(self, number: int) -> bool:
+        """Whether the state at the snapshot is that at the end of a trace, which may be cut."""
+        return not (self._pickled.fault and len(self._times[number]))
+
     def _allocations(self, number: int) -> Columns:
         """Allocations of a GPU by start: of its trace, older ones that are freed in it, older ones that are held."""
         trace, times = self._traces[number], self._times[number]
@@ -174,9 +179,14 @@ class _Snapshot:
                    int(self._is(trace["action"][closed[closed >= 0]], "alloc").sum()))  # fmt: skip
         freed = rows[~begins & ~np.append(False, same & begins[:-1])[: len(rows)]]
         waiting, used = self._is(blocks["state"], *_WAITING), ~self._is(blocks["state"], "inactive")
+        used &= self._is_whole(number)
         old = np.flatnonzero(used & ~np.isin(blocks["address"], trace["addr"][opened[closed < 0]]))
         self._note(f"Allocations of GPU {number} are older than the history.", "They begin with it; who made those "
                    "that are freed in it is not known.", len(freed) + len(old) if len(times) else 0)  # fmt: skip
+        if used.any():
+            elsewhere = ~np.isin(trace["addr"][opened[closed < 0]], blocks["address"][used])
+            self._note(f"Allocations of GPU {number} are held in the trace, but in no segment.", "Shown as held.",
+                       int(elsewhere.sum()))  # fmt: skip
         is_held = (closed < 0) * np.where(np.isin(trace["addr"][opened], blocks["address"][waiting]), 2, 1)
         none = np.full(len(freed) + len(old), -1)
         parts = {
@@ -227,6 +237,7 @@ class _Snapshot:
             rows = np.flatnonzero(signs)
             amounts = np.append(0, np.cumsum((signs * trace["size"])[rows]))
             last = int(self._blocks["size"][blocks & self._is(self._blocks["state"], *states)].sum())
+            last *= self._is_whole(self._gpus[group])
             first = 1 if len(rows) and not times[rows[0]] else 0
             if last or len(rows):
                 values = amounts + max(last - int(amounts[-1]), -int(amounts.min()))

@@ -17,6 +17,7 @@ SAMPLES = {
     "aks_bmodel": "aks_decode_mode2", "aks_damaged": "", "aks_decode_mode0": "", "aks_decode_mode1": "aks_decode_mode2",
     "aks_decode_mode2": "", "aks_host_trace": "", "aksv_cdma": "", "ascend_synthetic": "", "torch_cpu_recorded": "",
     "torch_cuda_synthetic": "torch_cpu_recorded", "nsys_synthetic": "",
+    "memory_snapshot_synthetic.pickle.gz": "memory_snapshot_synthetic.pickle.gz",
 }  # fmt: skip
 OTHERS = {
     "traces/hta_amd_mi250": "", "traces/tl_vllm_decode_graph/graph_execution.pt.trace.json.gz": "",

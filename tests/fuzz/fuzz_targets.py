@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pickle
 import shutil
 import struct
 import tarfile
@@ -257,6 +258,27 @@ def torch_trace(data: bytes) -> None:
             run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
 
 
+def memory_snapshot(data: bytes) -> None:
+    """A memory snapshot of PyTorch, or (odd first byte) compressed: every view and column of it."""
+    with _folder() as folder:
+        path = folder / "memory_snapshot.pickle"
+        path.write_bytes(gzip.compress(data[1:], 1) if data and data[0] & 1 else data[1:])
+        try:
+            profile = open_profile(path)
+        except TpuprofError as error:
+            check_refusal(error)
+            return
+        json.dumps(report_record(Query(Session(profile)), views_of(profile.vocabulary), workers_of(profile)))
+        for lane in profile.lanes:
+            lane.arrays()
+            check_sublanes(lane)
+        for table in profile.tables:
+            for column in table.schema:
+                table.values(column.key)
+        if _chosen({"": data}):
+            run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
+
+
 def check_sublanes(lane: Lane) -> None:
     """Events of one sub-lane do not overlap."""
     order = np.lexsort((np.arange(len(lane)), lane["sublane"]))
@@ -405,6 +427,18 @@ def _torch_seeds() -> list[bytes]:
             b'\0[{"ph":"X","pid":[1],"ts":1,"dur":2}]']  # fmt: skip
 
 
+def _snapshot_seeds() -> list[bytes]:
+    frames = [{"filename": "/job/model.py", "line": 8, "name": "forward"}]
+    block = {"address": 1 << 46, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": frames}
+    segment = {"device": 0, "address": 1 << 46, "total_size": 2 << 20, "stream": 0, "segment_type": "small",
+               "segment_pool_id": (0, 0), "is_expandable": False, "frames": frames, "blocks": [block]}  # fmt: skip
+    trace = [{"action": action, "addr": 1 << 46, "size": 512, "stream": 0, "time_us": 1_700_000_000_000_000 + time,
+              "frames": frames} for time, action in enumerate(("segment_alloc", "alloc", "free_requested",
+                                                               "free_completed", "alloc", "oom"))]  # fmt: skip
+    record = {"segments": [segment], "device_traces": [trace], "allocator_settings": {"max_split_size": -1}}
+    return [b"\0" + pickle.dumps(record, protocol) for protocol in (2, 4, 5)] + [b"\1" + pickle.dumps([segment], 4)]
+
+
 def bmprofile_folder(data: bytes) -> None:
     """A folder of libbmrt in which one file is hostile: its run, the compiler's text, the forecast, or commands."""
     options = data[0] if data else 0
@@ -468,6 +502,7 @@ TARGETS = {
     "host": Target(host_trace, "host traces", _host_seeds),
     "nsys": Target(nsys_database, "databases of Nsight Systems", _nsys_seeds),
     "torch": Target(torch_trace, "PyTorch traces", _torch_seeds),
+    "snapshot": Target(memory_snapshot, "memory snapshots of PyTorch", _snapshot_seeds),
     "bmprofile": Target(bmprofile_folder, "folders of libbmrt", _bmprofile_seeds),
     "names": Target(names, "names, into every output", _name_seeds),
     "layers": Target(layer_files, "the compiler's files beside a capture", _layer_seeds),

@@ -36,6 +36,7 @@ CASES = [
             "communication",
             "overlap",
             "plane",
+            "pool",
             "stream",
             "wait",
         ],
@@ -100,7 +101,7 @@ def test_what_is_offered_is_what_there_is():
     assert kinds == ("xlsx", "web", "pftrace", "summary", "regs", "collapsed")
     engines = next(word.choices for word in words_of("instructions") if "--engine" in word.flags)
     assert engines == lane_kinds() == (
-        "TIU", "GDMA", "SDMA", "CDMA", "stream", "communication", "plane", "overlap", "annotation", "wait",
+        "TIU", "GDMA", "SDMA", "CDMA", "stream", "communication", "plane", "overlap", "annotation", "wait", "pool",
     )  # fmt: skip
     chips = next(word.choices for word in words_of("info") if "--chip" in word.flags)
     assert sorted(chip.lower() for chip in chips) == sorted(chip_names())

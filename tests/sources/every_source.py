@@ -11,7 +11,15 @@ from installed_sources import OVEN, installed
 from kept_traces import unpacked_trace
 
 _HOST = SAMPLES / "aks_host_trace"
-NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend", "nsys")
+NAMES = (
+    *sorted(path.name for path in SAMPLES.glob("aks*")),
+    "host trace",
+    "oven",
+    "torch",
+    "ascend",
+    "nsys",
+    "snapshot",
+)
 
 
 @contextmanager
@@ -33,5 +41,6 @@ def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
         found["torch"] = [str(unpacked_trace("tl_bert_small_h100", traces) / "h100.pt.trace.json.gz")]
         found["nsys"] = [str(SAMPLES / "nsys_synthetic" / "run.sqlite")]
         found["ascend"] = [str(unpacked_trace("ascend_level1_text", traces))]
+        found["snapshot"] = [str(SAMPLES / "memory_snapshot_synthetic.pickle.gz")]
         assert set(found) == set(NAMES)
         yield found

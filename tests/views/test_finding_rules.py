@@ -18,6 +18,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import Profile, Role, Scopes, Steps, Strings
 from tpuprof_tui.sources.ascend.vocabulary import VOCABULARY as ASCEND
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.snapshot.vocabulary import VOCABULARY as SNAPSHOT
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY as SOPHGO
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 from tpuprof_tui.views.answer import Target
@@ -42,7 +43,7 @@ def found(profile: Profile) -> dict[str, list[tuple[object, ...]]]:
     return rows
 
 
-@pytest.mark.parametrize("vocabulary", [SOPHGO, TORCH, ASCEND])
+@pytest.mark.parametrize("vocabulary", [SOPHGO, TORCH, ASCEND, SNAPSHOT])
 def test_every_rule_says_what_it_is(vocabulary):
     rules = rules_of(vocabulary)
     assert len({rule.id for rule in rules}) == len(rules)
@@ -54,7 +55,7 @@ def test_every_rule_says_what_it_is(vocabulary):
         assert 0 <= rule.threshold < 1
 
 
-@pytest.mark.parametrize("vocabulary", [SOPHGO, TORCH, ASCEND])
+@pytest.mark.parametrize("vocabulary", [SOPHGO, TORCH, ASCEND, SNAPSHOT])
 def test_a_source_says_what_it_makes_of_the_generic_rules(vocabulary):
     own, generic = vocabulary.entry("rules"), {rule.id for rule in GENERIC}
     assert generic.isdisjoint(rule.id for rule in own.adds)

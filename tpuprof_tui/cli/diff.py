@@ -51,8 +51,8 @@ def print_diff(options: argparse.Namespace) -> int:
         print(answer_text(record, indent=None))
     else:
         limit = ROWS if options.limit is None else options.limit
-        # text and Markdown contain only views that are named
-        selected = views if names else []
+        # text and Markdown contain only views that are named, unless the verdict is not about them
+        selected = views if names or not base.vocabulary.work_breakdowns else []
         if len(runs) > 1 and selected:
             raise UsageError("Views are of two captures, but more are named.", "--json has them for each.")
         reports = (diff_reports(runs[0], selected, limit, options.offset, notes=options.markdown) if len(runs) == 1 else

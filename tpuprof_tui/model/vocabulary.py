@@ -280,7 +280,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
             recordings have no such names in common. May be empty.
         restarts: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do
             not name them; may be empty.
-        work_breakdowns: (view, text column) pairs of the views that break down the sum of work by that column.
+        work_breakdowns: (view, text column) pairs of the views that break down the sum of work by that column; empty:
+            events are no work, and comparisons are those of the views.
         host_breakdowns: (view, column) of views that break down a time of host events by name, for profiles in which
             no device works.
         origins: What work came from.
@@ -449,7 +450,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
 
         Purposes: ``instructions``: writes all details of events (``cli.instructions``); ``instructions_sorted``: the
         same in the order of a table; ``rules``: its rules, an object (``views.rules.SourceRules``);
-        ``steps``: steps as it defines them (``views.steps``);
+        ``steps``: steps as it defines them (``views.steps``); ``sentence``: its answer in one sentence
+        (``views.sentence``);
         ``page_summary``, ``page_memory``: parts of the web page.
         """
         entry = self.entries.get(name)

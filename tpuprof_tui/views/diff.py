@@ -7,6 +7,8 @@ from functools import partial
 from shlex import quote
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tpuprof_tui.analysis.compare.amounts import LANES, LAUNCHES, compared_label
 from tpuprof_tui.analysis.compare.noise import UNKNOWN, Amount, Noise
 from tpuprof_tui.analysis.compare.verdict import Verdict, change_text, is_renamed, status_word
@@ -24,6 +26,7 @@ from .as_text import answer_report, text_table
 from .comparing import OWN, Compared, view_to_compare, views_to_compare
 from .overview import notes_table
 from .report import problem_record, worker_record
+from .sentence import sentence
 
 #: Contributors shown to people per view.
 _MOST_LISTED: Final = 5
@@ -51,7 +54,7 @@ def diff_record(compared: Compared, views: Sequence[View], limit: int | None = N
         "problems": [{"side": side, **problem_record(query.profile, problem)}
                      for side, query in (("base", compared.base), ("other", compared.other))
                      for problem in query.profile.problems],
-        "verdict": verdict_record(compared),
+        "verdict": verdict_record(compared) if compared.base.vocabulary.work_breakdowns else None,
         "views": records,
     }  # fmt: skip
 
@@ -119,6 +122,9 @@ def _sum_record(amount: Amount) -> dict[str, Any]:
 def verdict_answer(compared: Compared) -> Answer:
     """The verdict and its contributors, as an answer for the screen."""
     verdict = compared.verdict
+    if not compared.base.vocabulary.work_breakdowns:
+        views = [view for view in selected_views(compared, ()) if view.place]
+        return Answer(tables=tuple(table for view in views for table in compared.answer(view).tables))
     lead, work = verdict.lead, compared.work if verdict.step is None else compared.step_work
     facts = (
         Fact("base_us", f"Base{verdict.a_step}", lead.base, "duration"),
@@ -181,7 +187,10 @@ def diff_reports(
     compared: Compared, views: Sequence[View], limit: int | None, offset: int = 0, *, notes: bool = False
 ) -> Iterator[Report]:
     """Reports: the verdict, if requested the notes of both sides, then the views requested by name."""
-    yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
+    if compared.base.vocabulary.work_breakdowns:
+        yield Report(_title(compared), tuple(_verdict_lines(compared)), tuple(_contributor_tables(compared)))
+    else:
+        yield Report(str(sentence(replace(compared.other, baseline=compared.base))), ("", *_path_lines(compared)))
     for query in (compared.base, compared.other) if notes else ():
         noted = notes_table(query)
         if noted is not None:
@@ -200,13 +209,17 @@ def _title(compared: Compared) -> str:
     return f"{status_word(verdict.lead).capitalize()}{verdict.a_step}: {change_of(verdict.lead)}"
 
 
+def _path_lines(compared: Compared) -> Iterator[str]:
+    yield f"Base   {line_text(compared.base.profile.path)}{compared.base.step_text()}"
+    yield f"Other  {line_text(compared.other.profile.path)}{compared.other.step_text()}"
+
+
 def _verdict_lines(compared: Compared) -> Iterator[str]:
     verdict, noise = compared.verdict, compared.comparison.noise
     total, work = verdict.total, compared.work if verdict.step is None else compared.step_work
     yield f"Why: {verdict.why}"
     yield ""
-    yield f"Base   {line_text(compared.base.profile.path)}{compared.base.step_text()}"
-    yield f"Other  {line_text(compared.other.profile.path)}{compared.other.step_text()}"
+    yield from _path_lines(compared)
     yield f"Work   {change_of(work)}{verdict.a_step}"
     if verdict.step is not None:
         yield f"Total  {status_word(total)}: {change_of(total)}"
@@ -252,6 +265,8 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         rest = sum(each.delta for each in changed[_MOST_LISTED:])
         notes = (f"{len(changed) - len(shown):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
             if len(changed) > len(shown) else ()  # fmt: skip
-        yield TextTable(f"What contributes, {title if title[1:2].isupper() else title.lower()} ({unit.name} of work{a_step})",
+        # NVTX ranges
+        title = title if title[1:2].isupper() else title.lower()
+        yield TextTable(f"What contributes, {title} ({unit.name} of work{a_step})",
                         ("Name", "Base", "Other", "Delta", "Change", "Count", "Status"), rows,
                         left=frozenset((0, 6)), notes=notes)  # fmt: skip

@@ -60,6 +60,9 @@ def sentence(query: Query, workers: Sequence[Worker] = ()) -> Sentence:
     Of ``workers`` whose findings are listed one by one, the one with the most to win is told. With a baseline it is why
     the two differ.
     """
+    own = query.vocabulary.entry("sentence")
+    if own is not None:
+        return Sentence(own(query))
     if query.baseline is not None:
         return Sentence(Compared.of(query).verdict.why)
     each_alone = not view_of(query.vocabulary, "findings").all_workers

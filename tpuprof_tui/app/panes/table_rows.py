@@ -23,9 +23,18 @@ RowsKey = tuple[object, ...]
 
 
 def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
-    """Numbers of the events in the table, sorted (int64), and the sum of their durations in ns; O(rows log rows)."""
+    """Numbers of the events in the table, sorted (int64), and the sum of their durations in ns; O(rows log rows).
+
+    Those of the device come first: a host thread has many for each of them.
+    """
     numbers = numbers_shown(session, state)
-    return ordered(session, numbers, state.sort), total_duration(session, numbers)
+    of_host = np.array([lane.on_host for lane in session.profile.lanes], np.bool_)
+    edges = np.searchsorted(numbers, session.offsets)
+    parts: tuple[list[Ints], list[Ints]] = ([], [])
+    for on_host, first, last in zip(of_host.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        parts[on_host].append(numbers[first:last])
+    sorted_parts = [ordered(session, np.concatenate(part), state.sort) for part in parts if part]
+    return np.concatenate([numbers[:0], *sorted_parts]), total_duration(session, numbers)
 
 
 class TableRows:

@@ -1,0 +1,1 @@
+"""Source of memory snapshots of PyTorch: pickles of the caching allocator's segments and of its trace."""

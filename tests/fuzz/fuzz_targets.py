@@ -13,13 +13,14 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 
@@ -187,6 +188,7 @@ def host_trace(data: bytes) -> None:
             check_light_outputs(profile)
 
 
+<<<<<<< HEAD
 def check_everything(profile: Profile) -> None:
     """Every view, link and argument of a profile."""
     query = Query(Session(profile))
@@ -243,10 +245,13 @@ def _write_tables(path: Path, content: bytes) -> None:
 
 
 def torch_trace(data: bytes) -> None:
+=======
+def torch_trace(data: bytes, name: str = "some.pt.trace.json") -> None:
+>>>>>>> main
     """A PyTorch trace: the text, or (odd first byte) compressed; every view, link and argument of it."""
     options, text = data[0] if data else 0, data[1:]
     with _folder() as folder:
-        path = folder / "some.pt.trace.json"
+        path = folder / name
         path.write_bytes(gzip.compress(text, 1) if options & 1 else text)
         try:
             profile = open_profile(path)
@@ -398,6 +403,15 @@ def _host_seeds() -> list[bytes]:
     ]
 
 
+def _perfetto_seeds() -> list[bytes]:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sources"))
+    from perfetto_files import program_trace, torch_trace
+
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {"k": [1]}}
+    work = event | {"cat": "kernel", "pid": 0, "tid": 7, "args": {"correlation": 5, "stream": 7}}
+    return [b"\0" + program_trace(), b"\1" + program_trace(), b"\0" + torch_trace([event, work], {5: [5]})]
+
+
 def _torch_seeds() -> list[bytes]:
     event = (
         b'{"ph":"X","cat":"%s","name":"%s","pid":%s,"tid":%s,"ts":%s,"dur":%s,"args":{"External id":7,'
@@ -502,6 +516,7 @@ TARGETS = {
     "host": Target(host_trace, "host traces", _host_seeds),
     "nsys": Target(nsys_database, "databases of Nsight Systems", _nsys_seeds),
     "torch": Target(torch_trace, "PyTorch traces", _torch_seeds),
+    "perfetto": Target(partial(torch_trace, name="some.pftrace"), "Perfetto traces", _perfetto_seeds),
     "snapshot": Target(memory_snapshot, "memory snapshots of PyTorch", _snapshot_seeds),
     "bmprofile": Target(bmprofile_folder, "folders of libbmrt", _bmprofile_seeds),
     "names": Target(names, "names, into every output", _name_seeds),

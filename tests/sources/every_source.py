@@ -9,6 +9,7 @@ from pathlib import Path
 from command_line import SAMPLES
 from installed_sources import OVEN, installed
 from kept_traces import unpacked_trace
+from perfetto_files import program_trace
 
 _HOST = SAMPLES / "aks_host_trace"
 NAMES = (
@@ -41,6 +42,8 @@ def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
         found["torch"] = [str(unpacked_trace("tl_bert_small_h100", traces) / "h100.pt.trace.json.gz")]
         found["nsys"] = [str(SAMPLES / "nsys_synthetic" / "run.sqlite")]
         found["ascend"] = [str(unpacked_trace("ascend_level1_text", traces))]
+        (traces / "program.pftrace").write_bytes(program_trace())
+        found["perfetto"] = [str(traces / "program.pftrace")]
         found["snapshot"] = [str(SAMPLES / "memory_snapshot_synthetic.pickle.gz")]
         assert set(found) == set(NAMES)
         yield found

@@ -171,7 +171,6 @@ FOREIGN = {
         "rocprofv3",
         "--output-format pftrace",
     ),
-    "perfetto.pftrace": (b"\x0a\x00", "Perfetto trace", "traceconv"),
     "trace.JSON.gz": (gzip.compress(b'{"traceEvents": []}'), "Chrome trace", "ui.perfetto.dev"),
     "perf.data": (b"PERFILE2", "perf", "perf script"),
 }

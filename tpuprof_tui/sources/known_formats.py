@@ -85,12 +85,6 @@ KNOWN_FORMATS: Final = (
         (b'"Correlation_Id","Start_Timestamp","End_Timestamp"',),
     ),
     KnownFormat(
-        "a Perfetto trace",
-        ("*.pftrace", "*.pftrace.gz", "*.perfetto-trace", "*.perfetto-trace.gz"),
-        "https://ui.perfetto.dev opens it, `traceconv json FILE OUT.json` makes Chrome-trace JSON of it. "
-        "`tpuprof export` writes such traces of captures.",
-    ),
-    KnownFormat(
         "a Chrome trace",
         ("*.json", "*.json.gz"),
         "https://ui.perfetto.dev opens it; tpuprof shows one next to a capture of the same run (`tpuprof --help`).",

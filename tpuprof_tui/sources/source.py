@@ -258,10 +258,10 @@ def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
             head = file.read(most)
             if not head.startswith(_PACKED):
                 return head
-            from .chrome.inflate import text_of
+            from .chrome.inflate import unpacked
 
             file.seek(0)
-            return text_of(path, file).read(most)
+            return unpacked(path, file).read(most)
     except OSError:
         return b""
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.model import Problem
 
 #: Compressed bytes read at a time: damage loses at most the text of these.
 _READ_SIZE: Final = 4096
@@ -28,11 +33,26 @@ _MOST_MEMORY: Final = 256 << 20
 
 
 def text_of(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
-    """A stream of the text of a file, decompressed if its first bytes say that it is packed.
+    """A stream of the text of a file: decompressed if it is packed, and of a Perfetto trace that of a Chrome trace.
 
     Raises:
         UnreadableError: The package that decompresses it is not installed.
     """
+    head = unpacked(path, raw).read(1 << 12)
+    raw.seek(0)
+    if head.startswith(b"\n"):
+        # few files are such traces
+        from tpuprof_tui.sources.perfetto.packets import is_perfetto
+
+        if is_perfetto(head):
+            from tpuprof_tui.sources.perfetto.text import PerfettoText
+
+            return PerfettoText(raw, unpacked(path, raw))
+    return unpacked(path, raw)
+
+
+def unpacked(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
+    """A stream of the bytes of a file, decompressed if its first bytes say that it is packed."""
     head = raw.read(6)
     raw.seek(0)
     if head.startswith(GZIP):
@@ -79,6 +99,43 @@ class PackedText(ABC):
         if self.wrong_checksum:
             return "The compressed data are damaged: their checksum is wrong.", "All that could be unpacked is shown."
         return None
+
+
+#: What the text of a converted trace says of its format (``format``).
+FORMAT: Final = "Perfetto"
+
+
+class ConvertedText(PackedText):
+    """The text that a trace of another format is converted to.
+
+    Attributes:
+        ratio: Bytes of text of a byte of such a trace, at most in those that were measured.
+        kept: The text in a temporary file, since making it of the trace again takes long; None if there is none.
+        units: Units of counters, by process and name.
+    """
+
+    ratio = 1
+    kept: BinaryIO | None
+    units: dict[tuple[str, str], str]
+
+    @property
+    @abstractmethod
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """What each complete event in the text lacks of its length, ns; when the text was read."""
+
+    @property
+    @abstractmethod
+    def flows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Numbers of the complete events that flows join: of causes, and of consequences."""
+
+    @property
+    @abstractmethod
+    def waits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Likewise, of work of GPUs that other work waits for."""
+
+    @abstractmethod
+    def problems(self, file: str) -> Iterator[Problem]:
+        """What is wrong with the trace, and what of it is not followed."""
 
 
 class RestartPoint(NamedTuple):

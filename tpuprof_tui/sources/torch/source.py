@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 _NAMED: Final = lazy_pattern(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 _JSON: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+#: Perfetto traces, which tpuprof and some profilers write.
+_PERFETTO: Final = lazy_pattern(r".*\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?")
+#: What tpuprof exports beside captures.
+_EXPORT: Final = "perfetto.pftrace"
 _ARCHIVE: Final = lazy_pattern(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
 #: File that SGLang merges the traces of a run's ranks into, and the run's id.
 _MERGED: Final = lazy_pattern(r"merged-(.+)\.trace\.json(?:\.gz)?")
@@ -53,7 +57,7 @@ class TorchSource(Source):
 
     id = "torch"
     title = "a PyTorch trace"
-    expected = "a PyTorch trace (*.pt.trace.json[.gz]) or a folder of them"
+    expected = "a PyTorch or Perfetto trace (*.pt.trace.json[.gz], *.pftrace) or a folder of them"
     vocabulary = "tpuprof_tui.sources.torch.vocabulary:VOCABULARY"
     priority = 5
     options = (RECORDINGS,)
@@ -69,7 +73,11 @@ class TorchSource(Source):
             return Verdict("content", f"it holds {name}") if name else Verdict("", "first file is not a trace")
         if _JSON.fullmatch(path.name) and _begins_as_trace(path):
             return Verdict("content", "it begins like a trace")
-        return Verdict("", "neither *.pt.trace.json[.gz] nor JSON with traceEvents")
+        if _PERFETTO.fullmatch(path.name):
+            return Verdict("name", f"it is named like a Perfetto trace ({path.name})")
+        if _is_perfetto(path):
+            return Verdict("content", "it begins like a Perfetto trace")
+        return Verdict("", "neither *.pt.trace.json[.gz], JSON with traceEvents nor a Perfetto trace")
 
     def _folder(self, path: Path) -> Verdict:
         names = os.listdir(path)
@@ -130,16 +138,20 @@ class TorchSource(Source):
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder if it holds several traces, else its one trace."""
         found = [folder / name for name in names if _NAMED.fullmatch(name)]
+        found = found or [folder / name for name in names if _PERFETTO.fullmatch(name) and name != _EXPORT]
         return [folder] if len(found) > 1 else found
 
     def files(self, path: Path) -> Sequence[Path]:
         """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
-        names = [name for name in os.listdir(path) if _JSON.fullmatch(name) and (path / name).is_file()]
+        names = [name for name in os.listdir(path) if (path / name).is_file()]
         left_out = _merged_of(names)
         names = sorted((name for name in names if name not in left_out), key=natural_order)
-        return [path / name for name in names if _NAMED.fullmatch(name) or _begins_as_trace(path / name)]
+        found = [path / name for name in names
+                 if _NAMED.fullmatch(name) or (_JSON.fullmatch(name) and _begins_as_trace(path / name))]  # fmt: skip
+        # what tpuprof exported may lie beside what it was made of
+        return found or [path / name for name in names if _PERFETTO.fullmatch(name) and _is_perfetto(path / name)]
 
 
 def _merged_of(names: Sequence[str]) -> set[str]:
@@ -281,6 +293,18 @@ def _renamed(file: Path, member: Path, *, alone: bool) -> Path:
     parts = [part for part in member.parts if part not in ("/", ".", "..")]
     target = file.with_name(member.name if alone else "_".join(parts)[-200:])
     return file if target.exists() else file.rename(target)
+
+
+def _is_perfetto(path: Path) -> bool:
+    head = first_bytes(path, 1 << 12)
+    if head.startswith(_ZSTD):
+        return _PERFETTO.fullmatch(path.name) is not None
+    if not head.startswith(b"\n"):
+        return False
+    # imports numpy
+    from tpuprof_tui.sources.perfetto.packets import is_perfetto
+
+    return is_perfetto(head)
 
 
 def _begins_as_trace(path: Path) -> bool:

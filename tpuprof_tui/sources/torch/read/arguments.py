@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import numpy as np
@@ -36,6 +37,7 @@ class Arguments(Struct, frozen=True, eq=False):
         first: Number of the first complete event (``ph`` X) of each chunk of text.
         offset: Offset of each chunk, and the end of the last one.
         restart_points: Of a gzip file; empty: not compressed; None: only readable from the beginning.
+        kept: The text in a temporary file: offsets are not those of the file.
     """
 
     path: Path
@@ -43,6 +45,7 @@ class Arguments(Struct, frozen=True, eq=False):
     first: Sequence[int]
     offset: Sequence[int]
     restart_points: Sequence[RestartPoint] | None
+    kept: BinaryIO | None
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; empty if the file cannot be read any more."""
@@ -70,8 +73,10 @@ class Arguments(Struct, frozen=True, eq=False):
             index: Its index among these events of the chunk, from 0.
 
         Returns:
-            The offset; that of the chunk if the file cannot be read any more.
+            The offset; that of the chunk if the file cannot be read any more; -1 if it is none in the file.
         """
+        if self.kept is not None:
+            return -1
         begin, wanted = self.offset[chunk], tuple(phases) or PHASES.known
         with contextlib.suppress(OSError):
             text = self._text(begin, self.offset[chunk + 1]) or b""
@@ -83,7 +88,7 @@ class Arguments(Struct, frozen=True, eq=False):
         return begin
 
     def offset_of_number(self, number: int) -> int:
-        """Offset of the complete event of a number; that of its chunk if the file cannot be read any more."""
+        """Offset of the complete event of a number, as `offset_of` gives it."""
         chunk = bisect_right(self.first, number) - 1
         return self.offset_of(chunk, "X", number - self.first[chunk])
 
@@ -135,7 +140,7 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _texts_of(self, chunks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Some chunks, ascending, with their texts; ends early if the file becomes unreadable."""
-        if self.restart_points is None or _FEW * len(chunks) > len(self.first):
+        if (self.restart_points is None and self.kept is None) or _FEW * len(chunks) > len(self.first):
             wanted = set(chunks)
             yield from ((chunk, text) for chunk, text in enumerate(self._texts() if wanted else ()) if chunk in wanted)
             return
@@ -147,6 +152,9 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each chunk; ends early if the file becomes unreadable."""
+        if self.kept is not None:
+            yield from starmap(self._text, pairwise(self.offset))
+            return
         with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
             if state_of(raw.fileno()) == self.state:
                 source = text_of(self.path, raw)
@@ -155,6 +163,8 @@ class Arguments(Struct, frozen=True, eq=False):
                     yield _exactly(source, end - begin)
 
     def _text(self, begin: int, end: int) -> bytes | None:
+        if self.kept is not None:
+            return os.pread(self.kept.fileno(), end - begin, begin)
         with self.path.open("rb") as raw:
             if state_of(raw.fileno()) != self.state:
                 return None

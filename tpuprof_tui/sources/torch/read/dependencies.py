@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .profile import TraceEvents
     from .trace import Trace
 
-KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph")
-_LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE, _GRAPH = range(6)
+KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph", "flow")
+_LAUNCH, _BACKWARD, _EVENT, _SYNC, _COLLECTIVE, _GRAPH, _FLOW = range(7)
 _COPIES: Final = lazy_pattern(r"(?:cuda|hip)Memcpy")
 _OF_DEVICE: Final = lazy_pattern(r"(?:cuda|hip)DeviceSynchronize")
 _OF_ANY: Final = lazy_pattern(r"(?:cuda|hip)(?:Device|Stream)Synchronize")
@@ -79,6 +79,10 @@ def _of_trace(trace: Trace) -> Iterator[tuple[int, I64, I64]]:
     backward, between = flows_of(trace)
     yield _BACKWARD, *backward
     yield _GRAPH, *between
+    for kind, numbers in ((_GRAPH, trace.waits), (_FLOW, trace.flows)):
+        source, target = map(trace.rows_of, numbers)
+        there = (source >= 0) & (target >= 0)
+        yield kind, source[there], target[there]
     # a copying call ends with its copy
     copies = launched.copy()
     copies[launched] = trace.named(_COPIES.fullmatch)[trace.call[launched]]

@@ -17,7 +17,9 @@ from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 from ..recorded import distributed_info
 from .trace import Trace
 
-_SUFFIX: Final = lazy_pattern(r"(?:\.(\d+))?(?:\.pt\.trace)?\.json(?:\.gz|\.zst|\.bz2|\.xz)?$|\.(?:sqlite3?|db)$")
+_SUFFIX: Final = lazy_pattern(
+    r"(?:\.(\d+))?(?:\.pt\.trace)?\.(?:json|pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?$|\.(?:sqlite3?|db)$"
+)
 _RANK_FOLDER: Final = lazy_pattern(r"rank[ _=-]?\d{1,7}", re.IGNORECASE)
 #: File names of tensorboard_trace_handler: host, process id, timestamp.
 _HOST: Final = lazy_pattern(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")

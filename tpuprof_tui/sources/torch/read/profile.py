@@ -12,6 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import (
     INT_MISSING,
     Counter,
@@ -33,9 +34,10 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
+from tpuprof_tui.sources.chrome.inflate import FORMAT
 
 from ...runs import Place, Recorded, places_of, problems_of
-from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, Kind
+from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, Kind
 from ..kernel_names import OTHER_CARDS
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
@@ -50,6 +52,8 @@ from .tables import TraceTables
 from .trace import Trace, numeric_sort_key
 
 I64 = npt.NDArray[np.int64]
+#: Titles of devices in exported traces, below those of their ranks.
+_TITLE: Final = lazy_pattern(r"(?:.*: )?([A-Z]PU (\d{1,7}))")
 #: Properties of a device that are shown, and their names; all are the card's own.
 _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "numSms": "multiprocessors",
                  "warpSize": "warp_size"}  # fmt: skip
@@ -149,6 +153,10 @@ class _Run:
             recording, meaning = f"a trace of {writer}", writer
             words = {title.partition(" ")[0] for trace in self._traces for title in trace.device_titles.values()}
             vocabulary = replace(VOCABULARY, title=f"{writer} trace", unit=Word(min(words, default="GPU")))
+        elif all(trace.metadata.get("format") == FORMAT and not np.isin(trace.kind, ON_HOST).any()
+                 for trace in self._traces):  # fmt: skip
+            recording, meaning = f"a {FORMAT} trace", "track events"
+            vocabulary = replace(VOCABULARY, title=f"{FORMAT} trace")
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=vocabulary, device=Device(card),
             recording=Recording(recording, meaning=meaning), capabilities=frozenset(capabilities),
@@ -233,6 +241,8 @@ class _Run:
                 number = _device_of(trace, pid) if number < 0 else number
                 title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
                 title = trace.device_titles.get(pid, title)
+                if (exported := _TITLE.fullmatch(pid)) is not None:
+                    title, number = exported[1], int(exported[2])
                 # another recording of the same device has its number
                 if (identity.owner, pid) not in self._devices:
                     self._devices[identity.owner, pid] = free_number(self._groups, number)
@@ -240,7 +250,8 @@ class _Run:
                 self._groups.append(Group(title, "gpu", top, number, is_unit=True))
             else:
                 title = trace.process_names.get(pid, "")
-                self._groups.append(Group(f"{title or 'Process'} {pid}".strip(), "process", top, number))
+                label = title if title == pid else f"{title or 'Process'} {pid}".strip()
+                self._groups.append(Group(label, "process", top, number))
         order = ("stream", "annotation", "wait", "thread")
         for kind, pid, thread, rows in sorted(parts, key=lambda each: (groups[each[0] != "thread", each[1]],
                                                                     order.index(each[0]))):  # fmt: skip

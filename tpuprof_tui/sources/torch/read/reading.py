@@ -28,7 +28,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
-from tpuprof_tui.sources.chrome.inflate import GZIP, text_of
+from tpuprof_tui.sources.chrome.inflate import GZIP, ConvertedText, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.chrome.slices import CounterSeries
@@ -44,7 +44,7 @@ from .collectives import RECORD, collective_identity
 from .foreign import foreign, work_without_arguments
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .steps import marked_steps, marks_step
-from .trace import Columns, Trace, numeric_sort_key
+from .trace import NO_LINKS, Columns, Trace, numeric_sort_key
 
 #: Memory needed per byte of text, measured on traces of 34 to 99 MB, with a margin.
 _MEMORY_PER_BYTE: Final = 0.7
@@ -117,7 +117,9 @@ def _too_large(path: Path) -> int:
     """Size of a file's text in bytes if there is not enough memory to read it; else 0."""
     with opened(path) as raw:
         size = os.fstat(raw.fileno()).st_size
-        text_size = size if text_of(path, raw) is raw else _text_size(raw, size)
+        text = text_of(path, raw)
+        text_size = size if unpacked(path, raw) is raw else _text_size(raw, size)
+        text_size *= text.ratio if isinstance(text, ConvertedText) else 1
     return text_size if text_size >= _LARGE and _fitting_share(text_size) < 1 else 0
 
 
@@ -200,7 +202,8 @@ class TraceEvents(Collector):
         if not self.chunks.found or not (self.count or "time" in self.tables["memory"] or series):
             raise self._nothing_read()
         points = () if self.packed is None else getattr(self.packed, "restart_points", None)
-        arguments = Arguments(self.path, self.state, self.first, [*self.offset, self.list_end], points)
+        arguments = Arguments(self.path, self.state, self.first, [*self.offset, self.list_end], points,
+                              None if self.converted is None else self.converted.kept)  # fmt: skip
         return self._build_trace(arguments, series)
 
     def _nothing_read(self) -> UnreadableError:
@@ -219,6 +222,10 @@ class TraceEvents(Collector):
             what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
         elif any(self.names.values()) or any(self.codes.values()) or self.defects:
             what = "holds no events: its list has none with a duration, and no counters."
+        if self.converted is not None:
+            told = islice(self.converted.problems(""), 3)
+            what = "is a Perfetto trace without track events, work of GPUs and counters."
+            hint = " ".join(f"{each.what} {each.done}" for each in told)
         return UnreadableError(f"{self.path} {what}", hint)
 
     # -- one chunk
@@ -382,6 +389,9 @@ class TraceEvents(Collector):
         time = memory.take("time")
         timed = time != INT_MISSING
         file_order = parts.take("file_order", np.int32)
+        converted = self.converted
+        if converted is not None:
+            end = np.minimum(end + converted.lengths[file_order], MOST_NS)
         earliest = [int(near.min()) for times in (start, time[timed]) if len(near := self._near(times))]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero
@@ -406,6 +416,7 @@ class TraceEvents(Collector):
         order = order_of_nesting(lane, start, end, kind != Kind.FRAME, external - 1)
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
+        units = {} if converted is None else converted.units
         # all columns, also without any device work
         self.tables["work"].add(file_order=np.zeros(0, np.int64), **ev.WORK.of((), self.codes["texts"]))
         work_rows, work = self._table(self.tables["work"], file_order, row_of)
@@ -427,11 +438,12 @@ class TraceEvents(Collector):
             memory=self._memory_columns(time - zero, timed, lane_of_key),
             work_rows=work_rows, work=work, told=self._collectives_told(), identities=tuple(self.codes["identities"]),
             flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
-            counters=tuple(CounterSeries(process, printable(title), "", time - zero, value)
+            counters=tuple(CounterSeries(process, printable(title), units.get((process, title), ""), time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
             process_names=self.names["process_name"], thread_names=self.names["thread_name"],
             problems=problems, arguments=arguments, step_labels=labels,
             device_titles={} if others is None else others.titles, writer="" if others is None else others.writer,
+            flows=converted.flows if converted else NO_LINKS, waits=converted.waits if converted else NO_LINKS,
         )  # fmt: skip
 
     def _near(self, times: I64) -> I64:

@@ -150,5 +150,7 @@ def read_there(path: str, part: tuple[str, int | None] | None) -> Trace | str:
 
 
 def _without_states(trace: Trace) -> Trace:
-    points = trace.arguments.restart_points
-    return replace(trace, arguments=replace(trace.arguments, restart_points=None)) if points else trace
+    of_file = trace.arguments
+    if not of_file.restart_points and of_file.kept is None:
+        return trace
+    return replace(trace, arguments=replace(of_file, restart_points=None, kept=None))

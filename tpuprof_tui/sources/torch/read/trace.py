@@ -32,6 +32,7 @@ _LONGEST_TEXT: Final = 1 << 20
 _FEW: Final = 8
 #: Columns of one length, by name.
 Columns = dict[str, npt.NDArray[Any]]
+NO_LINKS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
@@ -56,6 +57,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
             part in it, ascending; and codes into ``identities``.
         part: What the file says of whose events these are, if several ranks are merged into it.
         file_threads: ``threads`` as the file writes them; empty: the same.
+        flows, waits: Of a Perfetto trace: ``file_order`` of the events that flows join, and of work of a GPU that other
+            work waits for; of causes and of consequences.
         step_labels: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
         writer, device_titles: Program that wrote the file, and titles of devices by process, if it is not PyTorch.
     """
@@ -83,6 +86,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     identities: tuple[str, ...]
     part: str = ""
     file_threads: tuple[tuple[str, str], ...] = ()
+    flows: tuple[I64, I64] = NO_LINKS
+    waits: tuple[I64, I64] = NO_LINKS
     step_labels: Mapping[str, str] = field(default_factory=dict)
     writer: str = ""
     device_titles: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +101,11 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     def first_ns(self) -> int:
         """Time from zero to the first event or memory instant that is left, ns."""
         return min((int(times.min()) for times in (self.start, self.memory["time"]) if len(times)), default=0)
+
+    def rows_of(self, numbers: I64) -> I64:
+        """Rows of complete events by their numbers in the file; -1 for those that are not here."""
+        order = np.argsort(self.file_order, kind="stable")
+        return lookup(self.file_order[order].astype(np.int64), numbers, order)
 
     @cached_property
     def call(self) -> I64:

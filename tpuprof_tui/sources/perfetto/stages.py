@@ -1,0 +1,122 @@
+"""Work and counters of GPUs: render stages, which are kernels, copies and others of PyTorch."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from .state import CONTEXTS, GPU_COUNTERS, KERNELS, NAMES, PARAMETERS, SPECIFICATIONS, Sequence, as_json
+from .wire import Field, double, fields, last, numbers, signed, text
+
+I64 = npt.NDArray[np.int64]
+#: Categories of PyTorch by the names that it gives to stages.
+_CATEGORIES: Final = {
+    "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Annotation": "gpu_user_annotation",
+    "EventRecord": "graph_event_node", "HostNode": "graph_host_node",
+}  # fmt: skip
+#: Arguments as PyTorch names them in Chrome traces.
+_TITLES: Final = {"device id": "device", "context id": "context", "stream id": "stream",
+                  "registers_per_thread": "registers per thread", "shared_mem_dynamic": "shared memory"}  # fmt: skip
+_BEGINS: Final = tuple("-0123456789[")
+#: Values of arguments of launches, by field.
+_VALUES: Final[dict[int, Callable[[Any], Any]]] = {3: signed, 4: int, 5: double, 6: text}
+
+
+class Stages:
+    """Work of GPUs, and counters of GPUs."""
+
+    def __init__(self) -> None:
+        #: Names of queues and stages of events that know them by number, by field.
+        self._specified: dict[int, list[str]] = {2: [], 3: []}
+        self._counters: dict[tuple[int, int], str] = {}
+        #: Ids and numbers of events, and ids that they wait for and their numbers.
+        self._ids, self._waits = array("q"), array("q")
+
+    @property
+    def waits(self) -> tuple[I64, I64]:
+        """Numbers of the events that others wait for, and of those."""
+        (ids, number), (wanted, waiting) = (
+            np.array(each, np.int64).reshape(-1, 2).T for each in (self._ids, self._waits)
+        )
+        order = np.argsort(ids, kind="stable")
+        place = np.searchsorted(ids[order], wanted)
+        known = np.append(ids[order], -1)[place] == wanted if len(ids) else wanted != wanted
+        return number[order[place[known]]], waiting[known]
+
+    def work(self, sequence: Sequence, event: list[Field], count: int) -> tuple[int, str, str]:
+        """Length in ns of an event (GpuRenderStageEvent), what it is and where, and its arguments, as JSON."""
+        found = dict(event)
+        for number, value in fields(found.get(7, b"")):
+            if number in self._specified:
+                self._specified[number].append(text(last(value).get(1, b"")))
+        queue, stage = (
+            sequence.text(SPECIFICATIONS, found[iid]) if iid in found
+            else dict(enumerate(self._specified[place])).get(found.get(index, 0), f"{otherwise} {found.get(index, 0)}")
+            for iid, index, place, otherwise in ((13, 3, 2, "queue"), (14, 4, 3, "stage"))
+        )  # fmt: skip
+        name = next((sequence.text(table, found[number], stage) if table else text(found[number])
+                     for number, table in ((17, 0), (20, NAMES), (19, KERNELS)) if number in found), stage)  # fmt: skip
+        device, id_ = signed(found.get(11, 0)), signed(found.get(1, 0))
+        arguments: dict[str, Any] = {"device": device}
+        for number, value in event:
+            if number == 6:
+                extra = last(value)
+                key = text(extra.get(1, b""))
+                arguments[_TITLES.get(key, key)] = _value(text(extra.get(2, b"")))
+            elif number == 21:
+                arguments |= _launch(sequence, value)
+            elif number == 18:
+                for wanted in numbers(value):
+                    self._waits.extend((signed(wanted), count))
+        self._ids.extend((id_, count))
+        if context := sequence.tables[CONTEXTS].get(found.get(5, 0)):
+            arguments.setdefault("process_id", signed(context.get(2, 0)))
+        arguments.setdefault("correlation", id_)
+        category = _CATEGORIES.get(stage, "kernel" if 21 in found else stage)
+        words = f'"cat":{as_json(category)},"name":{as_json(name)}'
+        place = f'"pid":{device},"tid":{as_json(arguments.get("stream", queue))}'
+        return found.get(2, 0), f"{words},{place}", as_json(arguments)
+
+    def samples(self, sequence: Sequence, event: list[Field]) -> Iterator[tuple[int, str, float]]:
+        """GPU, name and value of samples of counters (GpuCounterEvent)."""
+        found = dict(event)
+        interned = sequence.tables[GPU_COUNTERS].get(found.get(4, 0), {})
+        gpu = signed(found.get(3, interned.get(3, 0)))
+        for number, value in fields(interned.get(2, b"") or found.get(1, b"")):
+            counter = last(value) if number == 1 else {}
+            if 2 in counter:
+                self._counters[gpu, counter.get(1, 0)] = self._counters[-1, counter.get(1, 0)] = text(counter[2])
+        for number, value in event:
+            sample = last(value) if number == 2 else {}
+            if 2 in sample or 3 in sample:
+                id_ = sample.get(1, 0)
+                name = self._counters.get((gpu, id_)) or self._counters.get((-1, id_), f"counter {id_}")
+                yield gpu, name, double(sample[3]) if 3 in sample else signed(sample[2])
+
+
+def _value(word: str) -> Any:
+    """The number or list that a text is, as PyTorch writes them; else the text."""
+    try:
+        return msgspec.json.decode(word) if word[:1] in _BEGINS else word
+    except (msgspec.DecodeError, RecursionError):
+        return word
+
+
+def _launch(sequence: Sequence, data: bytes) -> dict[str, Any]:
+    """Arguments of a message ComputeKernelLaunch, as PyTorch names them."""
+    found: dict[str, Any] = {}
+    for number, value in fields(data):
+        inner = last(value)
+        if number in (1, 2):
+            found["grid" if number == 1 else "block"] = [inner.get(axis, 1) for axis in (1, 2, 3)]
+        elif number == 3:
+            key = text(inner[2]) if 2 in inner else sequence.text(PARAMETERS, inner.get(1, 0))
+            found[_TITLES.get(key, key)] = next(
+                (of(inner[each]) for each, of in _VALUES.items() if each in inner), None
+            )
+    return found

@@ -188,7 +188,6 @@ def host_trace(data: bytes) -> None:
             check_light_outputs(profile)
 
 
-<<<<<<< HEAD
 def check_everything(profile: Profile) -> None:
     """Every view, link and argument of a profile."""
     query = Query(Session(profile))
@@ -244,10 +243,7 @@ def _write_tables(path: Path, content: bytes) -> None:
     database.close()
 
 
-def torch_trace(data: bytes) -> None:
-=======
 def torch_trace(data: bytes, name: str = "some.pt.trace.json") -> None:
->>>>>>> main
     """A PyTorch trace: the text, or (odd first byte) compressed; every view, link and argument of it."""
     options, text = data[0] if data else 0, data[1:]
     with _folder() as folder:

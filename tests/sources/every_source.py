@@ -12,15 +12,8 @@ from kept_traces import unpacked_trace
 from perfetto_files import program_trace
 
 _HOST = SAMPLES / "aks_host_trace"
-NAMES = (
-    *sorted(path.name for path in SAMPLES.glob("aks*")),
-    "host trace",
-    "oven",
-    "torch",
-    "ascend",
-    "nsys",
-    "snapshot",
-)
+NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend", "nsys",
+         "snapshot", "perfetto")  # fmt: skip
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def test_why_tells_the_decision_of_a_source_of_another_package(written, capsys):
     assert main(["info", str(written()), "--why"]) == 0
     lines = capsys.readouterr().out.splitlines()
     # its options are in no --help
-    assert lines[len(SOURCES) + 1].split() == "oven yes, by name: it ends in .oven.json".split()
+    assert lines[len(SOURCES) + 1].split() == ["oven", "yes,", "by", "name:", "it", "ends", "in", ".oven.json"]
     assert lines[len(SOURCES) + 2 :] == ["It is opened as a recording of ovens.",
                          "  --tick_ns NS, --tick-ns NS: length of a tick; otherwise the recording's"]  # fmt: skip
     assert main(["info", str(SOUND), "--why"]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -34,19 +33,15 @@ class Stages:
         #: Names of queues and stages of events that know them by number, by field.
         self._specified: dict[int, list[str]] = {2: [], 3: []}
         self._counters: dict[tuple[int, int], str] = {}
-        #: Ids and numbers of events, and ids that they wait for and their numbers.
-        self._ids, self._waits = array("q"), array("q")
+        #: Numbers of events by id, and ids that events wait for, and their numbers.
+        self._numbers, self._waits = dict[int, int](), list[tuple[int, int]]()
 
     @property
     def waits(self) -> tuple[I64, I64]:
         """Numbers of the events that others wait for, and of those."""
-        (ids, number), (wanted, waiting) = (
-            np.array(each, np.int64).reshape(-1, 2).T for each in (self._ids, self._waits)
-        )
-        order = np.argsort(ids, kind="stable")
-        place = np.searchsorted(ids[order], wanted)
-        known = np.append(ids[order], -1)[place] == wanted if len(ids) else wanted != wanted
-        return number[order[place[known]]], waiting[known]
+        found = [(self._numbers[id_], waiting) for id_, waiting in self._waits if id_ in self._numbers]
+        causes, consequences = np.array(found, np.int64).reshape(-1, 2).T
+        return causes, consequences
 
     def work(self, sequence: Sequence, event: list[Field], count: int) -> tuple[int, str, str]:
         """Length in ns of an event (GpuRenderStageEvent), what it is and where, and its arguments, as JSON."""
@@ -61,7 +56,7 @@ class Stages:
         )  # fmt: skip
         name = next((sequence.text(table, found[number], stage) if table else text(found[number])
                      for number, table in ((17, 0), (20, NAMES), (19, KERNELS)) if number in found), stage)  # fmt: skip
-        device, id_ = signed(found.get(11, 0)), signed(found.get(1, 0))
+        device, id_ = signed(found.get(11, 0)), found.get(1, 0)
         arguments: dict[str, Any] = {"device": device}
         for number, value in event:
             if number == 6:
@@ -71,9 +66,8 @@ class Stages:
             elif number == 21:
                 arguments |= _launch(sequence, value)
             elif number == 18:
-                for wanted in numbers(value):
-                    self._waits.extend((signed(wanted), count))
-        self._ids.extend((id_, count))
+                self._waits += [(wanted, count) for wanted in numbers(value)]
+        self._numbers[id_] = count
         if context := sequence.tables[CONTEXTS].get(found.get(5, 0)):
             arguments.setdefault("process_id", signed(context.get(2, 0)))
         arguments.setdefault("correlation", id_)

@@ -15,11 +15,11 @@ from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
 from . import packets as of
-from .packets import Packet, Packets
+from .packets import Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
 from .tracks import Track, Tracks, track_of
-from .wire import DamagedError, Field, double, fields, last, numbers, signed, text
+from .wire import DamagedError, Field, double, last, numbers, signed, text
 
 I64 = npt.NDArray[np.int64]
 _CLEARED, _NEEDS_STATE = 1, 2
@@ -207,32 +207,45 @@ class PerfettoText(ConvertedText):
 
     # -- packets
 
-    def _add(self, time: int, packet: Packet) -> None:
-        sequence, others = self._sequences.get(packet.sequence), packet.others
+    def _add(self, time: int, packet: list[Field]) -> None:
+        number = flags = clock = kind = 0
+        event: list[Field] = []
+        others: list[Field] = []
+        for entry in packet:
+            key, value = entry
+            if key == of.SEQUENCE:
+                number = value
+            elif key == of.FLAGS:
+                flags = value
+            elif key in of.EVENTS:
+                kind, event = entry
+            elif key == of.CLOCK:
+                clock = value
+            elif key != of.TIME:
+                others.append(entry)
+        sequence = self._sequences.get(number)
         told = dict(others) if others else {}
         if sequence is None:
-            sequence = self._sequences[packet.sequence] = Sequence()
+            sequence = self._sequences[number] = Sequence()
         elif told.get(of.DROPPED):
             sequence.sound = False
             self._defects["lost"] += 1
-        if packet.flags & _CLEARED or told.get(of.CLEARED):
+        if flags & _CLEARED or told.get(of.CLEARED):
             sequence.clear()
         for key, value in others:
             self._add_other(sequence, key, value)
-        if not packet.kind:
-            return
-        if packet.flags & _NEEDS_STATE and not sequence.sound:
+        if kind and flags & _NEEDS_STATE and not sequence.sound:
             self._defects["needed"] += 1
-            return
-        time = self._clocks.time(sequence, time, packet.clock)
-        if packet.kind == of.EVENT:
-            self._add_event(sequence, time, packet.event)
-        elif packet.kind == of.STAGE:
-            length, head, arguments = self._stages.work(sequence, packet.event, self._count)
-            self._add_complete(head, arguments, time, length)
-        else:
-            for process, name, value in self._stages.samples(sequence, packet.event):
-                self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
+        elif kind:
+            time = self._clocks.time(sequence, time, clock)
+            if kind == of.EVENT:
+                self._add_event(sequence, time, event)
+            elif kind == of.STAGE:
+                length, head, arguments = self._stages.work(sequence, event, self._count)
+                self._add_complete(head, arguments, time, length)
+            else:
+                for process, name, value in self._stages.samples(sequence, event):
+                    self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
 
     def _add_other(self, sequence: Sequence, key: int, value: Any) -> None:
         if key == of.INTERNED:
@@ -249,12 +262,6 @@ class PerfettoText(ConvertedText):
             track = track_of({4: value})
             sequence.thread, sequence.reference = track.thread or (0, 0), 1000 * signed(last(value).get(6, 0))
             self._name(track)
-        elif key == of.PROCESSES:
-            for inner, each in fields(value):
-                found = last(each)
-                name = text(found.get(3 if inner == 1 else 2, b""))
-                ids = (signed(found.get(3, 0)), signed(found.get(1, 0))) if inner == 2 else None
-                self._name(Track("", process=signed(found.get(1, 0)) if inner == 1 else None, thread=ids, owner=name))
         elif key not in _FOLLOWED:
             self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 

@@ -59,7 +59,7 @@ class Sequence:
 
     def __init__(self) -> None:
         self.unknown = self.reference = self.spent = 0
-        self.thread: tuple[int, int] = (0, 0)
+        self.thread: tuple[int, ...] = (0, 0)
         self.clocks: dict[int, Clock] = {}
         self.clear()
 

@@ -18,7 +18,7 @@ from . import packets as of
 from .packets import Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
-from .tracks import Track, Tracks, track_of
+from .tracks import THREAD, UUID, Tracks, counter_of, owner_of
 from .wire import DamagedError, Field, double, last, numbers, signed, text
 
 I64 = npt.NDArray[np.int64]
@@ -84,7 +84,7 @@ class PerfettoText(ConvertedText):
         self._sequences: dict[int, Sequence] = {}
         self._clocks, self._tracks, self._stages = Clocks(), Tracks(), Stages()
         self._lanes: dict[int, str] = {}
-        self._series: dict[int, str] = {}
+        self._series: dict[int, tuple[str, bool, int]] = {}
         #: Number of complete events, characters of text that wait, and the latest time.
         self._count = self._size = self._latest = 0
         #: Codes of what slices nest in, and their begins and ends: code, time, and number of the event, -1 of an end.
@@ -256,32 +256,30 @@ class PerfettoText(ConvertedText):
             self._clocks.snapshot(sequence, value)
         elif key == of.DESCRIPTOR:
             found = last(value)
-            track = self._tracks[found.get(1, 0)] = track_of(found)
-            self._name(track)
+            self._tracks[found.get(UUID, 0)] = found
+            self._name(*owner_of(found))
         elif key == of.THREAD:
-            track = track_of({4: value})
-            sequence.thread, sequence.reference = track.thread or (0, 0), 1000 * signed(last(value).get(6, 0))
-            self._name(track)
+            ids, name = owner_of({THREAD: value})
+            sequence.thread, sequence.reference = ids, 1000 * signed(last(value).get(6, 0))
+            self._name(ids, name)
         elif key not in _FOLLOWED:
             self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 
-    def _name(self, track: Track) -> None:
-        if track.owner and track.process is not None:
-            self._write(
-                f'"ph":"M","name":"process_name","pid":{track.process},"args":{{"name":{as_json(track.owner)}}}'
-            )
-        if track.owner and track.thread is not None:
-            place = '"pid":{},"tid":{}'.format(*track.thread)
-            self._write(f'"ph":"M","name":"thread_name",{place},"args":{{"name":{as_json(track.owner)}}}')
+    def _name(self, ids: tuple[int | str, ...], name: str) -> None:
+        """Writes the name of a process, or of a process and thread."""
+        if ids and name:
+            kind, place = ("thread", f',"tid":{ids[1]}') if len(ids) > 1 else ("process", "")
+            who = f'"name":"{kind}_name","pid":{as_json(ids[0])}{place}'
+            self._write(f'"ph":"M",{who},"args":{{"name":{as_json(name)}}}')
 
     def _lane(self, uuid: int) -> str:
         """Process and thread of a track as members of a JSON object."""
         found = self._lanes.get(uuid)
         if found is None:
-            process, thread = map(as_json, self._tracks.lane(uuid))
-            found = self._lanes[uuid] = f'"pid":{process},"tid":{thread}'
-            if process.startswith('"'):
-                self._write(f'"ph":"M","name":"process_name","pid":{process},"args":{{"name":{process}}}')
+            process, thread = self._tracks.lane(uuid)
+            found = self._lanes[uuid] = f'"pid":{as_json(process)},"tid":{as_json(thread)}'
+            if isinstance(process, str):
+                self._name((process,), process)
         return found
 
     # -- track events
@@ -392,15 +390,16 @@ class PerfettoText(ConvertedText):
                 self._add_sample(sequence, uuid, time, value_of(value))
 
     def _add_sample(self, sequence: Sequence, uuid: int, time: int, value: float) -> None:
-        track = self._tracks.get(uuid) or Track("")
-        if track.incremental:
-            value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
-        head = self._series.get(uuid)
-        if head is None:
+        found = self._series.get(uuid)
+        if found is None:
             process, name = self._tracks.lane(uuid)
-            head = self._series[uuid] = f'"pid":{as_json(process)},"name":{as_json(name)}'
-            self.units[str(process), str(name)] = track.unit
-        self._sample(head, time, value * track.factor)
+            incremental, factor, self.units[str(process), str(name)] = counter_of(self._tracks.get(uuid, {}))
+            head = f'"pid":{as_json(process)},"name":{as_json(name)}'
+            found = self._series[uuid] = head, incremental, factor
+        head, incremental, factor = found
+        if incremental:
+            value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
+        self._sample(head, time, value * factor)
 
     def _sample(self, head: str, time: int, value: float) -> None:
         self._write(f'"ph":"C",{head},"ts":{_us(time)},"args":{{"value":{as_json(value)}}}')

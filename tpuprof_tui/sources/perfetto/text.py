@@ -120,7 +120,7 @@ class PerfettoText(ConvertedText):
         for packet in self._packets:
             try:
                 self._add(*packet)
-            except (DamagedError, TypeError, AttributeError, IndexError):
+            except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
                 # fields of other types than they are of
                 self._defects["damaged"] += 1
             if self._size > _AT_ONCE:

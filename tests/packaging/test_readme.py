@@ -22,8 +22,9 @@ from tpuprof_tui.views.registry import views_of
 ROOT = Path(__file__).resolve().parents[2]
 #: The table of benchmarks stands in one of them alone, for whoever measures.
 _MEASURED = re.compile(r"<!-- benchmarks -->.*?<!-- /benchmarks -->\n", re.DOTALL)
-#: Documents in both languages, the README first.
-BOTH = ("README", *sorted(f"docs/{path.name[:-3]}" for path in (ROOT / "docs").glob("*.md") if ".zh." not in path.name))
+#: Documents in both languages, the README first; what is for contributors is in English alone.
+BOTH = ("README", *sorted(f"docs/{path.name[:-3]}" for path in (ROOT / "docs").glob("*.md")
+                          if ".zh." not in path.name and path.name != "ARCHITECTURE.md"))  # fmt: skip
 #: Their texts in each language.
 ENGLISH, CHINESE = (
     {name: _MEASURED.sub("", (ROOT / f"{name}{suffix}").read_text(encoding="utf-8")) for name in BOTH}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
@@ -15,18 +15,13 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 from .options import output_path
+from .rows import print_csv, print_json, rows_page
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built
     from tpuprof_tui.dataset.query import Rows
-    from tpuprof_tui.formats.tables import Report
 
 ACTIONS: Final = ("build", "query", "top", "trend", "outliers", "schema", "compact")
-#: Default number of rows, and maximum width of a cell, in text output.
-_ROWS: Final = 20
-_WIDEST: Final = 60
-#: Maximum width of a table of text output without --limit, so that its rows stay below the limit of text answers.
-_WIDEST_TABLE: Final = 300
 #: Maximum number of paths to print per category.
 _MOST_NAMED: Final = 10
 
@@ -198,37 +193,13 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
         found = queries[options.action]()
         limit, skipped = options.limit, sum(1 for _ in islice(found.rows, options.offset))
         if options.csv:
-            _print_csv(found, limit)
+            print_csv(found, limit)
         elif options.json:
-            _print_json(options.action, found, limit, skipped)
+            print_json({"action": options.action}, found, limit, skipped)
         else:
             title = _trend_title(words[0]) if options.action == "trend" else options.action.capitalize()
-            show([_page(out, title, found, limit)], "--limit N shows all.")
+            show([rows_page(out, title, found, limit)], "--limit N shows all.")
     return OK
-
-
-def _print_csv(found: Rows, limit: int | None) -> None:
-    from tpuprof_tui.formats.escape import csv_text
-
-    print(",".join(csv_text(name) for name, _ in found.columns))
-    for row in islice(found.rows, limit):
-        print(",".join("" if value is None else csv_text(str(value)) for value in row))
-
-
-def _print_json(action: str, found: Rows, limit: int | None, skipped: int) -> None:
-    """Prints one JSON object, streaming its rows; ``skipped``: number of skipped rows before them."""
-    from tpuprof_tui.formats.answers import answer_text
-
-    columns = [{"name": name, "type": kind} for name, kind in found.columns]
-    opening = answer_text({"action": action, "columns": columns}, indent=None)
-    print(f'{opening[:-1]}, "rows": [', end="")
-    count = 0
-    for count, row in enumerate(islice(found.rows, limit), 1):
-        # answer_text applies the common rules for NaN, infinity and types unknown to JSON
-        text = answer_text({"row": list(row)}, indent=None)
-        print(f"{',' if count > 1 else ''}\n{text[text.index('[') : -1]}", end="")
-    total = skipped + count + sum(1 for _ in found.rows)
-    print(f'\n], "total_rows": {total}, "truncated": {"true" if count < total else "false"}}}')
 
 
 def _trend_title(figure: str) -> str:
@@ -236,39 +207,6 @@ def _trend_title(figure: str) -> str:
     from tpuprof_tui.formats.escape import line_text
 
     return f"Trend of {line_text(figure)}{' (ns)' if figure.startswith(('kernel:', 'operation:')) else ''}"
-
-
-def _page(out: str, title: str, found: Rows, limit: int | None) -> Report:
-    from tpuprof_tui.formats.escape import line_text
-    from tpuprof_tui.formats.tables import Report, Table
-
-    rows = list(islice(found.rows, limit or _ROWS))
-    more = next(found.rows, None) is not None
-    notes = ("There are more: --limit N shows them, --csv all.",) if more else ()
-    left = frozenset(
-        index for index, (_, kind) in enumerate(found.columns)
-        if not kind.startswith(("BIGINT", "INTEGER", "DOUBLE", "FLOAT", "HUGEINT", "DECIMAL", "UBIGINT"))
-    )  # fmt: skip
-    cells = tuple(tuple(_cell(value) for value in row) for row in rows)
-    header = tuple(_cell(name) for name, _ in found.columns)
-    widths = accumulate(2 + max(map(len, column)) for column in zip(header, *cells, strict=True))
-    fitting = len(header) if limit else sum(width <= _WIDEST_TABLE for width in widths)
-    if fitting < len(header):
-        notes = (*notes, f"Columns left out: {len(header) - fitting:,}. Name those to show in the SQL, or --csv.")
-    cells, header = tuple(row[:fitting] for row in cells), header[:fitting]
-    table = Table(title, header, cells, left, notes or (() if rows else ("Nothing.",)))
-    return Report(line_text(out), (), (table,))
-
-
-def _cell(value: Any) -> str:
-    from tpuprof_tui.formats.escape import line_text
-
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        # never a zero for what is none
-        return f"{value:,.3f}" if 0.0005 <= abs(value) < 1e15 or value == 0 else f"{value:g}"
-    return f"{value:,}" if type(value) is int else line_text(str(value), _WIDEST)
 
 
 # -- schema -----------------------------------------------------------------------

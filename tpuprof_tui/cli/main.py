@@ -437,6 +437,12 @@ COMMANDS: Final = {
         texts.INFO_HELP,
     ),
     "instructions": Command(texts.said("every {event} as JSON lines, CSV or Parquet"), "instructions:run", (_CAPTURE,)),
+    "query": Command(
+        "SQL over the tables of a profile, or of a data set",
+        "query:print_query",
+        (_CAPTURE, _operand("sql", "SQL", "one SELECT, in quotes", "?")),
+        texts.QUERY_HELP,
+    ),
     "export": Command(
         join_words(output.title for output in known_outputs()),
         "export:run",

@@ -124,7 +124,7 @@ OWN_OPTIONS: Final = tuple({option.name: option for source in SOURCES for option
 
 OPTIONS: Final = (
     *map(source_option, OWN_OPTIONS),
-    _switch("--json", "describe diff gate info report", "one JSON object"),
+    _switch("--json", "describe diff gate info query report", "one JSON object"),
     _switch("--list", "report", "list the views, one per line", dest="list_views"),
     _valued(
         "--group",
@@ -139,6 +139,11 @@ OPTIONS: Final = (
         "maximum rows per table (default: as many as fit into 8 kB of text; all with --json, and for instructions to a "
         "pipe or file)",
     ),
+    _number("--limit", "query", "maximum rows (default: 20; 100,000 with --json or --csv)"),
+    _switch("--csv", "query", "rows as CSV"),
+    _switch("--schema", "query", "instead of rows the tables and their columns"),
+    _number("--seconds", "query", "most seconds that the query may take (default: 60)", default=60),
+    _number("--memory", "query", "most memory that the query may take, MiB (default: 2048)", default=2048),
     _switch("--markdown", "summary report diff gate", "Markdown, for a merge request"),
     _valued(
         "--run-noise",
@@ -151,7 +156,7 @@ OPTIONS: Final = (
     _valued("--against", "gate", "CAPTURE", "base of the comparison: runs or a baseline file", nargs="+"),
     _valued("--fail-on", "gate", "RULE", "what must not happen, such as 'total>3%%'; can be repeated", action="append"),
     _valued("--level", "gate", "SHARE", "chance of a false alarm (default: 1%%)", type=_share, default=0.01),
-    _number("--offset", "report diff info instructions", "number of rows to skip in each table", default=0),
+    _number("--offset", "report diff info instructions query", "number of rows to skip in each table", default=0),
     _switch("--why", "info", "open nothing, say which source would open it and what each of them looked for"),
     _switch("--memory", "info", "also the memory used by the opened capture, by holder"),
     Option(

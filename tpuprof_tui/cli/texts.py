@@ -51,6 +51,15 @@ The figures of a profile, view by view: those of the screen as text, or with --j
 Durations are us in JSON, shares 0 to 1, unknown values null; keys are stable and "schema" is their version. A range
 counts events by their start and cuts unions at its edges.
 """
+QUERY_HELP: Final = """\
+One SELECT of DuckDB over the tables of a profile, or of a data set: events with the columns that a data set has, lanes,
+counters, steps, links between events, figures, problems, and what the source recorded beside events (recorded.NAME).
+--schema names tables and columns; times are ns. It needs DuckDB and pyarrow: pip install 'tpuprof-tui[dataset]'.
+
+A query reads and writes no file, and loads nothing. What is cut by the limits of rows, memory or time is said.
+
+  tpuprof query PATH "select name, count(*), sum(duration) from events where role = 'work' group by all order by 3 desc"
+"""
 DIFF_HELP: Final = """\
 What changed from one capture to another: a step (else the total), the cause first, what contributes, and whether it is
 noise. Where most work of both sides has an operator, module or layer, it is compared by these, so also between chips,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from threading import Timer
 from typing import Any, Final
 
 from msgspec import Struct
@@ -87,8 +89,55 @@ class Rows(Struct):
     rows: Iterator[tuple[Any, ...]]
 
 
-class DataSet:
-    """A DuckDB connection with the tables of a data set as views, which are created on first use.
+class Queried(ABC):
+    """A DuckDB connection and the tables that a query may name, which are made on first use.
+
+    Attributes:
+        connection: The connection.
+        names: Names of the tables.
+        hint: What names tables and columns, a sentence.
+        expired: Whether the time of the last query is over.
+    """
+
+    names: tuple[str, ...] = tuple(FIELDS)
+    hint = "tpuprof dataset schema names tables and columns."
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.expired = False
+
+    @abstractmethod
+    def make_views(self, sql: str = "") -> bool:
+        """Makes the tables that a query names, or all if it names none; returns whether any were made."""
+
+    @abstractmethod
+    def schema(self) -> dict[str, list[tuple[str, str]]]:
+        """Names and DuckDB types of the columns of each table."""
+
+    def check_files(self) -> None:  # noqa: B027
+        """Checks that the files of the tables can be read; does nothing where there are none."""
+
+    @contextmanager
+    def ending_after(self, seconds: float | None) -> Iterator[None]:
+        """Ends a query that takes longer; None: no limit."""
+
+        def end() -> None:
+            self.expired = True
+            self.connection.interrupt()
+
+        timer = Timer(seconds or 0, end)
+        self.expired = False
+        if seconds is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+class DataSet(Queried):
+    """The tables of a data set as views.
 
     Args:
         connection: DuckDB connection that can read only the data set's files.
@@ -96,7 +145,7 @@ class DataSet:
     """
 
     def __init__(self, connection: Any, manifest: Manifest) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self._manifest = manifest
         self._tables: set[str] = set()
 
@@ -116,6 +165,10 @@ class DataSet:
                 self.connection.execute(f"create view {table} as {_view(table, self._manifest.of_table(table))}")
         return bool(due)
 
+    def schema(self) -> dict[str, list[tuple[str, str]]]:
+        """Names and DuckDB types of the columns of each table."""
+        return {name: asked(self, f"from {name} limit 0").columns for name in self.names}
+
     def check_files(self) -> None:
         """Checks that the files of the tables with views exist and could be read; see `Manifest.check_files`."""
         if self._manifest.store.read_errors:
@@ -124,11 +177,12 @@ class DataSet:
 
 
 @contextmanager
-def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
+def opened(out: str | os.PathLike[str], memory: int | None = None) -> Iterator[DataSet]:
     """Opens a data set in DuckDB, which is restricted to reading the data set's files.
 
     Args:
         out: Path or address of the data set; files at an address are read through Arrow.
+        memory: Most bytes that DuckDB takes; None: no limit.
 
     Raises:
         UnreadableError: There is no data set.
@@ -138,20 +192,47 @@ def opened(out: str | os.PathLike[str]) -> Iterator[DataSet]:
     folder = manifest.store.out
     if utf8_text(folder) != folder:
         raise UnreadableError(f"{out}: DuckDB reads no folder whose name is not UTF-8.", "Rename it.")
-    with requires_package("Querying a data set", "Other tools can read its Parquet files."):
+    # DuckDB takes paths with [ or * as patterns: allow the folder both plain and escaped
+    folders = () if is_address(folder) else tuple(dict.fromkeys((folder, glob.escape(folder))))
+    hint = "Other tools can read its Parquet files."
+    with connected("Querying a data set", hint, folders, memory) as connection:
+        yield DataSet(connection, manifest)
+
+
+@contextmanager
+def connected(what: str, hint: str = "", folders: Sequence[str] = (), memory: int | None = None) -> Iterator[Any]:
+    """A DuckDB connection that reads files of some folders alone, and cannot be configured.
+
+    Args:
+        what: What needs DuckDB, the beginning of a sentence.
+        hint: What to do without it.
+        folders: The folders.
+        memory: Most bytes that it takes; without folders nothing is written to disk beyond them. None: no limit.
+
+    Raises:
+        MissingPackageError: DuckDB is not installed.
+    """
+    with requires_package(what, hint):
         import duckdb
 
     connection = duckdb.connect(":memory:")
     try:
-        if not is_address(folder):
-            # DuckDB takes paths with [ or * as patterns: allow the folder both plain and escaped
-            own = ", ".join(_literal(f"{each}/") for each in dict.fromkeys((folder, glob.escape(folder))))
+        if folders:
+            own = ", ".join(_literal(f"{each}/") for each in folders)
             connection.execute(f"set allowed_directories = [{own}]")
+        else:
+            connection.execute("set temp_directory = ''")
+        if memory is not None:
+            connection.execute(f"set memory_limit = '{memory}B'")
+        connection.execute("set autoinstall_known_extensions = false")
+        connection.execute("set autoload_known_extensions = false")
+        # names are no variables of this program
+        connection.execute("set python_enable_replacements = false")
         connection.execute("set enable_external_access = false")
         # it would be printed between the rows
         connection.execute("set enable_progress_bar = false")
         connection.execute("set lock_configuration = true")
-        yield DataSet(connection, manifest)
+        yield connection
     finally:
         connection.close()
 
@@ -193,9 +274,9 @@ def _view(table: str, files: Sequence[str]) -> str:
             *((field.name, _TYPES[field.kind]) for field in FIELDS[table]),
             *((name, _folder(name)) for name in FOLDERS),
         ]
-        return f"select {', '.join(f'null::{kind} as {_quoted(name)}' for name, kind in names)} where false"
+        return f"select {', '.join(f'null::{kind} as {quoted(name)}' for name, kind in names)} where false"
     listed = ", ".join(_literal(glob.escape(file)) for file in files)
-    types = ", ".join(f"{_quoted(name)}: {_folder(name)}" for name in FOLDERS)
+    types = ", ".join(f"{quoted(name)}: {_folder(name)}" for name in FOLDERS)
     how = f"union_by_name = true, hive_partitioning = true, hive_types = {{{types}}}"
     # before 2.0 DuckDB reads what is not known as a text; a day always is
     known = ", ".join(f"nullif({name}, '{UNKNOWN}') as {name}" for name in ("source", "device"))
@@ -210,20 +291,31 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
-    """Runs a SELECT statement; streams the result.
+def first_rows(data: Queried, sql: str, count: int, skipped: int = 0) -> Rows:
+    """The first rows of a SELECT statement behind some that are skipped; no more are computed than that needs.
 
     Raises:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
-    _only_select(sql)
+    _only_select(sql, data)
+    return asked(data, f"from ({sql.strip().rstrip(';')}\n) limit {count} offset {skipped}", name=sql)
+
+
+def asked(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str = "") -> Rows:
+    """Runs a SELECT statement; streams the result. ``name``: the text that names its tables; empty: ``sql``.
+
+    Raises:
+        UsageError: The SQL is invalid, or is not a SELECT.
+    """
+    _only_select(sql, data)
     with _query_errors(data):
         run = partial(data.connection.execute, sql, list(parameters))
-        cursor = _run_with_views(data, sql, lambda: _interruptible(data.connection, run))
+        cursor = _run_with_views(data, name or sql, lambda: _interruptible(data.connection, run))
         columns = [(str(name), str(kind)) for name, kind, *_ in cursor.description]
 
     def rows() -> Iterator[tuple[Any, ...]]:
@@ -238,7 +330,7 @@ def asked(data: DataSet, sql: str, parameters: Sequence[Any] = ()) -> Rows:
 
 
 @contextmanager
-def _query_errors(data: DataSet | None = None) -> Iterator[None]:
+def _query_errors(data: Queried | None = None) -> Iterator[None]:
     """Turns DuckDB's errors into usage errors, and its report of Ctrl+C back into KeyboardInterrupt.
 
     Args:
@@ -253,12 +345,16 @@ def _query_errors(data: DataSet | None = None) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException:
+        if data is not None and data.expired:
+            raise UsageError("The query takes too long, and was ended.", "--seconds N gives it more time.") from None
         raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        raise UsageError("The query needs more memory than it may take.", "--memory N gives it more MiB.") from None
     except duckdb.Error as error:
         # errors of pyarrow, which reads files at addresses, are those of an invalid input
         if data is not None and isinstance(error, (duckdb.IOException, duckdb.InvalidInputException)):
             data.check_files()
-        raise _sql_error(error) from None
+        raise _sql_error(error, data) from None
     except RuntimeError as error:
         if "interrupted" in str(error).lower():
             raise KeyboardInterrupt from None
@@ -276,7 +372,7 @@ def _interruptible(connection: Any, run: Callable[[], Any]) -> Any:
             raise
 
 
-def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
+def _run_with_views(data: Queried, sql: str, ask: Callable[[], Any]) -> Any:
     import duckdb
 
     data.make_views(sql)
@@ -288,7 +384,7 @@ def _run_with_views(data: DataSet, sql: str, ask: Callable[[], Any]) -> Any:
         return ask()
 
 
-def write_parquet(data: DataSet, sql: str, file: Path) -> int:
+def write_parquet(data: Queried, sql: str, file: Path) -> int:
     """Writes the result of a SELECT statement as Parquet, in batches; returns the number of rows.
 
     Raises:
@@ -296,11 +392,11 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
     """
     from pyarrow import parquet
 
-    _only_select(sql)
+    _only_select(sql, data)
     with _query_errors(data):
         relation = _run_with_views(data, sql, lambda: data.connection.sql(sql))
         if relation is None:
-            raise _not_one_select()
+            raise _not_one_select(data)
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         count = 0
         with whole_file(file) as stream:
@@ -312,22 +408,22 @@ def write_parquet(data: DataSet, sql: str, file: Path) -> int:
     return count
 
 
-def _only_select(sql: str) -> None:
+def _only_select(sql: str, data: Queried) -> None:
     import duckdb
 
-    with _query_errors():
+    with _query_errors(data):
         statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise _not_one_select()
+        raise _not_one_select(data)
 
 
-def _not_one_select() -> UsageError:
-    return UsageError("Only one SELECT is allowed.", f"Its tables: {', '.join(FIELDS)}.")
+def _not_one_select(data: Queried) -> UsageError:
+    return UsageError("Only one SELECT is allowed.", f"Its tables: {', '.join(data.names)}.")
 
 
-def _sql_error(error: Exception) -> UsageError:
+def _sql_error(error: Exception, data: Queried | None) -> UsageError:
     message = next((line.strip() for line in str(error).splitlines() if line.strip()), "it cannot be understood")
-    return UsageError(f"{message.rstrip('.')}.", "tpuprof dataset schema names tables and columns.")
+    return UsageError(f"{message.rstrip('.')}.", Queried.hint if data is None else data.hint)
 
 
 # predefined queries

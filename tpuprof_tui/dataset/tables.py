@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 from math import isfinite
@@ -144,13 +144,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
 
         query = query_of(catalog.open(path, {}))
         profile = query.profile
-        problems: list[dict[str, Any]] = [
-            {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
-             "offset": _none_if_negative(each.offset),
-             "unit": _none_if_negative(profile.groups.unit_number(each.group)), "lane": each.lane or None,
-             "count": each.count, "lost": each.lost}
-            for each in profile.problems
-        ]  # fmt: skip
+        problems = problem_rows(profile)
         facts, fault = _facts(query, problems)
         figures = [*facts, *_work(query)]
         row = {
@@ -163,9 +157,9 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
         }  # fmt: skip
         folders = (profile.vocabulary.source, _day(newest if profile.wall_ns is None else profile.wall_ns), folders[2])
         tables = {
-            "captures": _of_rows("captures", [row]),
-            "figures": _of_rows("figures", [{"capture": capture, **each} for each in figures]),
-            "events": consume(capture, folders, _events(profile, capture)),
+            "captures": rows_to_arrow("captures", [row]),
+            "figures": rows_to_arrow("figures", [{"capture": capture, **each} for each in figures]),
+            "events": consume(capture, folders, event_batches(profile, capture)),
         }  # fmt: skip
     except (ImportError, WriteError):
         raise
@@ -176,7 +170,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
         return Tables(capture, folders, fatal, False, fetched, fault)
     if problems:
         about = {"capture": capture, "path": given_path}
-        tables["problems"] = _of_rows("problems", [{**about, **each} for each in problems])
+        tables["problems"] = rows_to_arrow("problems", [{**about, **each} for each in problems])
     return Tables(capture, folders, tables, True, fetched, fault)
 
 
@@ -197,7 +191,7 @@ def _message_and_location(error: Exception) -> tuple[str, str]:
 def _fatal(capture: str, path: str, message: str) -> dict[str, Any]:
     row = {"capture": capture, "path": path, "severity": "fatal", "what": message, "count": 1,
            "done": "It is not in any other table."}  # fmt: skip
-    return {"problems": _of_rows("problems", [row])}
+    return {"problems": rows_to_arrow("problems", [row])}
 
 
 def _identity(path: str, given_path: str, files: Sequence[Path], device_and_call: tuple[int | None, int | None]) -> str:
@@ -245,7 +239,23 @@ def _day(time_ns: int) -> str:
     return datetime.fromtimestamp(max(min(time_ns, _LATEST), 0) / 1e9, timezone.utc).strftime("%Y-%m-%d")
 
 
-def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
+def problem_rows(profile: Profile) -> list[dict[str, Any]]:
+    """Rows of the table ``problems``, without the capture."""
+    return [
+        {"severity": each.severity.word, "what": each.what, "done": each.done, "file": each.file or None,
+         "offset": _none_if_negative(each.offset), "unit": _none_if_negative(profile.groups.unit_number(each.group)),
+         "lane": each.lane or None, "count": each.count, "lost": each.lost}
+        for each in profile.problems
+    ]  # fmt: skip
+
+
+def figure_rows(query: Query) -> list[dict[str, Any]]:
+    """Rows of the table ``figures``, without the capture."""
+    return [*_facts(query, [])[0], *_work(query)]
+
+
+def rows_to_arrow(table: str, rows: list[dict[str, Any]]) -> Any:
+    """Rows as an Arrow table with the columns of `FIELDS`."""
     import pyarrow
 
     schema = arrow_schema(table)
@@ -260,21 +270,37 @@ def _of_rows(table: str, rows: list[dict[str, Any]]) -> Any:
 # events
 
 
-def _events(profile: Profile, capture: str) -> Any:
+def event_schema(profile: Profile) -> Any:
+    """Arrow schema of the events of a profile: common columns, then those of its source that a lane has."""
+    lanes = [lane for lane in profile.lanes if len(lane)]
+    further = {key for lane in lanes for key in lane.columns if has_column(profile, lane, key)}
+    further.difference_update(_COMMON.values())
+    extras = (column for column in profile.vocabulary.columns if column.key in further and column.group != COUNTERS)
+    return _event_schema(profile.vocabulary.source, tuple(extras))
+
+
+def event_batches(profile: Profile, capture: str, names: Collection[str] | None = None) -> Any:
     """All events, lane by lane: common columns, then columns of the source that at least one lane has.
+
+    Args:
+        profile: The profile.
+        capture: Value of the column ``capture``.
+        names: Only columns with these names, in lower case; None: all.
 
     Returns:
         Lazy reader of Arrow record batches of at most `GROUP` rows.
     """
     import pyarrow
 
-    words = profile.vocabulary
+    source = f"{profile.vocabulary.source}_"
     lanes = [(number, lane) for number, lane in enumerate(profile.lanes) if len(lane)]
     known = {number: {key for key in lane.columns if has_column(profile, lane, key)} for number, lane in lanes}
-    further = set().union(*known.values()).difference(_COMMON.values())
-    extras = tuple(column for column in words.columns if column.key in further and column.group != COUNTERS)
-    schema = _event_schema(words.source, extras)
-    keys = [*(_COMMON.get(field.name, field.name) for field in FIELDS["events"]), *(column.key for column in extras)]
+    whole, common = event_schema(profile), len(FIELDS["events"])
+    keys = [_COMMON.get(field.name, field.name) if place < common else field.name.removeprefix(source)
+            for place, field in enumerate(whole)]  # fmt: skip
+    chosen = [place for place, field in enumerate(whole) if names is None or field.name.lower() in names]
+    schema = pyarrow.schema([whole.field(place) for place in chosen], metadata=whole.metadata)
+    keys = [keys[place] for place in chosen]
 
     def batches() -> Iterator[Any]:
         columns = [(key, kind, _texts(profile, key, capture) if pyarrow.types.is_dictionary(kind) else None)

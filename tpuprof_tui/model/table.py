@@ -55,6 +55,10 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     def __contains__(self, key: str) -> bool:
         return key in self._read[0]
 
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the columns."""
+        return tuple(self._read[0])
+
     def __getitem__(self, key: str) -> Array:
         """A whole column; KeyError if the table does not have it."""
         return self.take(key, ALL)

@@ -44,7 +44,7 @@ class HostTime(Struct, frozen=True):
     """What the host did in a pause.
 
     Attributes:
-        lane: Its lane.
+        lane, row: Its lane, and the event of the name that took most.
         type: Type of the events: the source's word for operators, frames, calls; empty without types.
         name: Their name.
         ns: Time in the pause, without what other events of the type did within.
@@ -52,6 +52,7 @@ class HostTime(Struct, frozen=True):
     """
 
     lane: int
+    row: int
     type: str
     name: str
     ns: int
@@ -203,9 +204,13 @@ def _host_times(session: Session, number: int, start: int, end: int) -> Iterator
         for index in np.argsort(-times, kind="stable")[:_MOST].tolist():
             ns = int(times[index])
             if ns > 0:
-                name = text_of(profile, part, "name", int(chosen[which == index][0]), readable=True)
+                called = chosen[which == index]
+                most = int(called[own[called].argmax()])
+                name = text_of(profile, part, "name", most, readable=True)
                 kind = profile.strings["type"][code] if code >= 0 else ""
-                yield HostTime(number, kind, name or profile.vocabulary.event.one, ns, ns / max(end - start, 1))
+                yield HostTime(
+                    number, int(rows[most]), kind, name or profile.vocabulary.event.one, ns, ns / max(end - start, 1)
+                )
 
 
 def _waited_for(

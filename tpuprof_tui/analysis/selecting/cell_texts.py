@@ -7,6 +7,7 @@ import numpy as np
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import Column, Lane, Profile, is_missing
+from tpuprof_tui.model.columns import LANE_KIND
 from tpuprof_tui.model.uniques import uniques
 
 from .session import Ints, Session, lane_values
@@ -26,7 +27,12 @@ def value_text(column: Column, value: int | float) -> str:
 def column_texts(
     session: Session, lane: Lane, column: Column, rows: Ints, *, readable: bool = False
 ) -> list[str]:  # fmt: skip
-    """Texts of a column for some rows of a lane; ``-`` for missing values; ``readable``: names as people read them."""
+    """Texts of a column for some rows of a lane; ``-`` for missing values.
+
+    ``readable``: names as people read them, and lanes by their own names, not by their kinds.
+    """
+    if readable and column.key == LANE_KIND.key:
+        return [clean(lane.label)] * len(rows)
     values = lane_values(session.profile, lane, column.key, rows)
     if values is None:
         return [MISSING] * len(rows)

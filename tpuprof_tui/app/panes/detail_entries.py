@@ -125,7 +125,8 @@ def pause_entries(session: Session, selection: Selection, story: PauseStory | No
         yield Entry("group", f"{clean(session.title_of(lane))} meanwhile")
         for each in found:
             text = f"{time_text(each.ns)}, {percent_text(each.share)}  {clean(each.name)}"
-            yield Entry("field", text, clean(each.type) or session.say("{event}"), "Time of it within the pause.")
+            label = clean(each.type) or session.say("{Event}")
+            yield Entry("link", text, label, "Time of it within the pause.", leads_to=(each.lane, each.row), back=True)
 
 
 def _heading(session: Session, lane: Lane, number: int, row: int) -> Iterator[Entry]:

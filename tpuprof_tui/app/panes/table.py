@@ -23,8 +23,9 @@ from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import ELLIPSIS, fit
+from tpuprof_tui.formats.text import ELLIPSIS, fit, label_cut
 from tpuprof_tui.formats.units import plural
+from tpuprof_tui.model.columns import LANE_KIND
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
@@ -267,6 +268,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             width, right = self.columns.widths[index], column.align == "right"
             if right and len(text) > width:
                 text = text.replace(",", "")
+            text = label_cut(text, width) if column.key == LANE_KIND.key else text
             cell_text = fit(text, width, right=right) + " " * GAP
             found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
             share = texts[keys.index(column.level)] if column.level in keys and not selected else "-"

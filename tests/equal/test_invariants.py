@@ -16,7 +16,7 @@ SHARED = ROOT.parent / "shared"
 SAMPLES = {
     "aks_bmodel": "aks_decode_mode2", "aks_damaged": "", "aks_decode_mode0": "", "aks_decode_mode1": "aks_decode_mode2",
     "aks_decode_mode2": "", "aks_host_trace": "", "aksv_cdma": "", "ascend_synthetic": "", "torch_cpu_recorded": "",
-    "torch_cuda_synthetic": "torch_cpu_recorded", "nsys_synthetic": "",
+    "torch_cuda_synthetic": "torch_cpu_recorded", "torch_perfetto": "torch_cuda_synthetic", "nsys_synthetic": "",
     "memory_snapshot_synthetic.pickle.gz": "memory_snapshot_synthetic.pickle.gz",
 }  # fmt: skip
 OTHERS = {

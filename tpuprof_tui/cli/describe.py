@@ -125,8 +125,8 @@ def _facts(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Ite
     lanes = words.lane.of(record["lanes"]["count"])
     units = record["units"]["count"]
     # without work figures are of no unit
-    holds = [*([words.unit.of(units)] if units or words.work_breakdowns else ()), f"{lanes} ({kinds})" if kinds else lanes,
-            words.event.of(record["events"]["count"])]  # fmt: skip
+    known = [words.unit.of(units)] if units or words.work_breakdowns else []
+    holds = [*known, f"{lanes} ({kinds})" if kinds else lanes, words.event.of(record["events"]["count"])]
     if record["launches"]:
         holds.append(Word("launch", "launches").of(record["launches"]))
     yield "Holds", ", ".join(holds)

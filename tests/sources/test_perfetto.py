@@ -471,9 +471,13 @@ def test_packets_in_packets(tmp_path):
     trace = pb.Trace()
     trace.packet.add(trusted_packet_sequence_id=1).compressed_packets = zlib.compress(inner)
     trace.packet.add(trusted_packet_sequence_id=1).compressed_packets = b"no zlib"
+    # one that is damaged, and one that is packed again, with another behind each
+    damaged = message(1, message(11, b"\x48\x01" + message(4, message(3, b"%"))))
+    twice = message(1, message(50, zlib.compress(inner)))
+    trace.packet.add().compressed_packets = zlib.compress(damaged + inner + twice + inner)
     profile = opened(tmp_path, trace.SerializeToString())
-    assert [name for *_, name in events(profile)] == ["packed"]
-    assert told(profile)["Packets that cannot be decoded."] == 1
+    assert [name for *_, name in events(profile)] == ["packed"] * 3
+    assert told(profile)["Packets that cannot be decoded."] == 3
 
 
 def test_packets_that_are_not_followed_are_counted(tmp_path):

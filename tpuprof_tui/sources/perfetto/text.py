@@ -14,8 +14,24 @@ import numpy.typing as npt
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
-from . import packets as of
-from .packets import Packets
+from .packets import (
+    CLEARED,
+    CLOCK,
+    DEFAULTS,
+    DESCRIPTOR,
+    DROPPED,
+    EVENT,
+    EVENTS,
+    FLAGS,
+    INTERNED,
+    OLD_THREAD,
+    PACKED,
+    SEQUENCE,
+    SNAPSHOT,
+    STAGE,
+    TIME,
+    Packets,
+)
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
 from .tracks import THREAD, UUID, Tracks, counter_of, owner_of
@@ -118,11 +134,7 @@ class PerfettoText(ConvertedText):
         # the first event says nothing
         self._parts.append('{"traceEvents":[{"ph":"M"}')
         for packet in self._packets:
-            try:
-                self._add(*packet)
-            except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
-                # fields of other types than they are of
-                self._defects["damaged"] += 1
+            self._add(*packet)
             if self._size > _AT_ONCE:
                 yield self._made()
         yield self._made() + b'],"format":"%b"}' % FORMAT.encode()
@@ -208,29 +220,36 @@ class PerfettoText(ConvertedText):
     # -- packets
 
     def _add(self, time: int, packet: list[Field]) -> None:
+        try:
+            self._add_sound(time, packet)
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
+            # fields of other types than they are of
+            self._defects["damaged"] += 1
+
+    def _add_sound(self, time: int, packet: list[Field]) -> None:
         number = flags = clock = kind = 0
         event: list[Field] = []
         others: list[Field] = []
         for entry in packet:
             key, value = entry
-            if key == of.SEQUENCE:
+            if key == SEQUENCE:
                 number = value
-            elif key == of.FLAGS:
+            elif key == FLAGS:
                 flags = value
-            elif key in of.EVENTS:
+            elif key in EVENTS:
                 kind, event = entry
-            elif key == of.CLOCK:
+            elif key == CLOCK:
                 clock = value
-            elif key != of.TIME:
+            elif key != TIME:
                 others.append(entry)
         sequence = self._sequences.get(number)
         told = dict(others) if others else {}
         if sequence is None:
             sequence = self._sequences[number] = Sequence()
-        elif told.get(of.DROPPED):
+        elif told.get(DROPPED):
             sequence.sound = False
             self._defects["lost"] += 1
-        if flags & _CLEARED or told.get(of.CLEARED):
+        if flags & _CLEARED or told.get(CLEARED):
             sequence.clear()
         for key, value in others:
             self._add_other(sequence, key, value)
@@ -238,9 +257,9 @@ class PerfettoText(ConvertedText):
             self._defects["needed"] += 1
         elif kind:
             time = self._clocks.time(sequence, time, clock)
-            if kind == of.EVENT:
+            if kind == EVENT:
                 self._add_event(sequence, time, event)
-            elif kind == of.STAGE:
+            elif kind == STAGE:
                 length, head, arguments = self._stages.work(sequence, event, self._count)
                 self._add_complete(head, arguments, time, length)
             else:
@@ -248,20 +267,23 @@ class PerfettoText(ConvertedText):
                     self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
 
     def _add_other(self, sequence: Sequence, key: int, value: Any) -> None:
-        if key == of.INTERNED:
+        if key == INTERNED:
             sequence.intern(value)
-        elif key == of.DEFAULTS:
+        elif key == DEFAULTS:
             sequence.update(value)
-        elif key == of.SNAPSHOT:
+        elif key == SNAPSHOT:
             self._clocks.snapshot(sequence, value)
-        elif key == of.DESCRIPTOR:
+        elif key == DESCRIPTOR:
             found = last(value)
             self._tracks[found.get(UUID, 0)] = found
             self._name(*owner_of(found))
-        elif key == of.THREAD:
+        elif key == OLD_THREAD:
             ids, name = owner_of({THREAD: value})
             sequence.thread, sequence.reference = ids, 1000 * signed(last(value).get(6, 0))
             self._name(ids, name)
+        elif key in PACKED:
+            for packet in self._packets.packed(key, value):
+                self._add(*packet)
         elif key not in _FOLLOWED:
             self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 
@@ -368,7 +390,7 @@ class PerfettoText(ConvertedText):
         if len(arguments) > _LONGEST:
             self._defects["long"] += 1
             arguments = "{}"
-        self._write(f'"ph":"X",{head},"ts":{_us(time)},"dur":{_us(length)},"args":{arguments}')
+        self._write(f'"ph":"X",{head},"ts":{_us(time)},"dur":{_us(length) if length else 0},"args":{arguments}')
         for flow, ends in flows:
             self._flows.extend((flow, time, self._count, ends))
         self._count += 1

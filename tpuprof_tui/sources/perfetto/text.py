@@ -14,24 +14,8 @@ import numpy.typing as npt
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
-from .packets import (
-    CLEARED,
-    CLOCK,
-    DEFAULTS,
-    DESCRIPTOR,
-    DROPPED,
-    EVENT,
-    EVENTS,
-    FLAGS,
-    INTERNED,
-    OLD_THREAD,
-    PACKED,
-    SEQUENCE,
-    SNAPSHOT,
-    STAGE,
-    TIME,
-    Packets,
-)
+from . import packets as of
+from .packets import CLOCK, EVENT, EVENTS, FLAGS, SEQUENCE, STAGE, TIME, Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
 from .tracks import THREAD, UUID, Tracks, counter_of, owner_of
@@ -246,10 +230,10 @@ class PerfettoText(ConvertedText):
         told = dict(others) if others else {}
         if sequence is None:
             sequence = self._sequences[number] = Sequence()
-        elif told.get(DROPPED):
+        elif told.get(of.DROPPED):
             sequence.sound = False
             self._defects["lost"] += 1
-        if flags & _CLEARED or told.get(CLEARED):
+        if flags & _CLEARED or told.get(of.CLEARED):
             sequence.clear()
         for key, value in others:
             self._add_other(sequence, key, value)
@@ -267,21 +251,21 @@ class PerfettoText(ConvertedText):
                     self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
 
     def _add_other(self, sequence: Sequence, key: int, value: Any) -> None:
-        if key == INTERNED:
+        if key == of.INTERNED:
             sequence.intern(value)
-        elif key == DEFAULTS:
+        elif key == of.DEFAULTS:
             sequence.update(value)
-        elif key == SNAPSHOT:
+        elif key == of.SNAPSHOT:
             self._clocks.snapshot(sequence, value)
-        elif key == DESCRIPTOR:
+        elif key == of.DESCRIPTOR:
             found = last(value)
             self._tracks[found.get(UUID, 0)] = found
             self._name(*owner_of(found))
-        elif key == OLD_THREAD:
+        elif key == of.OLD_THREAD:
             ids, name = owner_of({THREAD: value})
             sequence.thread, sequence.reference = ids, 1000 * signed(last(value).get(6, 0))
             self._name(ids, name)
-        elif key in PACKED:
+        elif key in of.PACKED:
             for packet in self._packets.packed(key, value):
                 self._add(*packet)
         elif key not in _FOLLOWED:

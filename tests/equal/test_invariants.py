@@ -25,7 +25,7 @@ OTHERS = {
     "traces/ascend_level1_db/rank0_ascend_pt": "traces/ascend_level1_db/rank1_ascend_pt",
     "vendor/bm1690_conv_int8_no_pmu": "",
     "vendor/real/bmprofile_data-1_bm1688_2core": "",
-    "vendor/real/bmprofile_data-1_bm1684x": "",
+    "vendor/real/bmprofile_data-1_bm1684x": "", "vendor/real/cdm_profile_data_dev0_bm1690": "",
 }  # fmt: skip
 NAMES = (*SAMPLES, *(pytest.param(name, marks=pytest.mark.shared) for name in OTHERS))
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import raw_bytes as raw
+from nsys_database import Database, write_run
 from output_checks import check_all_outputs, check_light_outputs, check_refusal
 from whole_profiles import read_whole
 
@@ -187,6 +188,61 @@ def host_trace(data: bytes) -> None:
             check_light_outputs(profile)
 
 
+def check_everything(profile: Profile) -> None:
+    """Every view, link and argument of a profile."""
+    query = Query(Session(profile))
+    json.dumps(report_record(query, views_of(profile.vocabulary), workers_of(profile)))
+    for lane in profile.lanes:
+        lane.arrays()
+        assert lane.arguments is not None
+        lane.arguments(len(lane) // 2)
+        check_sublanes(lane)
+    events = sum(map(len, profile.lanes))
+    links = profile.links() if profile.links is not None else None
+    assert links is None or not len(links) or max(links.from_row.max(), links.to_row.max()) < events
+
+
+def nsys_database(data: bytes) -> None:
+    """A database of Nsight Systems: its bytes, or (odd first byte) the numbers in its tables."""
+    options, content = data[0] if data else 0, data[1:]
+    with _folder() as folder:
+        path = folder / "some.sqlite"
+        if options & 1:
+            _write_tables(path, content)
+        else:
+            path.write_bytes(content)
+        try:
+            profile = open_profile(path)
+        except TpuprofError as error:
+            check_refusal(error)
+            return
+        check_everything(profile)
+
+
+def _write_tables(path: Path, content: bytes) -> None:
+    """Fills tables with numbers of 1 to 8 bytes, which a byte before each tells the length of; 0: null, 9: text."""
+    at, numbers = 0, list[object]()
+    while at < len(content):
+        kind, at = content[at] % 10, at + 1
+        value = content[at : at + min(kind, 8)]
+        at += len(value)
+        numbers.append(None if not kind else value.decode("latin-1") if kind == 9 else
+                       int.from_bytes(value, "little", signed=True))  # fmt: skip
+    database = Database(path)
+    wanted = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS",
+              "CUDA_GPU_MEMORY_USAGE_EVENTS", "GPU_METRICS", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE", "PROCESSES",
+              "ThreadNames", "TARGET_INFO_SESSION_START_TIME", "OSRT_API")  # fmt: skip
+    place = 0
+    while place < len(numbers):
+        columns = database.columns[wanted[place % len(wanted)]]
+        row = dict(zip(columns, numbers[place : place + len(columns)], strict=False))
+        database.add(wanted[place % len(wanted)], [row])
+        place += len(columns)
+    for number in range(4):
+        database.string(("", "iteration 3", "cudaLaunchKernel_v7000", "\x1b[31m[red]")[number])
+    database.close()
+
+
 def torch_trace(data: bytes, name: str = "some.pt.trace.json") -> None:
     """A PyTorch trace: the text, or (odd first byte) compressed; every view, link and argument of it."""
     options, text = data[0] if data else 0, data[1:]
@@ -198,16 +254,7 @@ def torch_trace(data: bytes, name: str = "some.pt.trace.json") -> None:
         except TpuprofError as error:
             check_refusal(error)
             return
-        query = Query(Session(profile))
-        json.dumps(report_record(query, views_of(profile.vocabulary), workers_of(profile)))
-        for lane in profile.lanes:
-            lane.arrays()
-            assert lane.arguments is not None
-            lane.arguments(len(lane) // 2)
-            check_sublanes(lane)
-        events = sum(map(len, profile.lanes))
-        links = profile.links() if profile.links is not None else None
-        assert links is None or not len(links) or max(links.from_row.max(), links.to_row.max()) < events
+        check_everything(profile)
         if _chosen({"": text}):
             run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
 
@@ -384,7 +431,10 @@ def _torch_seeds() -> list[bytes]:
     text = (b'{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"card","totalGlobalMem":1000,"computeMajor":8,'
             b'"computeMinor":0}],"distributedInfo":{"rank":0,"world_size":2},"traceEvents":[' + b",\n".join(events)
             + b'],"baseTimeNanoseconds":1700000000000000000}')  # fmt: skip
-    return [b"\0" + text, b"\1" + text, b"\0[" + b",".join(events) + b"]", b'\0[{"ph":"X","pid":[1],"ts":1,"dur":2}]']
+    named = b'{"name":"%s","ph":"M","pid":0,"tid":%s,"args":{"name":"%s"}}'
+    devices = [named % each for each in ((b"process_name", b"0", b"/device:GPU:0"), (b"thread_name", b"7", b"Steps"))]
+    return [b"\0" + text, b"\1" + text, b"\0[" + b",".join(events) + b"]", b"\0[" + b",".join(devices + events) + b"]",
+            b'\0[{"ph":"X","pid":[1],"ts":1,"dur":2}]']  # fmt: skip
 
 
 def _snapshot_seeds() -> list[bytes]:
@@ -427,6 +477,13 @@ def _bmprofile_seeds() -> list[bytes]:
     ] + [b"\x20" + _bmprofile(0)["iter0.profile"]]
 
 
+def _nsys_seeds() -> list[bytes]:
+    with _folder() as folder:
+        whole = write_run(folder, steps=1, layers=1)[0].read_bytes()
+    numbers = [1000 + 10 * number if number % 5 else number % 70 for number in range(400)]
+    return [b"\0" + whole, b"\1" + b"".join(b"\2" + number.to_bytes(2, "little") for number in numbers)]
+
+
 def _name_seeds() -> list[bytes]:
     return [
         b"\x1b]0;owned\x07\xfe=HYPERLINK(1)\xfe</script><b>x\xfe[red]a[/]",
@@ -453,6 +510,7 @@ TARGETS = {
     "details": Target(detail_records, "DYN_EXTRA records", _detail_seeds),
     "streams": Target(descriptor_streams, "descriptor streams", _stream_seeds),
     "host": Target(host_trace, "host traces", _host_seeds),
+    "nsys": Target(nsys_database, "databases of Nsight Systems", _nsys_seeds),
     "torch": Target(torch_trace, "PyTorch traces", _torch_seeds),
     "perfetto": Target(partial(torch_trace, name="some.pftrace"), "Perfetto traces", _perfetto_seeds),
     "snapshot": Target(memory_snapshot, "memory snapshots of PyTorch", _snapshot_seeds),

@@ -12,15 +12,8 @@ from kept_traces import unpacked_trace
 from perfetto_files import program_trace
 
 _HOST = SAMPLES / "aks_host_trace"
-NAMES = (
-    *sorted(path.name for path in SAMPLES.glob("aks*")),
-    "host trace",
-    "oven",
-    "torch",
-    "ascend",
-    "snapshot",
-    "perfetto",
-)
+NAMES = (*sorted(path.name for path in SAMPLES.glob("aks*")), "host trace", "oven", "torch", "ascend", "nsys",
+         "snapshot", "perfetto")  # fmt: skip
 
 
 @contextmanager
@@ -40,6 +33,7 @@ def every_source(parent: Path) -> Iterator[dict[str, list[str]]]:
         found["host trace"] = [str(_HOST), "--trace_file", str(_HOST / "host_trace.json")]
         found["oven"] = [str(town)]
         found["torch"] = [str(unpacked_trace("tl_bert_small_h100", traces) / "h100.pt.trace.json.gz")]
+        found["nsys"] = [str(SAMPLES / "nsys_synthetic" / "run.sqlite")]
         found["ascend"] = [str(unpacked_trace("ascend_level1_text", traces))]
         (traces / "program.pftrace").write_bytes(program_trace())
         found["perfetto"] = [str(traces / "program.pftrace")]

@@ -366,3 +366,38 @@ def test_integers_equal_rows_across_blocks_and_gaps(tmp_path):
     assert found["rowid"].tolist() == [row for row, _ in values]
     assert found["v"].tolist() == [INT_MISSING if value is None else value for _, value in values]
     assert (found["absent"] == INT_MISSING).all()
+
+
+@pytest.mark.parametrize("onto", ["itself", "one page"])
+def test_pages_that_lead_to_one_another_end(tmp_path, onto):
+    path = written(
+        tmp_path / "a.sqlite",
+        CUPTI_ACTIVITY_KIND_RUNTIME=[call(10 * number, 10 * number + 5, number) for number in range(20_000)],
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        (root,) = connection.execute(
+            "select rootpage from sqlite_master where name = 'CUPTI_ACTIVITY_KIND_RUNTIME'"
+        ).fetchone()
+    content, at = bytearray(path.read_bytes()), 4096 * (root - 1)
+    assert content[at] == 5, "a page that leads to others"
+    cells = [int.from_bytes(content[at + place : at + place + 2], "big")
+             for place in range(12, 12 + 2 * int.from_bytes(content[at + 3 : at + 5], "big"), 2)]  # fmt: skip
+    target = root.to_bytes(4, "big") if onto == "itself" else bytes(content[at + cells[0] : at + cells[0] + 4])
+    for cell in cells:
+        content[at + cell : at + cell + 4] = target
+    path.write_bytes(content)
+    try:
+        told = [each.what for each in open_profile(path).problems]
+    except UnreadableError as error:
+        told = [str(error)]
+    assert any("cannot be read to its end" in each or "no events" in each for each in told) or onto == "one page"
+    database = SqliteFile(path, path.name)
+    assert len(database.rows("CUPTI_ACTIVITY_KIND_RUNTIME", "start")) <= path.stat().st_size // 5 + 1
+    assert len(database.integers("CUPTI_ACTIVITY_KIND_RUNTIME", "start")["start"]) <= path.stat().st_size // 5 + 20_000
+
+
+def test_more_than_fits_into_memory_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path / "a.sqlite", CUPTI_ACTIVITY_KIND_RUNTIME=[call(1, 2), call(3, 4, 2)])
+    monkeypatch.setattr("tpuprof_tui.sources.nsys.read.events.memory_bytes", lambda: 500)
+    with pytest.raises(UnreadableError, match=r"holds 2 events: reading them takes about 700 B of memory"):
+        open_profile(path)

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from msgspec import Struct
@@ -383,13 +384,15 @@ def _captures(several: str, where: str = _WHERE) -> Operand:
     return _operand("captures", "CAPTURE", f"{where}; several: {several}", "*")
 
 
+#: Characters of a line of help.
+_WIDTH: Final = 100
 COMMANDS: Final = {
     "open": Command(
         "open a capture in the explorer",
         "main:open_command",
         (_captures("a list to choose from", f"{_WHERE}; or a folder of captures"),),
-        f"Explore a profile in the terminal: {join_words((source.title for source in SOURCES), 'or')}.\n"
-        "Without a terminal the summary is printed.",
+        fill(f"Explore a profile in the terminal: {join_words((source.title for source in SOURCES), 'or')}.", _WIDTH)
+        + "\nWithout a terminal the summary is printed.",
     ),
     "summary": Command("where the time went, as text", "main:summary_command", (_captures(IN_ORDER),)),
     "report": Command(

@@ -20,6 +20,10 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 I64 = npt.NDArray[np.int64]
 #: Rows that are read at a time.
 _BLOCK: Final = 16_384
+#: Least bytes of a row, most steps of SQLite for each byte of a file, and steps after which they are counted.
+_LEAST_ROW: Final = 5
+_STEPS: Final = 20
+_TICK: Final = 10_000_000
 _TABLES: Final = "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
 
 
@@ -45,10 +49,14 @@ class SqliteFile:
         import sqlite3
 
         # Python decodes messages that quote the file as UTF-8
-        self._error = (sqlite3.Error, UnicodeDecodeError)
+        self._error = (sqlite3.Error, UnicodeError)
+        # pages of a damaged file may lead to one another: no more rows, and steps of SQLite, than a sound one takes
+        self._most_rows = path.stat().st_size // _LEAST_ROW
+        self._ticks = 0
         where = quote(str(path.absolute()))
         try:
             self._connection = sqlite3.connect(f"file:{where}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._connection.set_progress_handler(self._goes_on_too_long, _TICK)
             self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
             self._connection.execute("pragma trusted_schema = off")
             for (table,) in self._connection.execute(_TABLES):
@@ -67,9 +75,12 @@ class SqliteFile:
             return []
         selected = ", ".join(self._selected(table, each, "null") for each in columns)
         found: list[tuple[Any, ...]] = []
+        self._ticks = 0
         try:
             for row in self._connection.execute(f"select {selected} from {_quoted(table)} {condition}"):
                 found.append(row)
+                if len(found) > self._most_rows:
+                    raise UnicodeError("its pages go round")
         except self._error as error:
             self._damaged(table, error)
         return found
@@ -86,7 +97,7 @@ class SqliteFile:
         named = ", ".join(f"ifnull(cast({self._selected(table, each, 'null')} as integer), {INT_MISSING}) as c{place}"
                           for place, each in enumerate(columns))  # fmt: skip
         joined = ", ".join(f"group_concat(c{place})" for place in range(len(columns)))
-        last, rows = INT_MISSING, 0
+        last, rows, self._ticks = INT_MISSING, 0, 0
         try:
             while table in self.tables:
                 block = f"select rowid as r, {named} from {_quoted(table)} where rowid > ? limit {_BLOCK}"
@@ -96,12 +107,26 @@ class SqliteFile:
                     break
                 for part, text in zip(parts, texts, strict=True):
                     part.append(np.fromstring(text, np.int64, sep=","))
+                if highest <= last or rows > self._most_rows:
+                    raise UnicodeError("its pages go round")
                 last, rows = highest, rows + count
                 progress(rows)
         except self._error as error:
             self._damaged(table, error)
         return {key: np.concatenate(part or [np.zeros(0, np.int64)])
                 for key, part in zip(("rowid", *columns), parts, strict=True)}  # fmt: skip
+
+    def _goes_on_too_long(self) -> bool:
+        self._ticks += 1
+        return self._ticks * _TICK > (self._most_rows * _LEAST_ROW + _TICK) * _STEPS
+
+    def count(self, table: str) -> int:
+        """Number of rows of a table at most, as none was deleted; 0 if it is damaged."""
+        try:
+            ((last,),) = self._connection.execute(f"select max(rowid) from {_quoted(table)}").fetchall()
+        except self._error:
+            return 0
+        return min(max(last or 0, 0), self._most_rows)
 
     def _selected(self, table: str, column: str, otherwise: str) -> str:
         return _quoted(column) if column in (*self.tables.get(table, ()), "rowid") else otherwise

@@ -265,6 +265,8 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
         rest = sum(each.delta for each in changed[_MOST_LISTED:])
         notes = (f"{len(changed) - len(shown):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
             if len(changed) > len(shown) else ()  # fmt: skip
-        yield TextTable(f"What contributes, {title.lower()} ({unit.name} of work{a_step})",
+        # NVTX ranges
+        title = title if title[1:2].isupper() else title.lower()
+        yield TextTable(f"What contributes, {title} ({unit.name} of work{a_step})",
                         ("Name", "Base", "Other", "Delta", "Change", "Count", "Status"), rows,
                         left=frozenset((0, 6)), notes=notes)  # fmt: skip

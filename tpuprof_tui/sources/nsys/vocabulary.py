@@ -1,18 +1,26 @@
-"""Vocabulary of databases of Nsight Systems: that of PyTorch traces, with its own words."""
+"""Vocabulary and columns of databases of Nsight Systems: those of PyTorch traces, with its own words."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tpuprof_tui.model.columns import Column
 from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, NameColouring, Shades, Word, WorkOrigin
+from tpuprof_tui.sources.torch.schema import COLUMNS as TORCH_COLUMNS
 from tpuprof_tui.sources.torch.vocabulary import DEVICE, MEMORY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 
-#: Views of what Nsight Systems does not record: modules, shapes, source lines.
-_LACKING: Final = ("modules", "roofline", "fusion")
-_OTHER: Final = {
+#: Views and columns of what Nsight Systems does not record: modules, shapes, source lines.
+_LACKING: Final = ("modules", "roofline", "fusion", "module", "frame", "shapes", "input_types", "stack", "external",
+                   "occupancy")  # fmt: skip
+_OTHER: Final[dict[str, dict[str, Any]]] = {
+    "order": {"help": "Place among the events of the database."},
+    "name": {"help": "Kernel, copy, call, or range of NVTX."},
+    "type": {"help": "The table, or domain of NVTX, that it stands in."},
+    "operator": {"title": "NVTX range", "aliases": ("range", "nvtx"),
+                 "help": "Innermost range of NVTX around the call, or around what launched the work."},
     "operators": {"title": "NVTX ranges", "help": "Time of ranges of NVTX on the host, and of what they started on the "
                   "device."},
     "steps": {"help": "The steps that ranges of NVTX mark, and their length on the device."},
@@ -23,6 +31,11 @@ _CATEGORIES: Final = {
     "kernels": ("kernel", "graph"), "operators": ("nvtx",), "copies": ("memcpy", "memset"),
     "calls": ("runtime", "driver"), "annotations": ("collective_comm",),
 }  # fmt: skip
+COLUMNS: Final = (
+    *(replace(column, **_OTHER.get(column.key, {})) for column in TORCH_COLUMNS if column.key not in _LACKING),
+    Column("graph_node", "Graph node", is_id=True, width=9, engines=("stream",), group="links",
+           help="Node of the CUDA graph that it belongs to."),
+)  # fmt: skip
 #: Examples of the command line's help.
 TEXTS: Final = {"open": "  tpuprof report.sqlite                       a database of Nsight Systems\n"}
 
@@ -46,7 +59,7 @@ VOCABULARY: Final = replace(
                 if each.key == "operator"),
     frames={"nvtx": ""},
     origins=(WorkOrigin("operators", Word("NVTX range"), "operator"),),
-    columns_entry="tpuprof_tui.sources.nsys.schema:COLUMNS",
+    columns_entry="tpuprof_tui.sources.nsys.vocabulary:COLUMNS",
     texts_entry="tpuprof_tui.sources.nsys.vocabulary:TEXTS",
     views=tuple(replace(each, **_OTHER.get(each.id, {})) for each in TORCH.views if each.id not in _LACKING),
 )  # fmt: skip

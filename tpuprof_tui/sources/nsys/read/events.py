@@ -8,10 +8,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import distinct_together
 from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, printable
+from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import COLLECTIVE_COMM, Kind
 
@@ -39,6 +42,8 @@ _COLLECTIVE: Final = lazy_pattern(r"nccl(?!Group|Comm)")
 #: Tables without events, or that are shown otherwise.
 _OTHERWISE: Final = lazy_pattern(r"(?:ENUM|TARGET_INFO|META_DATA|ANALYSIS)_.*|DIAGNOSTIC_EVENT|GPU_METRICS"
                                  r"|ProcessStreams|CUDA_(?:GRAPH_|GPU_MEMORY_USAGE_).*|PROFILER_OVERHEAD")  # fmt: skip
+#: Memory that reading an event takes, measured on 867,000, with a margin.
+_BYTES: Final = 350
 #: Times from here on are none.
 _LATEST: Final = 1 << 61
 #: Where events are: on a stream, on a thread, or (ranges that may begin and end on several threads) on neither.
@@ -68,14 +73,21 @@ class Events:
         self.names, self.categories = Codes(), Codes()
         self._left_out = self._below = self._open = 0
         self.read: list[tuple[str, int]] = []
-        for table in filter(database.tables.__contains__, _DEVICE):
-            self._of_devices(table)
-        others = [table for table in database.tables if database.has(table, "end", "nameId") and table not in _CALLS]
-        for table in (*_CALLS, *others):
-            if database.has(table, "start", "globalTid"):
-                self._of_host(table)
-        if database.has(_NVTX, "start", "globalTid"):
-            self._of_nvtx()
+        has = database.has
+        others = [table for table in database.tables if has(table, "end", "nameId") and table not in _CALLS]
+        tables = {
+            self._of_devices: [table for table in _DEVICE if has(table, "start", "end")],
+            self._of_host: [table for table in (*_CALLS, *others) if has(table, "start", "globalTid")],
+            self._of_nvtx: [_NVTX] if has(_NVTX, "start", "globalTid") else [],
+        }
+        rows = sum(database.count(table) for each in tables.values() for table in each)
+        if memory_bytes() and rows * _BYTES > memory_bytes():
+            raise UnreadableError(f"{database.name} holds {rows:,} events: reading them takes about "
+                                  f"{bytes_text(rows * _BYTES)} of memory, and there are {bytes_text(memory_bytes())}.",
+                                  "Record less: nsys profile --capture-range, --delay and --duration.")  # fmt: skip
+        for read, of_kind in tables.items():
+            for table in of_kind:
+                read(table)
         self.columns: dict[str, I64] = self._columns.columns()
         self.work: dict[str, I64] = {key: self._work.take(key) for key in WORK}
 
@@ -127,15 +139,17 @@ class Events:
                   place=THREAD, first=read["globalTid"] >> 24, second=read["globalTid"] & 0xFFFFFF,
                   correlation=read["correlationId"] if kind == Kind.CALL else INT_MISSING)  # fmt: skip
 
-    def _of_nvtx(self) -> None:
-        read = self._integers(_NVTX, "start", "end", "globalTid", "eventType", "textId", "domainId")
+    def _of_nvtx(self, table: str) -> None:
+        read = self._integers(table, "start", "end", "globalTid", "eventType", "textId", "domainId")
         kind, process, domain = read["eventType"], read["globalTid"] >> 24, np.maximum(read["domainId"], 0)
         kind = np.where(kind == INT_MISSING, _PUSHED, kind)
         name = coded(self.names, self.text_of, read["textId"])
-        own = self._database.rows(_NVTX, "rowid", "text", condition="where textId is null" if
-                                  self._database.has(_NVTX, "textId") else "")  # fmt: skip
-        rows = lookup(read["rowid"], np.array([row for row, _ in own], np.int64))
-        name[rows] = [self.names[printable(str(text or ""))] for _, text in own]
+        unnamed = "where textId is null" if self._database.has(_NVTX, "textId") else ""
+        own = self._database.rows(_NVTX, "rowid", "text", condition=unnamed)
+        place = lookup(read["rowid"], np.array([row for row, _ in own], np.int64))
+        codes = np.array([self.names[printable(str(text or ""))] for _, text in own], np.int64)
+        # of a damaged table other rows may be read
+        name[place[place >= 0]] = codes[place >= 0]
         names = list(self.names)
         domains = {(int(process[row]), int(domain[row])): names[name[row]]
                    for row in np.flatnonzero(kind == _DOMAIN).tolist()}  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -88,7 +89,12 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     if not len(kind):
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
     session = Session(database, events.text_of)
-    arguments = RowArguments.of_tables(path, events.read, events.columns["rowid"])
+    state = path.stat()
+    first = accumulate((count for _, count in events.read), initial=0)
+    tables = [(number, table) for number, (table, _) in zip(first, events.read, strict=False)]
+    arguments = RowArguments(
+        path, (state.st_size, state.st_mtime_ns), (), (0,), (), None, tables, events.columns["rowid"]
+    )
     used = uniques(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
     owners = used[used >= 0].tolist()
     traces = []

@@ -558,6 +558,9 @@ def test_a_packed_trace_and_a_name_that_says_nothing(tmp_path, packing):
 def test_zstd(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     assert len(events(opened(tmp_path, zstandard.compress(slices_of(50).bytes()), "some.pftrace.zst"))) == 50
+    trace = pb.Trace()
+    trace.packet.add().zstd_compressed_packets = zstandard.compress(slices_of(20).bytes())
+    assert len(events(opened(tmp_path, trace.SerializeToString()))) == 20
 
 
 @pytest.mark.parametrize("rest", [b"{}", b"\x12\x02\x08\x01", b"\n" + b"\xff" * 11, b"\n" + varint(1 << 40), b"\0" * 9])

@@ -21,7 +21,7 @@ _DEFLATE, PACKED, EVENTS = 50, (50, 133), (EVENT, STAGE, COUNTERS)
 #: Fields with numbers, and those that show that a message is a packet.
 _NUMBERS: Final = frozenset((3, TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK, 79, 87, 98))
 _MARKS: Final = frozenset(
-    (*EVENTS, TIME, SEQUENCE, FLAGS, 33, 36, CLEARED, DROPPED, 43, OLD_THREAD, DEFAULTS, DESCRIPTOR, 79)
+    (*EVENTS, *PACKED, TIME, SEQUENCE, FLAGS, 33, 36, CLEARED, DROPPED, 43, OLD_THREAD, DEFAULTS, DESCRIPTOR, 79)
 )
 #: Time of a packet in units of a clock, and its other fields; of events their fields.
 Packet = tuple[int, list[tuple[int, Any]]]

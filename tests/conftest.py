@@ -26,6 +26,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
+# What tests read is read anew each time, and nothing is left in a user's folder.
+os.environ["TPUPROF_CACHE"] = "off"
+
 # Programs that tests start can be ended, also where nohup or a shell's background has the tests themselves go on.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -170,7 +170,9 @@ def measured(words: list[str]) -> Figures:
     """What one process took; its output is thrown away."""
     start = time.perf_counter()
     # compiled once, as where it is installed
-    settings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    settings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+        "TPUPROF_CACHE": "off"
+    }
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=settings)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start

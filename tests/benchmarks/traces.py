@@ -73,7 +73,9 @@ class Best:
     def take(self, command: list[str]) -> None:
         """Runs a program on one core."""
         # modules are compiled once, as they are where the package is installed
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | {
+            "TPUPROF_CACHE": "off"
+        }
         with subprocess.Popen(["/usr/bin/env", *command], env=environment, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, preexec_fn=one_core) as process:  # fmt: skip
             before = os.times().elapsed
@@ -109,7 +111,9 @@ class Best:
 
 def explorer(path: Path) -> tuple[int, int]:
     """The explorer on a terminal of its own: its process, and the terminal."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | {
+        "TPUPROF_CACHE": "off"
+    }
     process, terminal = pty.fork()
     if not process:
         # nothing is remembered of what was looked at before

@@ -117,7 +117,7 @@ def record(package: Path, planned: Any, out: Path, more: list[str]) -> int:
         file.flush()
         # what could change an answer is the same for both sides
         environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8",
-                       "TZ": "UTC", "PYTHONPATH": str(package)}  # fmt: skip
+                       "TZ": "UTC", "PYTHONPATH": str(package), "TPUPROF_CACHE": "off"}  # fmt: skip
         words = [sys.executable, str(HERE / "recorder.py"), file.name, str(out), *more]
         return subprocess.run(words, env=environment, check=False).returncode
 

@@ -483,6 +483,13 @@ COMMANDS: Final = {
         epilog=texts.SKILL_EXAMPLES,
         arguments="skill:add_arguments",
     ),
+    "cache": Command(
+        "what is kept of large files that were read",
+        "cache:cache_command",
+        description=texts.CACHE_HELP,
+        epilog=texts.CACHE_EXAMPLES,
+        arguments="cache:add_arguments",
+    ),
     "completion": Command(
         "a script for shell completion",
         "completion:print_script",

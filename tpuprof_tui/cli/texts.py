@@ -21,6 +21,8 @@ ENVIRONMENT: Final = (
     ("LC_ALL, LC_MESSAGES, LANG", "the first one set selects Chinese or English for tpuprof options"),
     ("PROFILING_OPTIONS, PROFILING_MODE", "what tpuprof options check checks by default"),
     ("XDG_CONFIG_HOME", "folder of tpuprof/config.json, ~/.config by default"),
+    ("XDG_CACHE_HOME", "folder of tpuprof/columns, what is kept of large files, ~/.cache by default"),
+    ("TPUPROF_CACHE", "off: nothing is kept of large files, nor looked for"),
     ("XDG_STATE_HOME", "folder of tpuprof's logs of unexpected errors, ~/.local/state by default"),
     ("TMPDIR", "folder of temporary files; /var/tmp by default for large ones"),
 )
@@ -29,6 +31,7 @@ ENVIRONMENT: Final = (
 FILES: Final = (
     ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; optional"),
     ("CAPTURE/.tpuprof-notes.json", "marks, kept spans, notes and filter; --notes FILE: elsewhere"),
+    ("~/.cache/tpuprof/columns/*.columns", "what was decoded of large files; tpuprof cache --clear removes them"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
 
@@ -114,6 +117,16 @@ SKILL_EXAMPLES: Final = """\
 examples:
   tpuprof skill | less
   tpuprof skill --install skills     writes skills/tpuprof/SKILL.md
+"""
+
+CACHE_HELP: Final = """\
+What was decoded of large PyTorch traces is kept on disk, readable by you alone, so that the next question about one
+takes a fraction of the time. At most 4 GiB, the least recently used go first; a changed file is read again.
+"""
+CACHE_EXAMPLES: Final = """\
+examples:
+  tpuprof cache            where it is, and how much
+  tpuprof cache --clear    removes it; TPUPROF_CACHE=off keeps nothing
 """
 
 COMPLETION_HELP: Final = """\

@@ -16,6 +16,7 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.processes import Worker, workers
 from tpuprof_tui.sources.chrome.sections import section_count
+from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
@@ -136,10 +137,18 @@ class _Reading:
 def _read(
     file: Path, report: Callable[[int, int], None] | None, part: Part | None, *, alone: bool = True
 ) -> _Found:  # fmt: skip
-    try:
+    def read() -> Trace:
         return read_trace(file, report, part, alone=alone)
+
+    try:
+        return read() if part is not None else read_or_kept(file, read, _to_keep)
     except UnreadableError as error:
         return error
+
+
+def _to_keep(trace: Trace) -> Trace | None:
+    """A trace on disk; None: its arguments are found in a file that is gone tomorrow."""
+    return None if trace.arguments.kept is not None else _without_states(trace)
 
 
 def read_there(path: str, part: tuple[str, int | None] | None) -> Trace | str:

@@ -90,3 +90,22 @@ def test_odd_names_of_devices(tmp_path):
     assert len(profile.units) == 4
     assert [lane.kind for lane in profile.lanes] == ["stream"] * 4
     assert views(profile)["streams"]
+
+
+def test_a_host_of_jax_alone(tmp_path):
+    path = tmp_path / "host.trace.json"
+    events = [{"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}},
+              {"ph": "X", "pid": 701, "tid": 1, "name": "PjitFunction(f)", "ts": 1, "dur": 2}]  # fmt: skip
+    path.write_text(json.dumps({"traceEvents": events}))
+    profile = open_profile(path)
+    assert (profile.vocabulary.title, profile.problems, list(profile.units)) == ("JAX trace", (), [])
+    (found,) = views(profile)["streams"]["workers"].values()
+    assert [each["needs"] for each in found["missing"]] == ["another recording of JAX"]
+
+
+def test_long_numbers_of_processes(tmp_path):
+    path = tmp_path / "a.json"
+    events = [{"ph": "M", "pid": "9" * 9000, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+              {"ph": "X", "pid": "9" * 9000, "tid": "9" * 9000, "name": "x", "ts": 1, "dur": 2}]  # fmt: skip
+    path.write_text(json.dumps({"traceEvents": events}))
+    assert [lane.kind for lane in open_profile(path).lanes] == ["stream"]

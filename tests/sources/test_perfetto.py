@@ -570,6 +570,7 @@ def test_what_is_no_packet_ends_the_trace(tmp_path, rest):
     message(11, b"\x48\x01\x20\x05"), message(12, message(2, b"\x08")), message(60, message(4, b"\xff")),
     message(6, message(1, b"\x10")), message(53, message(6, b"\x0a\xff")),
     message(11, b"\x48\x01" + message(4, b"\x0a\x05a")), message(59, b"\x58\x07"),
+    message(11, b"\x48\x01" + message(4, message(3, b"%"))),
 ])  # fmt: skip
 def test_packets_that_are_none_are_left_out_and_told(tmp_path, content):
     profile = opened(tmp_path, slices_of(5).bytes() + message(1, content) + slices_of(6).bytes())

@@ -160,6 +160,15 @@ def test_a_growing_line_is_in_the_difference(tmp_path, capsys, leak):
     assert {name for name, delta in rows.items() if delta} == ({"train.py:44 train_step"} if leak else set())
 
 
+def test_a_gate_is_about_memory(tmp_path, capsys):
+    for name, steps in (("a", 2), ("b", 5)):
+        write(tmp_path / f"{name}.pickle", devices(steps, leak=True))
+    asked = ["gate", str(tmp_path / "b.pickle"), "--against", str(tmp_path / "a.pickle"), "--fail-on"]
+    assert main([*asked, "overview.end_active_bytes>1%"]) != 0
+    assert capsys.readouterr().out.startswith("FAIL\n")
+    assert main([*asked, "overview.end_active_bytes>90%"]) == 0
+
+
 def test_failed_allocations_lead_and_are_findings(tmp_path, capsys):
     (device,) = made = devices()
     device.out_of_memory(600 * MIB, 200 * MIB, [LINEAR, LINES[88, "forward"], *OUTER])
@@ -310,13 +319,20 @@ def test_hostile_values_are_shown_as_missing(tmp_path):
              [{"filename": "\x1b[31m[red]</script>\ud800", "line": [], "name": {}}]),
         )
     ]  # fmt: skip
-    trace += [{"action": ["alloc"]}, {"action": "oom", "size": 1, "device_free": "x"}, {"action": "other"}]
+    trace += [
+        {"action": "workspace_snapshot", "size": 1},
+        {"action": ["alloc"]},
+        {"action": "oom", "size": 1, "device_free": "x"},
+        {"action": "other"},
+    ]
     path = tmp_path / "a.pickle"
     profile = open_profile(
         written(path, {"device_traces": [trace, None, 3], "segments": [], "allocator_settings": [1]})
     )
     assert profile.instructions == 4
-    assert any(each.what == "Sizes are missing or impossible." for each in profile.problems)
+    told = {each.what: each.count for each in profile.problems}
+    assert "Sizes are missing or impossible." in told
+    assert told["Entries of the trace are of unknown kinds."] == 3
     assert all((lane["stream"] == INT_MISSING).all() for lane in profile.lanes)
     for view in ("overview", "held", "fragmentation", "findings"):
         ask(profile, view)

@@ -97,7 +97,8 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
         spread = float(step.lengths.var(ddof=1)) / count if count > 1 else math.nan
         figures["step"] = Figure(step.typical, count, spread, count - 1)
     for view, parts in compared.breakdowns.items():
-        if view == LAUNCHES:  # kernels are event counts here: one that lost events would look new
+        # kernels are event counts here: one that lost events would look new; events may be no work at all
+        if view == LAUNCHES or not query.vocabulary.work_breakdowns:
             continue
         kind = _KINDS.get(view, "kernel")
         for part in parts:

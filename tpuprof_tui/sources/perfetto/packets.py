@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
-from msgspec import Struct, field
-
-from .wire import DamagedError, Field, fields, varint
+from .wire import DamagedError, fields, varint
 
 _CHUNK: Final = 1 << 20
 #: Longest packet; most bytes that are unpacked of one, and of all, also for each byte of the trace.
@@ -17,52 +15,16 @@ _LONGEST, _MOST_UNPACKED, _ALWAYS_UNPACKED, _MOST_RATIO = 64 << 20, 16 << 20, 64
 _SHORT, _MOST_KEPT = 48, 1 << 14
 _TAG, _TIME_TAG = b"\n", b"\x40"
 # fields of packets
-PROCESSES, SNAPSHOT, TIME, SEQUENCE, EVENT, INTERNED, FLAGS = 2, 6, 8, 10, 11, 12, 13
-CLEARED, DROPPED, THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 41, 42, 44, 52, 53, 58, 59, 60
-_DEFLATE, _ZSTD = 50, 133
+SNAPSHOT, TIME, SEQUENCE, EVENT, INTERNED, FLAGS, CLEARED, DROPPED = 6, 8, 10, 11, 12, 13, 41, 42
+THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 44, 52, 53, 58, 59, 60
+_DEFLATE, _PACKED, EVENTS = 50, (50, 133), (EVENT, STAGE, COUNTERS)
 #: Fields with numbers, and those that show that a message is a packet.
 _NUMBERS: Final = frozenset((3, TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK, 79, 87, 98))
-_MARKS: Final = frozenset((TIME, SEQUENCE, EVENT, FLAGS, 33, 36, CLEARED, DROPPED, 43, THREAD, COUNTERS, STAGE,
-                           DEFAULTS, DESCRIPTOR, 79))  # fmt: skip
-
-
-class Packet(Struct):
-    """A packet: its time in units of a clock (0: it comes first, or is missing), the event in it, all other fields.
-
-    ``kind``: field of the event: ``EVENT``, ``STAGE`` or ``COUNTERS``; 0: there is none.
-    """
-
-    time: int = 0
-    sequence: int = 0
-    flags: int = 0
-    clock: int = 0
-    kind: int = 0
-    event: list[Field] = field(default_factory=list)
-    others: list[Field] = field(default_factory=list)
-
-
-def packet_of(data: bytes) -> Packet:
-    """Decodes a packet.
-
-    Raises:
-        DamagedError: It is none.
-    """
-    found = Packet()
-    for entry in fields(data):
-        key, value = entry
-        if key == SEQUENCE:
-            found.sequence = value
-        elif key == FLAGS:
-            found.flags = value
-        elif key in (EVENT, STAGE, COUNTERS):
-            found.kind, found.event = key, fields(value)
-        elif key == TIME:
-            found.time = value
-        elif key == CLOCK:
-            found.clock = value
-        else:
-            found.others.append(entry)
-    return found
+_MARKS: Final = frozenset(
+    (*EVENTS, TIME, SEQUENCE, FLAGS, 33, 36, CLEARED, DROPPED, 43, THREAD, DEFAULTS, DESCRIPTOR, 79)
+)
+#: Time of a packet in units of a clock, and its other fields; of events their fields.
+Packet = tuple[int, list[tuple[int, Any]]]
 
 
 def is_perfetto(head: bytes) -> bool:
@@ -78,7 +40,7 @@ def is_perfetto(head: bytes) -> bool:
 
 
 class Packets:
-    """The packets of a trace, with their times.
+    """The packets of a trace, decoded as they are asked for.
 
     Args:
         read: Returns at most the given number of bytes; none at the end.
@@ -91,12 +53,11 @@ class Packets:
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read, self._left = read, _ALWAYS_UNPACKED
-        self.offset = self.damaged = self.too_long = self.zstd = self._needed = 0
-        self.fault = ""
-        self._kept: dict[bytes, Packet] = {}
+        self._read, self._left, self._needed = read, _ALWAYS_UNPACKED, 0
+        self.offset = self.damaged = self.too_long = self.zstd = 0
+        self.fault, self._kept = "", dict[bytes, list[tuple[int, Any]]]()
 
-    def __iter__(self) -> Iterator[tuple[int, Packet]]:
+    def __iter__(self) -> Iterator[Packet]:
         data, at_end = b"", False
         while not at_end and not self.fault:
             parts, length = [data], len(data)
@@ -110,8 +71,8 @@ class Packets:
             data = data[self.offset - before :]
         self.fault = self.fault or ("ends within a packet" if data else "")
 
-    def _split(self, data: bytes, *, packed: bool) -> Iterator[tuple[int, Packet]]:
-        at, size = 0, len(data)
+    def _split(self, data: bytes, *, packed: bool) -> Iterator[Packet]:
+        at, end, size = 0, 0, len(data)
         try:
             while at < size:
                 length, begin = varint(data, at + 1)
@@ -123,31 +84,33 @@ class Packets:
                 self.offset += 0 if packed else end - at
                 at = end
                 try:
-                    timed = self._packet(data[begin:end])
+                    packet = self._packet(data[begin:end])
                 except (DamagedError, IndexError, TypeError):
                     self.damaged += 1
                     continue
-                inner = [] if packed else [each for each in timed[1].others if each[0] in (_DEFLATE, _ZSTD)]
+                inner = [] if packed else [each for each in packet[1] if each[0] in _PACKED]
                 if inner:
                     yield from self._split(self._unpacked(*inner[0]), packed=True)
                 else:
-                    yield timed
+                    yield packet
         except IndexError:
             end = size + 1
         except DamagedError:
             self.damaged += packed
             self.fault = self.fault if packed else "goes on with what is no packet"
-        self._needed = 0 if at == size else end - at
+        self._needed = end - at
 
-    def _packet(self, data: bytes) -> tuple[int, Packet]:
-        if data[:1] != _TIME_TAG:
-            packet = packet_of(data)
-            return packet.time, packet
-        time, at = varint(data, 1)
-        packet = self._kept.get(data[at:]) or packet_of(data[at:])
-        if len(data) - at <= _SHORT and len(self._kept) < _MOST_KEPT and not packet.time:
-            self._kept[data[at:]] = packet
-        return packet.time or time, packet
+    def _packet(self, data: bytes) -> Packet:
+        time, at = varint(data, 1) if data[:1] == _TIME_TAG else (0, 0)
+        rest = data[at:]
+        found = self._kept.get(rest)
+        if found is None:
+            found = [(key, fields(value) if key in EVENTS else value) for key, value in fields(rest)]
+            if not at:
+                time = dict(found).get(TIME, 0)
+            elif len(rest) <= _SHORT and len(self._kept) < _MOST_KEPT:
+                self._kept[rest] = found
+        return time, found
 
     def _unpacked(self, number: int, data: bytes) -> bytes:
         most = min(_MOST_UNPACKED, self._left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -10,7 +9,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from .state import CONTEXTS, GPU_COUNTERS, KERNELS, NAMES, PARAMETERS, SPECIFICATIONS, Sequence, as_json
+from .state import (
+    CONTEXTS,
+    GPU_COUNTERS,
+    KERNELS,
+    MOST_KEPT,
+    NAMES,
+    PARAMETERS,
+    SHORT,
+    SPECIFICATIONS,
+    Sequence,
+    as_json,
+)
 from .wire import Field, double, fields, last, numbers, signed, text
 
 I64 = npt.NDArray[np.int64]
@@ -34,19 +44,15 @@ class Stages:
         #: Names of queues and stages of events that know them by number, by field.
         self._specified: dict[int, list[str]] = {2: [], 3: []}
         self._counters: dict[tuple[int, int], str] = {}
-        #: Ids and numbers of events, and ids that they wait for and their numbers.
-        self._ids, self._waits = array("q"), array("q")
+        #: Numbers of events by id, and ids that events wait for, and their numbers.
+        self._numbers, self._waits = dict[int, int](), list[tuple[int, int]]()
 
     @property
     def waits(self) -> tuple[I64, I64]:
         """Numbers of the events that others wait for, and of those."""
-        (ids, number), (wanted, waiting) = (
-            np.array(each, np.int64).reshape(-1, 2).T for each in (self._ids, self._waits)
-        )
-        order = np.argsort(ids, kind="stable")
-        place = np.searchsorted(ids[order], wanted)
-        known = np.append(ids[order], -1)[place] == wanted if len(ids) else wanted != wanted
-        return number[order[place[known]]], waiting[known]
+        found = [(self._numbers[id_], waiting) for id_, waiting in self._waits if id_ in self._numbers]
+        causes, consequences = np.array(found, np.int64).reshape(-1, 2).T
+        return causes, consequences
 
     def work(self, sequence: Sequence, event: list[Field], count: int) -> tuple[int, str, str]:
         """Length in ns of an event (GpuRenderStageEvent), what it is and where, and its arguments, as JSON."""
@@ -61,26 +67,27 @@ class Stages:
         )  # fmt: skip
         name = next((sequence.text(table, found[number], stage) if table else text(found[number])
                      for number, table in ((17, 0), (20, NAMES), (19, KERNELS)) if number in found), stage)  # fmt: skip
-        device, id_ = signed(found.get(11, 0)), signed(found.get(1, 0))
-        arguments: dict[str, Any] = {"device": device}
+        device, id_ = signed(found.get(11, 0)), found.get(1, 0)
+        arguments = {"device": str(device)}
         for number, value in event:
-            if number == 6:
-                extra = last(value)
-                key = text(extra.get(1, b""))
-                arguments[_TITLES.get(key, key)] = _value(text(extra.get(2, b"")))
-            elif number == 21:
-                arguments |= _launch(sequence, value)
+            if number in _ARGUMENTS:
+                kept = sequence.arguments.get(value)
+                if kept is None:
+                    kept = _ARGUMENTS[number](sequence, value)
+                    if len(value) <= SHORT and len(sequence.arguments) < MOST_KEPT:
+                        sequence.arguments[value] = kept
+                arguments |= kept
             elif number == 18:
-                for wanted in numbers(value):
-                    self._waits.extend((signed(wanted), count))
-        self._ids.extend((id_, count))
+                self._waits += [(wanted, count) for wanted in numbers(value)]
+        self._numbers[id_] = count
         if context := sequence.tables[CONTEXTS].get(found.get(5, 0)):
-            arguments.setdefault("process_id", signed(context.get(2, 0)))
-        arguments.setdefault("correlation", id_)
+            arguments.setdefault("process_id", str(signed(context.get(2, 0))))
+        arguments.setdefault("correlation", str(id_))
         category = _CATEGORIES.get(stage, "kernel" if 21 in found else stage)
         words = f'"cat":{as_json(category)},"name":{as_json(name)}'
-        place = f'"pid":{device},"tid":{as_json(arguments.get("stream", queue))}'
-        return found.get(2, 0), f"{words},{place}", as_json(arguments)
+        place = f'"pid":{device},"tid":{arguments.get("stream") or as_json(queue)}'
+        members = ",".join([f"{as_json(key)}:{value}" for key, value in arguments.items()])
+        return found.get(2, 0), f"{words},{place}", f"{{{members}}}"
 
     def samples(self, sequence: Sequence, event: list[Field]) -> Iterator[tuple[int, str, float]]:
         """GPU, name and value of samples of counters (GpuCounterEvent)."""
@@ -99,24 +106,31 @@ class Stages:
                 yield gpu, name, double(sample[3]) if 3 in sample else signed(sample[2])
 
 
-def _value(word: str) -> Any:
-    """The number or list that a text is, as PyTorch writes them; else the text."""
+def _extra(sequence: Sequence, data: bytes) -> dict[str, str]:
+    """A message ExtraData as an argument, its value as JSON: a number or list if it is the text of one."""
+    del sequence
+    found = last(data)
+    key, word = (text(found.get(number, b"")) for number in (1, 2))
     try:
-        return msgspec.json.decode(word) if word[:1] in _BEGINS else word
+        value = msgspec.json.decode(word) if word[:1] in _BEGINS else word
     except (msgspec.DecodeError, RecursionError):
-        return word
+        value = word
+    return {_TITLES.get(key, key): as_json(value)}
 
 
-def _launch(sequence: Sequence, data: bytes) -> dict[str, Any]:
-    """Arguments of a message ComputeKernelLaunch, as PyTorch names them."""
-    found: dict[str, Any] = {}
+def _launch(sequence: Sequence, data: bytes) -> dict[str, str]:
+    """Arguments of a message ComputeKernelLaunch as JSON, as PyTorch names them."""
+    found = {}
     for number, value in fields(data):
         inner = last(value)
         if number in (1, 2):
-            found["grid" if number == 1 else "block"] = [inner.get(axis, 1) for axis in (1, 2, 3)]
+            found["grid" if number == 1 else "block"] = as_json([inner.get(axis, 1) for axis in (1, 2, 3)])
         elif number == 3:
             key = text(inner[2]) if 2 in inner else sequence.text(PARAMETERS, inner.get(1, 0))
-            found[_TITLES.get(key, key)] = next(
-                (of(inner[each]) for each, of in _VALUES.items() if each in inner), None
-            )
+            values = (of(inner[each]) for each, of in _VALUES.items() if each in inner)
+            found[_TITLES.get(key, key)] = as_json(next(values, None))
     return found
+
+
+#: Arguments of work, by field.
+_ARGUMENTS: Final = {6: _extra, 21: _launch}

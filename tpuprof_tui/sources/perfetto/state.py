@@ -15,7 +15,7 @@ from .wire import DamagedError, Field, double, fields, last, numbers, signed, te
 #: Deepest nesting of values that is followed; longest interned text, and most characters of those of an event.
 _DEEPEST, _LONGEST, _MOST = 32, 1 << 16, 1 << 20
 #: Tags of fields of debug annotations; those of up to so many bytes are kept decoded, as many of them.
-_NAME_TAG, _INTEGER_TAG, _SHORT, _MOST_KEPT = 0x52, b" ", 64, 1 << 16
+_NAME_TAG, _INTEGER_TAG, SHORT, MOST_KEPT = 0x52, b" ", 256, 1 << 16
 #: Clock of the trace unless it says another one (BOOTTIME), and ids of clocks that a sequence has for itself.
 _BOOTTIME, _OF_SEQUENCE = 6, range(64, 128)
 # fields of InternedData
@@ -59,7 +59,7 @@ class Sequence:
 
     def __init__(self) -> None:
         self.unknown = self.reference = self.spent = 0
-        self.thread: tuple[int, int] = (0, 0)
+        self.thread: tuple[int, ...] = (0, 0)
         self.clocks: dict[int, Clock] = {}
         self.clear()
 
@@ -76,6 +76,8 @@ class Sequence:
         #: Debug annotations, and their names, by their bytes.
         self.notes: dict[bytes, str] = {}
         self._keys: dict[bytes, str] = {}
+        #: Arguments of work of GPUs by their bytes.
+        self.arguments: dict[bytes, dict[str, str]] = {}
 
     def update(self, defaults: bytes) -> None:
         """Takes a message TracePacketDefaults."""
@@ -109,17 +111,24 @@ class Sequence:
         Raises:
             DamagedError: It is none, or the interned texts of an event are too long.
         """
-        # most are a name, or the id of one, and a number
-        at = 2 + data[1] * (data[0] == _NAME_TAG) if len(data) > 1 else 0
-        key = self._keys.get(data[:at])
-        if key and data[at : at + 1] == _INTEGER_TAG:
-            number, end = varint(data, at + 1)
-            if end == len(data):
-                return f"{key}{signed(number)}"
+        # most are a name, or the id of one, and a number, in either order
+        if data[:1] == _INTEGER_TAG:
+            number, end = varint(data, 1)
+            named = data[end:]
+        else:
+            at = 2 + data[1] * (data[0] == _NAME_TAG) if len(data) > 1 else 0
+            named = data[:at]
+            number, end = varint(data, at + 1) if data[at : at + 1] == _INTEGER_TAG else (0, 0)
+            end = end if end == len(data) else 0
+        key = self._keys.get(named) if end else None
+        if key:
+            return f"{key}{signed(number)}"
         name, value = self._note(fields(data), 0)
         key = f"{as_json(name)}:"
-        if len(self._keys) < _MOST_KEPT and len(self.notes) < _MOST_KEPT and len(data) <= _SHORT:
-            self._keys[data[:at]], self.notes[data] = key, key + value
+        if len(self._keys) < MOST_KEPT and len(self.notes) < MOST_KEPT and len(data) <= SHORT:
+            self.notes[data] = key + value
+            if end:
+                self._keys[named] = key
         return key + value
 
     def _note(self, note: list[Field], depth: int) -> tuple[str, str]:

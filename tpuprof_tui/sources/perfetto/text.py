@@ -15,11 +15,11 @@ from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
 from . import packets as of
-from .packets import Packet, Packets
+from .packets import Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
-from .tracks import Track, Tracks, track_of
-from .wire import DamagedError, Field, double, fields, last, numbers, signed, text
+from .tracks import THREAD, UUID, Tracks, counter_of, owner_of
+from .wire import DamagedError, Field, double, last, numbers, signed, text
 
 I64 = npt.NDArray[np.int64]
 _CLEARED, _NEEDS_STATE = 1, 2
@@ -84,7 +84,7 @@ class PerfettoText(ConvertedText):
         self._sequences: dict[int, Sequence] = {}
         self._clocks, self._tracks, self._stages = Clocks(), Tracks(), Stages()
         self._lanes: dict[int, str] = {}
-        self._series: dict[int, str] = {}
+        self._series: dict[int, tuple[str, bool, int]] = {}
         #: Number of complete events, characters of text that wait, and the latest time.
         self._count = self._size = self._latest = 0
         #: Codes of what slices nest in, and their begins and ends: code, time, and number of the event, -1 of an end.
@@ -120,7 +120,7 @@ class PerfettoText(ConvertedText):
         for packet in self._packets:
             try:
                 self._add(*packet)
-            except (DamagedError, TypeError, AttributeError, IndexError):
+            except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
                 # fields of other types than they are of
                 self._defects["damaged"] += 1
             if self._size > _AT_ONCE:
@@ -207,32 +207,45 @@ class PerfettoText(ConvertedText):
 
     # -- packets
 
-    def _add(self, time: int, packet: Packet) -> None:
-        sequence, others = self._sequences.get(packet.sequence), packet.others
+    def _add(self, time: int, packet: list[Field]) -> None:
+        number = flags = clock = kind = 0
+        event: list[Field] = []
+        others: list[Field] = []
+        for entry in packet:
+            key, value = entry
+            if key == of.SEQUENCE:
+                number = value
+            elif key == of.FLAGS:
+                flags = value
+            elif key in of.EVENTS:
+                kind, event = entry
+            elif key == of.CLOCK:
+                clock = value
+            elif key != of.TIME:
+                others.append(entry)
+        sequence = self._sequences.get(number)
         told = dict(others) if others else {}
         if sequence is None:
-            sequence = self._sequences[packet.sequence] = Sequence()
+            sequence = self._sequences[number] = Sequence()
         elif told.get(of.DROPPED):
             sequence.sound = False
             self._defects["lost"] += 1
-        if packet.flags & _CLEARED or told.get(of.CLEARED):
+        if flags & _CLEARED or told.get(of.CLEARED):
             sequence.clear()
         for key, value in others:
             self._add_other(sequence, key, value)
-        if not packet.kind:
-            return
-        if packet.flags & _NEEDS_STATE and not sequence.sound:
+        if kind and flags & _NEEDS_STATE and not sequence.sound:
             self._defects["needed"] += 1
-            return
-        time = self._clocks.time(sequence, time, packet.clock)
-        if packet.kind == of.EVENT:
-            self._add_event(sequence, time, packet.event)
-        elif packet.kind == of.STAGE:
-            length, head, arguments = self._stages.work(sequence, packet.event, self._count)
-            self._add_complete(head, arguments, time, length)
-        else:
-            for process, name, value in self._stages.samples(sequence, packet.event):
-                self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
+        elif kind:
+            time = self._clocks.time(sequence, time, clock)
+            if kind == of.EVENT:
+                self._add_event(sequence, time, event)
+            elif kind == of.STAGE:
+                length, head, arguments = self._stages.work(sequence, event, self._count)
+                self._add_complete(head, arguments, time, length)
+            else:
+                for process, name, value in self._stages.samples(sequence, event):
+                    self._sample(f'"pid":{process},"name":{as_json(name)}', time, value)
 
     def _add_other(self, sequence: Sequence, key: int, value: Any) -> None:
         if key == of.INTERNED:
@@ -243,38 +256,30 @@ class PerfettoText(ConvertedText):
             self._clocks.snapshot(sequence, value)
         elif key == of.DESCRIPTOR:
             found = last(value)
-            track = self._tracks[found.get(1, 0)] = track_of(found)
-            self._name(track)
+            self._tracks[found.get(UUID, 0)] = found
+            self._name(*owner_of(found))
         elif key == of.THREAD:
-            track = track_of({4: value})
-            sequence.thread, sequence.reference = track.thread or (0, 0), 1000 * signed(last(value).get(6, 0))
-            self._name(track)
-        elif key == of.PROCESSES:
-            for inner, each in fields(value):
-                found = last(each)
-                name = text(found.get(3 if inner == 1 else 2, b""))
-                ids = (signed(found.get(3, 0)), signed(found.get(1, 0))) if inner == 2 else None
-                self._name(Track("", process=signed(found.get(1, 0)) if inner == 1 else None, thread=ids, owner=name))
+            ids, name = owner_of({THREAD: value})
+            sequence.thread, sequence.reference = ids, 1000 * signed(last(value).get(6, 0))
+            self._name(ids, name)
         elif key not in _FOLLOWED:
             self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 
-    def _name(self, track: Track) -> None:
-        if track.owner and track.process is not None:
-            self._write(
-                f'"ph":"M","name":"process_name","pid":{track.process},"args":{{"name":{as_json(track.owner)}}}'
-            )
-        if track.owner and track.thread is not None:
-            place = '"pid":{},"tid":{}'.format(*track.thread)
-            self._write(f'"ph":"M","name":"thread_name",{place},"args":{{"name":{as_json(track.owner)}}}')
+    def _name(self, ids: tuple[int | str, ...], name: str) -> None:
+        """Writes the name of a process, or of a process and thread."""
+        if ids and name:
+            kind, place = ("thread", f',"tid":{ids[1]}') if len(ids) > 1 else ("process", "")
+            who = f'"name":"{kind}_name","pid":{as_json(ids[0])}{place}'
+            self._write(f'"ph":"M",{who},"args":{{"name":{as_json(name)}}}')
 
     def _lane(self, uuid: int) -> str:
         """Process and thread of a track as members of a JSON object."""
         found = self._lanes.get(uuid)
         if found is None:
-            process, thread = map(as_json, self._tracks.lane(uuid))
-            found = self._lanes[uuid] = f'"pid":{process},"tid":{thread}'
-            if process.startswith('"'):
-                self._write(f'"ph":"M","name":"process_name","pid":{process},"args":{{"name":{process}}}')
+            process, thread = self._tracks.lane(uuid)
+            found = self._lanes[uuid] = f'"pid":{as_json(process)},"tid":{as_json(thread)}'
+            if isinstance(process, str):
+                self._name((process,), process)
         return found
 
     # -- track events
@@ -385,15 +390,16 @@ class PerfettoText(ConvertedText):
                 self._add_sample(sequence, uuid, time, value_of(value))
 
     def _add_sample(self, sequence: Sequence, uuid: int, time: int, value: float) -> None:
-        track = self._tracks.get(uuid) or Track("")
-        if track.incremental:
-            value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
-        head = self._series.get(uuid)
-        if head is None:
+        found = self._series.get(uuid)
+        if found is None:
             process, name = self._tracks.lane(uuid)
-            head = self._series[uuid] = f'"pid":{as_json(process)},"name":{as_json(name)}'
-            self.units[str(process), str(name)] = track.unit
-        self._sample(head, time, value * track.factor)
+            incremental, factor, self.units[str(process), str(name)] = counter_of(self._tracks.get(uuid, {}))
+            head = f'"pid":{as_json(process)},"name":{as_json(name)}'
+            found = self._series[uuid] = head, incremental, factor
+        head, incremental, factor = found
+        if incremental:
+            value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
+        self._sample(head, time, value * factor)
 
     def _sample(self, head: str, time: int, value: float) -> None:
         self._write(f'"ph":"C",{head},"ts":{_us(time)},"args":{{"value":{as_json(value)}}}')

@@ -4,77 +4,69 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Struct
-
 from .wire import last, signed, text
 
 #: Most tracks above one that are followed, and longest names.
 _DEEPEST, _LONGEST = 32, 1 << 10
+# fields of descriptors (TrackDescriptor)
+UUID, PROCESS, THREAD, _PARENT, COUNTER, _NAMES = 1, 3, 4, 5, 8, (2, 10, 13)
 _UNITS: Final = {1: "ns", 3: "B"}
+#: Process and thread, numbers or titles.
+Place = tuple[int | str, int | str]
 
 
-class Track(Struct):
-    """A track as its descriptor says.
-
-    Attributes:
-        parent: Uuid of the track above it; 0: none.
-        process, thread: Process that it is, and process and thread that it is; None: none.
-        owner: Name of that process or thread.
-        incremental, factor, unit: Of a counter: whether its values count from the one before, and what they mean.
-    """
-
-    name: str
-    parent: int = 0
-    process: int | None = None
-    thread: tuple[int, int] | None = None
-    owner: str = ""
-    incremental: bool = False
-    factor: int = 1
-    unit: str = ""
+def name_of(found: dict[int, Any]) -> str:
+    """Name of a track."""
+    return next((text(found[number])[:_LONGEST] for number in _NAMES if number in found), "")
 
 
-def track_of(found: dict[int, Any]) -> Track:
-    """What a descriptor says (fields of TrackDescriptor)."""
-    name = next((text(found[number])[:_LONGEST] for number in (2, 10, 13) if number in found), "")
-    process, thread, counter = (last(found.get(number)) for number in (3, 4, 8))
-    ids = signed(thread.get(1, 0)), signed(thread.get(2, 0))
-    return Track(
-        name, found.get(5, 0), signed(process.get(1, 0)) if 3 in found else None, ids if 4 in found else None,
-        text(process.get(6) or process.get(2) or thread.get(5) or name), bool(counter.get(5)),
-        signed(counter.get(4, 1)) or 1, text(counter.get(6, b"")) or _UNITS.get(counter.get(3, 0), ""),
-    )  # fmt: skip
+def owner_of(found: dict[int, Any]) -> tuple[tuple[int, ...], str]:
+    """Ids and name of the process or thread that a track is; no ids if it is neither."""
+    process, thread = last(found.get(PROCESS)), last(found.get(THREAD))
+    if THREAD in found:
+        return (signed(thread.get(1, 0)), signed(thread.get(2, 0))), text(thread.get(5) or name_of(found))
+    if PROCESS in found:
+        return (signed(process.get(1, 0)),), text(process.get(6) or process.get(2) or name_of(found))
+    return (), ""
 
 
-class Tracks(dict[int, Track]):
-    """The tracks of a trace by uuid.
+def counter_of(found: dict[int, Any]) -> tuple[bool, int, str]:
+    """Whether values of a counter count from the one before, the factor of them, and their unit."""
+    counter = last(found.get(COUNTER))
+    unit = text(counter.get(6, b"")) or _UNITS.get(counter.get(3, 0), "")
+    return bool(counter.get(5)), signed(counter.get(4, 1)) or 1, unit
+
+
+class Tracks(dict[int, dict[int, Any]]):
+    """The fields of the descriptors of tracks by uuid.
 
     A track below a process or a thread becomes a thread of the process, any other one of the tracks above it.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._used: dict[tuple[int | str, int | str], int] = {}
+        self._used: dict[Place, int] = {}
 
-    def lane(self, uuid: int) -> tuple[int | str, int | str]:
-        """Process and thread of a track, numbers or titles; a thread's alone are shared."""
-        found = wanted = self._lane(uuid)
-        while found in self._used and not (uuid in self and self[uuid].thread):
+    def lane(self, uuid: int) -> Place:
+        """Where the events of a track are shown; the place of a thread alone is that of several tracks."""
+        found = wanted = self._place(uuid)
+        while found in self._used and THREAD not in self.get(uuid, ()):
             self._used[wanted] += 1
             found = wanted[0], f"{wanted[1]} ({self._used[wanted]})"
         self._used.setdefault(found, 1)
         return found
 
-    def _lane(self, uuid: int) -> tuple[int | str, int | str]:
+    def _place(self, uuid: int) -> Place:
         names: list[str] = []
         above = uuid
         while (track := self.get(above)) is not None and len(names) <= _DEEPEST:
-            below = " / ".join(reversed(names))[:_LONGEST]
-            if track.thread is not None:
-                return track.thread[0], f"{track.thread[1]} / {below}" if names else track.thread[1]
-            if track.process is not None:
-                return track.process, below or track.name or "process"
-            names.append(track.name or f"track {above}")
-            above = track.parent
+            below, (ids, _) = " / ".join(reversed(names))[:_LONGEST], owner_of(track)
+            if len(ids) > 1:
+                return ids[0], f"{ids[1]} / {below}" if names else ids[1]
+            if ids:
+                return ids[0], below or name_of(track) or "process"
+            names.append(name_of(track) or f"track {above}")
+            above = track.get(_PARENT, 0)
         leaf, *parents = names or [f"track {uuid}"]
         stream = leaf.removeprefix("stream ")
         place: int | str = int(stream) if stream != leaf and stream.isdecimal() and len(stream) < 10 else leaf

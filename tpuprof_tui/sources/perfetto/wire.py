@@ -58,7 +58,12 @@ def fields(data: bytes, *, cut: bool = False) -> list[Field]:
                 value = data[at]
                 at += 1
                 if value > 127:
-                    value, at = varint(data, at - 1)
+                    byte = data[at]
+                    at += 1
+                    # most have two bytes
+                    value = value & 127 | byte << 7
+                    if byte > 127:
+                        value, at = varint(data, at - 2)
                 if wire == 2:
                     at += value
                     value = data[at - value : at]

@@ -46,15 +46,15 @@ STATES: Final = (*_STATES, *(f"{each}, older than the history" for each in _STAT
 _GPU: Final = Column("device", "GPU")
 _STREAM: Final = Column("stream", "Stream", is_id=True)
 _POOL: Final = Column("segment_type", "Pool", kind="text")
+_POOL_ID: Final = Column("segment_pool_id", "Pool id", kind="text")
 _STACK: Final = Column("frames", "Call stack", kind="text")
 _ADDRESS: Final = Column("address", "Address", kind="hex")
 SEGMENTS: Final = (
-    _GPU, _POOL, _STREAM, _ADDRESS, Column("total_size", "Size", unit="B"),
-    Column("segment_pool_id", "Pool id", kind="text"), Column("is_expandable", "Expandable"),
-    Column("blocks", "Blocks"), _STACK,
+    _GPU, _POOL, _POOL_ID, _STREAM, _ADDRESS, Column("total_size", "Size", unit="B"),
+    Column("is_expandable", "Expandable"), Column("blocks", "Blocks"), _STACK,
 )  # fmt: skip
 BLOCKS: Final = (
-    _GPU, _POOL, _STREAM, _ADDRESS, Column("segment", "Segment"), Column("size", "Size", unit="B"),
+    _GPU, _POOL, _POOL_ID, _STREAM, _ADDRESS, Column("segment", "Segment"), Column("size", "Size", unit="B"),
     Column("requested_size", "Requested", unit="B"), Column("state", "State", kind="text"), _STACK,
 )  # fmt: skip
 FAILED: Final = (_GPU, Column("start", "Time", unit="ns"), Column("size", "Requested", unit="B"),

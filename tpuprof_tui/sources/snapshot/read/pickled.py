@@ -267,10 +267,8 @@ class Pickled:
         columns: Columns = {key: _numbers([row.get(key) for row in rows]) for key in numbers}
         columns |= {key: np.array([self._text(row.get(key)) for row in rows], np.int32) for key in texts}
         stacks = [row.get("frames") for row in rows]
-        known = [
-            each if type(each) is Stack else self._stack_of(each) if type(each) is Items else -1 for each in stacks
-        ]
-        columns["frames"] = np.array([-1 if each is None else each for each in known], np.int32)
+        known = [self._stack_of(each) if type(each) is Items else each for each in stacks]
+        columns["frames"] = np.array([each if type(each) is Stack else -1 for each in known], np.int32)
         if kind == "total_size":  # its own columns, and how many rows of blocks each has
             blocks = [row.get("blocks") for row in rows]
             claimed = [each.parts.pop("state", []) if type(each) is Items else [] for each in blocks]
@@ -333,9 +331,8 @@ def _numbers(values: list[Any]) -> npt.NDArray[np.int64]:
 def columns_of(kind: str, parts: list[Columns]) -> Columns:
     """The columns of parts as one; ``parts`` is emptied."""
     numbers, texts = ROWS[kind]
-    dtypes = dict.fromkeys((*numbers, *["blocks"] * (kind == "total_size")), np.int64) | dict.fromkeys(
-        (*texts, "frames"), np.int32
-    )
+    dtypes: dict[str, Any] = dict.fromkeys((*texts, "frames"), np.int32) | dict.fromkeys(numbers, np.int64)
+    dtypes |= {"blocks": np.int64} if kind == "total_size" else {}
     found = {key: np.concatenate([np.zeros(0, dtype), *(part.pop(key) for part in parts if key in part)])
              for key, dtype in dtypes.items()}  # fmt: skip
     parts.clear()

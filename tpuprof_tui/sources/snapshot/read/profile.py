@@ -31,6 +31,8 @@ from .pickled import Codes, Columns, Items, Pickled, columns_of
 I64 = npt.NDArray[np.int64]
 #: Largest block of the small pool, and largest size that is believed, bytes.
 _SMALL, _LARGEST = 1 << 20, 1 << 50
+#: Most GPUs, and streams of one, that are believed.
+_MOST_GPUS, _MOST_STREAMS = 1024, 256
 #: Most frames of a stack as text, and letters of each.
 _MOST_FRAMES, _MOST_LETTERS = 64, 200
 #: In the paths of frames of libraries: not what the user wrote.
@@ -43,6 +45,8 @@ _COUNTERS: Final = {
     "Reserved": (("segment_alloc", "segment_map"), ("segment_free", "segment_unmap"),
                  ("active_allocated", *_WAITING, "inactive")),
 }  # fmt: skip
+#: Kinds of entries of a trace.
+_ACTIONS: Final = {"oom", "snapshot", *(each for kind in _COUNTERS.values() for part in kind[:2] for each in part)}
 
 
 def read(path: Path, progress: ProgressCallback | None) -> Profile:
@@ -82,12 +86,12 @@ class _Snapshot:
                             for key in ("segments", "device_traces"))  # fmt: skip
         self._segments, self._blocks = (columns_of(kind, segments.parts[kind]) for kind in ("total_size", "state"))
         self._blocks["segment"] = np.repeat(np.arange(len(self._segments["blocks"])), self._segments["blocks"])
-        for key in ("device", "stream", "segment_type"):
+        for key in ("device", "stream", "segment_type", "segment_pool_id"):
             self._blocks[key] = self._segments[key][self._blocks["segment"]]
         self._traces = {number: columns_of("action", each.parts["action"])
-                        for number, each in enumerate(traces) if type(each) is Items}  # fmt: skip
+                        for number, each in enumerate(traces[:_MOST_GPUS]) if type(each) is Items}  # fmt: skip
         known = {number for number, trace in self._traces.items() if len(trace["addr"])}
-        self._gpus = sorted(known | {each for each in self._segments["device"].tolist() if 0 <= each < 1 << 16})
+        self._gpus = sorted(known | {each for each in self._segments["device"].tolist() if 0 <= each < _MOST_GPUS})
         if not self._gpus:
             why = f": {pickled.fault} at offset {pickled.offset:,}" if pickled.fault else ""
             raise UnreadableError(f"{path} holds no segments and no trace of a memory snapshot{why}.")
@@ -98,25 +102,24 @@ class _Snapshot:
             wrong = (columns[key] < 0) | (columns[key] > _LARGEST)
             self._note("Sizes are missing or impossible.", "They count as 0.", int(wrong.sum()), Severity.ERROR)
             columns[key] = np.where(wrong, 0, columns[key])
+        known_codes = [pickled.texts.get(word, -2) for word in _ACTIONS]
+        unknown = sum(int(np.isin(self._traces[each]["action"], known_codes, invert=True).sum()) for each in self._gpus)
+        self._note("Entries of the trace are of unknown kinds.", "They are left out.", unknown)
         self._zero, self._times = self._read_times()
         self._end = max((int(times[-1]) + 1 for times in self._times.values() if len(times)), default=1000)
 
     def profile(self) -> Profile:
         """The whole."""
-        stacks, texts, settings = (
-            self._pickled.stacks,
-            Strings(self._pickled.texts),
-            self._root.get("allocator_settings"),
-        )
+        stacks, texts = self._pickled.stacks, Strings(self._pickled.texts)
         labels, frames, user = _user_frames(self._pickled)
         lanes = [lane for group in range(len(self._gpus)) for lane in self._lanes(group, user)]
         counters = [counter for group in range(len(self._gpus)) for counter in self._counters(group)]
         has_history = any(map(len, self._times.values()))
-        self._note(
-            "No history of allocations is recorded.", "Only what is held at the snapshot is shown.", not has_history
-        )
+        only = "Only what is held at the snapshot is shown."
+        self._note("No history of allocations is recorded.", only, not has_history)
         self._note("No stacks are recorded.", "Who allocated is not known.", not stacks)
         capabilities = (NAMES, *[HISTORY] * has_history, *[STACKS] * bool(stacks))
+        settings = self._root.get("allocator_settings")
         told = settings if type(settings) is dict else {}
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=VOCABULARY, device=Device("GPU"),
@@ -195,6 +198,11 @@ class _Snapshot:
         """A lane for each pool and stream of a GPU."""
         number = self._gpus[group]
         every = self._allocations(number)
+        streams = np.unique(every["stream"])
+        if len(streams) > _MOST_STREAMS:
+            known = np.isin(every["stream"], streams[:_MOST_STREAMS])
+            self._note("There are too many streams.", "Others are left out as streams.", int((~known).sum()))
+            every["stream"] = np.where(known, every["stream"], INT_MISSING)
         every["type"] = (every["bytes"] > _SMALL).astype(np.int64)
         for pool, stream in sorted({*zip(every["type"].tolist(), every["stream"].tolist(), strict=True)}):
             rows = np.flatnonzero((every["type"] == pool) & (every["stream"] == stream))
@@ -235,22 +243,16 @@ class _Snapshot:
 
     def _tables(self) -> tuple[Table, ...]:
         """Segments and their blocks at the snapshot, and failed allocations."""
-        failed = []
-        for number in self._gpus:
-            rows = np.flatnonzero(self._is(self._traces[number]["action"], "oom"))
-            failed.append(
-                {
-                    "start": self._times[number][rows],
-                    "device": np.full(len(rows), number),
-                    **{key: self._traces[number][key][rows] for key in ("size", "device_free", "frames")},
-                }
-            )
+        rows = {number: np.flatnonzero(self._is(self._traces[number]["action"], "oom")) for number in self._gpus}
+        failed = {key: np.concatenate([self._traces[number][key][rows[number]] for number in self._gpus])
+                  for key in ("size", "device_free", "frames")}  # fmt: skip
+        failed["start"] = np.concatenate([self._times[number][rows[number]] for number in self._gpus])
+        failed["device"] = np.repeat(self._gpus, [len(rows[number]) for number in self._gpus])
         texts, stacks = tuple(self._pickled.texts), self._stack_texts
-        whole = {key: np.concatenate([each[key] for each in failed]) for key in failed[0]}
         tables = (
             ("segments", self._segments, SEGMENTS),
             ("blocks", self._blocks, BLOCKS),
-            ("out_of_memory", whole, FAILED),
+            ("out_of_memory", failed, FAILED),
         )
 
         def columns(found: Columns, schema: Sequence[Column]) -> TableColumns:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
 from tpuprof_tui.analysis.pivot import Frame, count_true, key, most, pivot, quotient, rows, total
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import bytes_text, plural
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.table import Table as RecordedTable
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
 from tpuprof_tui.views.generic_rules import RULES as GENERIC
 from tpuprof_tui.views.rules import Finding, Rule, SourceRules, evidence
 
-from ..vocabulary import HISTORY
+from ..vocabulary import BLOCKS, HISTORY
 
 UNKNOWN: Final = "<not recorded>"
 
@@ -54,9 +58,19 @@ class Gpu:
     @property
     def most_at_peak(self) -> tuple[str | None, int]:
         """The source line that holds most at the peak, and its bytes."""
-        found = pivot(self.alive_at(self.peak_at), ["name"], {"name": key("name", UNKNOWN), "size": total("bytes")},
-                      ("-size", "name"))  # fmt: skip
-        return found[0] if found else (None, 0)
+        return next(iter(_by_line(self.alive_at(self.peak_at))), (None, 0))
+
+    def told(self, when: str) -> str:
+        """Who holds most at the peak, a sentence."""
+        name, size = self.most_at_peak
+        return (
+            f"{bytes_text(size)} of {bytes_text(self.peak)} {when} of {self.title} is held by {line_text(name or '')}."
+        )
+
+
+def table_of(query: Query, name: str) -> RecordedTable:
+    """A table that each snapshot has."""
+    return next(table for table in query.profile.tables if table.name == name)
 
 
 def gpus(query: Query) -> list[Gpu]:
@@ -79,10 +93,13 @@ def overview(query: Query) -> Answer:
         Column("end_reserved_bytes", "Reserved at the end", "bytes", spare=2),
         Column("most_by", "Most at the peak", is_key=False), Column("most_share", "Share", "share", bar=True),
     ), found, word="GPU")  # fmt: skip
-    failed = query.profile.table("out_of_memory") or ()
+    failed = len(table_of(query, "out_of_memory"))
     facts = (Fact("total_us", "Total time", query.span, "duration"),
              Fact("allocations", "Allocations", query.event_count),
-             Fact("failed", "Failed allocations", len(failed), shown=len(failed) > 0))  # fmt: skip
+             Fact("failed", "Failed allocations", failed, shown=failed > 0),
+             *(Fact(key, title, max(row[place] or 0 for row in found), "bytes", shown=False) for place, key, title in
+               ((1, "peak_active_bytes", "Peak active"), (2, "peak_reserved_bytes", "Peak reserved"),
+                (4, "end_active_bytes", "Active at the end")) if found))  # fmt: skip
     return Answer(facts, (table,), notes=_not_narrowed("Peaks and the end", query.full_filter))
 
 
@@ -102,7 +119,7 @@ def held(query: Query) -> Answer:
                 }, ("-size", "text"))
             ]  # fmt: skip
             tables.append(Table.of_rows(f"{when}_by_{column}", f"Held at the {when}, by {title.lower()}", (
-                Column("gpu", "GPU", spare=3), Column(column, title, narrows=column),
+                Column("gpu", "GPU", spare=0 if len(alive) > 1 else 3), Column(column, title, narrows=column),
                 Column("bytes", "Bytes", "bytes", bar=True), Column("allocations", "Allocations", "count", spare=1),
                 Column("largest_bytes", "Largest", "bytes", spare=2), Column("share", "Share", "share"),
             ), found, word=title.lower()))  # fmt: skip
@@ -121,16 +138,17 @@ def fragmentation(query: Query) -> Answer:
         (Column("rounding_bytes", "Rounding", "bytes", spare=4), total("rounding")),
     )
     place = ((Column("device", "GPU", "number"), key("device")), (Column("pool", "Pool"), key("segment_type", UNKNOWN)),
+             (Column("pool_id", "Pool id", spare=6), key("segment_pool_id")),
              (Column("stream", "Stream", "number"), key("stream")))  # fmt: skip
     note = "A request needs one free block of its size in its pool and stream."
     return Answer(tables=(
-        Table.of_pivot("pools", "Pools", _blocks(query), ("device", "segment_type", "stream"), (
+        Table.of_pivot("pools", "Pools", _blocks(query), ("device", "segment_type", "segment_pool_id", "stream"), (
             *place, (Column("segments", "Segments", "count", spare=5), count_true("first")), *figures,
         ), ("-free_bytes",), word="pool", notes=(note,)),
         Table.of_pivot("segments", "Segments", _blocks(query), ("segment",), (
             (Column("address", "Address"), lambda groups: [f"{each:#x}" for each in groups.values("address").tolist()]),
             *place, *figures,
-        ), ("-free_bytes",), word="segment", brief=range(5)),
+        ), ("-free_bytes",), word="segment"),
     ), notes=_not_narrowed("The state at the snapshot", query.full_filter or query.range))  # fmt: skip
 
 
@@ -141,10 +159,7 @@ def _not_narrowed(what: str, selection: object) -> tuple[str, ...]:
 
 def _blocks(query: Query) -> Frame:
     """Blocks of the segments, with their bytes that are ``active``, ``free``, or lost to ``rounding``."""
-    keys = ("device", "segment_type", "stream", "segment", "address", "size", "requested_size", "state")
-    table = query.profile.table("blocks")
-    assert table is not None
-    blocks = frame_of(table, keys)
+    blocks = frame_of(table_of(query, "blocks"), [column.key for column in BLOCKS])
     free, size, asked = blocks.has("state", "inactive".__eq__), blocks["size"], blocks["requested_size"]
     return blocks.with_columns(
         active=np.where(free, 0, size), free=np.where(free, size, 0),
@@ -155,36 +170,29 @@ def _blocks(query: Query) -> Frame:
 def sentence(query: Query) -> str:
     """Who holds most at the peak of the fullest GPU, and whether allocations failed; with a baseline what grew most."""
     if query.baseline is not None:
-        return _grown(query, query.baseline)
+        return _grown(query.baseline, query)
     fullest = max(gpus(query), key=lambda gpu: gpu.peak, default=None)
     if fullest is None or not fullest.peak:
         return "No memory is held."
-    when = "at the peak" if query.profile.has(HISTORY) else "at the snapshot"
-    failed = query.profile.table("out_of_memory") or ()
-    return (f"{plural(len(failed), 'allocation')} failed; " if len(failed) else "") + _most(fullest, when)
+    failed = len(table_of(query, "out_of_memory"))
+    told = fullest.told("at the peak" if query.profile.has(HISTORY) else "at the snapshot")
+    return f"{plural(failed, 'allocation')} failed; {told}" if failed else told
 
 
-def _grown(query: Query, base: Query) -> str:
+def _grown(base: Query, query: Query) -> str:
     """By how much the memory that is held at the end grew, and which line grew most."""
-    sums: list[dict[str, int]] = [{}, {}]
-    for side, found in zip((base, query), sums, strict=True):
+    before, after = (Counter[str]() for _ in range(2))
+    for side, found in ((base, before), (query, after)):
         for gpu in gpus(side):
-            for name, size in pivot(
-                gpu.alive_at(gpu.end), ["name"], {"name": key("name", UNKNOWN), "size": total("bytes")}, ()
-            ):
-                found[name] = found.get(name, 0) + size
-    before, after = (sum(found.values()) for found in sums)
-    grown = {name: size - sums[0].get(name, 0) for name, size in sums[1].items()}
-    most_grown = max(grown, key=lambda name: grown[name], default="")
-    text = f"Held at the end: {bytes_text(before)} -> {bytes_text(after)}"
-    return (
-        f"{text}; {most_grown} grew by {bytes_text(grown[most_grown])}." if grown.get(most_grown, 0) > 0 else f"{text}."
-    )
+            found.update(dict(_by_line(gpu.alive_at(gpu.end))))
+    text = f"Held at the end: {bytes_text(before.total())} -> {bytes_text(after.total())}"
+    name, size = next(iter((after - before).most_common(1)), ("", 0))
+    return f"{text}; {line_text(name)} grew by {bytes_text(size)}." if size else f"{text}."
 
 
-def _most(gpu: Gpu, when: str) -> str:
-    name, size = gpu.most_at_peak
-    return f"{bytes_text(size)} of {bytes_text(gpu.peak)} {when} of {gpu.title} is held by {name}."
+def _by_line(held: Frame) -> list[tuple[str, int]]:
+    """Bytes of allocations by source line, most first."""
+    return pivot(held, ["name"], {"name": key("name", UNKNOWN), "size": total("bytes")}, ("-size", "name"))
 
 
 def _free(query: Query, number: int) -> str:
@@ -194,40 +202,35 @@ def _free(query: Query, number: int) -> str:
     return f"{plural(len(free), 'free block')} of up to {bytes_text(int(free.max(initial=0)))} at the snapshot"
 
 
+def _finding(rule: Rule, place: str, at: int, text: str, name: str = "") -> Finding:
+    return Finding(rule.id, place, None, text, evidence(place, at, 1, name), rule.advice, Target(time=(at, at + 1)))
+
+
 def _failed(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    table = query.profile.table("out_of_memory")
-    for row in range(0 if table is None else len(table)):
-        assert table is not None
-        number, at, size, left = (int(table[each][row]) for each in ("device", "start", "size", "device_free"))
+    failed = table_of(query, "out_of_memory")
+    columns = (failed[name].tolist() for name in ("device", "start", "size", "device_free"))
+    for number, at, size, left in zip(*columns, strict=True):
         left_text = "" if left == INT_MISSING else f", {bytes_text(left)} left on the GPU"
         text = f"An allocation of {bytes_text(size)} failed: {_free(query, number)}{left_text}."
-        yield Finding(rule.id, f"GPU {number}", None, text, evidence(f"GPU {number}", at, 1, "oom"), rule.advice,
-                      Target(time=(at, at + 1)))  # fmt: skip
+        yield _finding(rule, f"GPU {number}", at, text, "oom")
 
 
 def _held_by_one(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     for gpu in gpus(query):
         name, size = gpu.most_at_peak
         if gpu.peak and size >= rule.threshold * gpu.peak:
-            yield Finding(rule.id, gpu.title, None, _most(gpu, "at the peak"),
-                          evidence(gpu.title, gpu.peak_at, 1, name or ""), rule.advice,
-                          Target(time=(gpu.peak_at, gpu.peak_at + 1)))  # fmt: skip
+            yield _finding(rule, gpu.title, gpu.peak_at, gpu.told("at the peak"), name or "")
 
 
 def _fragmented(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    segments = query.profile.table("segments")
-    expandable = segments is not None and bool((segments["is_expandable"] > 0).any())
+    if (table_of(query, "segments")["is_expandable"] > 0).any():
+        rule = replace(rule, advice="See which pools and streams keep memory: segments are expandable already.")
     for gpu in gpus(query):
-        unused = (gpu.reserved_peak or 0) - gpu.peak
-        if unused > rule.threshold * (gpu.reserved_peak or 0):
-            text = (f"{bytes_text(unused)} of {bytes_text(gpu.reserved_peak)} reserved is beyond the peak of active "
-                    f"memory; {_free(query, int(gpu.title.split()[-1]))}.")  # fmt: skip
-            advice = (
-                "Segments are expandable already: see which pools and streams keep memory."
-                if expandable
-                else rule.advice
-            )
-            yield Finding(rule.id, gpu.title, None, text, evidence(gpu.title, gpu.peak_at, 1), advice)
+        reserved = gpu.reserved_peak or 0
+        if reserved - gpu.peak > rule.threshold * reserved:
+            text = (f"{bytes_text(reserved - gpu.peak)} of {bytes_text(reserved)} reserved is beyond the peak of "
+                    f"active memory; {_free(query, gpu.number)}.")  # fmt: skip
+            yield _finding(rule, gpu.title, gpu.peak_at, text)
 
 
 RULES: Final = SourceRules(

@@ -214,7 +214,10 @@ class TraceEvents(Collector):
         elif fault is not None and not chunks.found:
             what, hint = "holds nothing that can be unpacked.", fault[0]
         elif not chunks.found:
-            what, hint = "holds no list of events.", "A PyTorch trace is Chrome-trace JSON with traceEvents."
+            what, hint = (
+                "holds no list of events.",
+                "A trace is Chrome-trace JSON with traceEvents, or Perfetto's packets.",
+            )
         elif tally := chunks.tallies["malformed"]:
             what = f"holds no events that can be decoded: {tally.count:,} cannot, the first at byte {tally.first:,}."
             hint = "It is no JSON that a profiler wrote."

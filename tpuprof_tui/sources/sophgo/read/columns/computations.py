@@ -94,8 +94,7 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
 
     def ideal(rows: Rows) -> Array:
         alg = _figure(counts, "alg_cycles")(rows)
-        known = (alg > 0) & (alg <= cycles(rows))  # what the hardware beats is no peak
-        return np.where(known, alg * (1000.0 / mhz), np.nan)
+        return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
 
     columns["ideal"] = ideal
     from ..commands.operation_counts import model_of
@@ -120,6 +119,16 @@ def conflict_columns(stream: RecordStream, cycles: LazyColumn) -> dict[str, Lazy
         return 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
 
     return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
+
+
+def unless_beaten(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
+    """Time at the peak, ns; NaN where the hardware took less, but for rounding: that is no peak."""
+
+    def values(rows: Rows) -> Array:
+        some = ideal(rows)
+        return np.where(some <= duration(rows) + 2, np.minimum(some, duration(rows)), np.nan)
+
+    return values
 
 
 def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:

@@ -18,7 +18,15 @@ from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
 from ..commands.messages import message_columns
 from ..records.monitor import RecordStream
-from .computations import at_peak, condensed_columns, conflict_columns, excess, forecast_columns, operation_columns
+from .computations import (
+    at_peak,
+    condensed_columns,
+    conflict_columns,
+    excess,
+    forecast_columns,
+    operation_columns,
+    unless_beaten,
+)
 from .lane_columns import NodeWords, Words, counter_columns, known_or_missing, row_number_column, scope_columns
 from .transfers import Transfers, TransferTables, node_memories
 
@@ -124,7 +132,7 @@ class LaneBuilder:
             if stream is not None:
                 figures |= conflict_columns(stream, times["cycles"])
         if stream is not None and "ideal" in figures:
-            ideal = cache_last_slice(figures["ideal"])
+            ideal = cache_last_slice(unless_beaten(figures["ideal"], times["duration"]))
             figures |= {"ideal": lambda rows: ideal(rows).copy(), "at_peak": at_peak(ideal, times["duration"]),
                         "excess": excess(ideal, times["duration"])}  # fmt: skip
         columns |= figures

@@ -13,6 +13,7 @@ import pytest
 from command_line import SAMPLES
 
 from tpuprof_tui.__main__ import main
+from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import open_profile
 
@@ -138,6 +139,14 @@ def test_what_is_cut_is_said(capsys):
     assert main(["query", TORCH, "select event from events order by 1 limit 2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["total_rows"], record["truncated"]) == (2, False)
+
+
+def test_its_json_has_the_form_that_is_documented(capsys):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(schema_text("query"))
+    for words in (["select * from events", "--limit", "2"], ["--schema"], ["select 0.5 as a, null as b"]):
+        assert main(["query", TORCH, *words, "--json"]) == 0
+        jsonschema.Draft202012Validator(schema).validate(json.loads(capsys.readouterr().out))
 
 
 @pytest.mark.parametrize(("more", "told"), [

@@ -471,9 +471,13 @@ def test_packets_in_packets(tmp_path):
     trace = pb.Trace()
     trace.packet.add(trusted_packet_sequence_id=1).compressed_packets = zlib.compress(inner)
     trace.packet.add(trusted_packet_sequence_id=1).compressed_packets = b"no zlib"
+    # one that is damaged, and one that is packed again, with another behind each
+    damaged = message(1, message(11, b"\x48\x01" + message(4, message(3, b"%"))))
+    twice = message(1, message(50, zlib.compress(inner)))
+    trace.packet.add().compressed_packets = zlib.compress(damaged + inner + twice + inner)
     profile = opened(tmp_path, trace.SerializeToString())
-    assert [name for *_, name in events(profile)] == ["packed"]
-    assert told(profile)["Packets that cannot be decoded."] == 1
+    assert [name for *_, name in events(profile)] == ["packed"] * 3
+    assert told(profile)["Packets that cannot be decoded."] == 3
 
 
 def test_packets_that_are_not_followed_are_counted(tmp_path):
@@ -554,6 +558,9 @@ def test_a_packed_trace_and_a_name_that_says_nothing(tmp_path, packing):
 def test_zstd(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     assert len(events(opened(tmp_path, zstandard.compress(slices_of(50).bytes()), "some.pftrace.zst"))) == 50
+    trace = pb.Trace()
+    trace.packet.add().zstd_compressed_packets = zstandard.compress(slices_of(20).bytes())
+    assert len(events(opened(tmp_path, trace.SerializeToString()))) == 20
 
 
 @pytest.mark.parametrize("rest", [b"{}", b"\x12\x02\x08\x01", b"\n" + b"\xff" * 11, b"\n" + varint(1 << 40), b"\0" * 9])

@@ -120,6 +120,17 @@ def test_allocations_older_than_the_history_are_shown_from_its_beginning(tmp_pat
         assert ours.values[-len(theirs) + 1 :].tolist() == theirs.values[1:].tolist()
 
 
+def test_a_trace_that_contradicts_the_segments_is_said(tmp_path):
+    (device,) = made = devices()
+    record = snapshot(made)
+    used = [block for segment in record["segments"] for block in segment["blocks"] if block["state"] != "inactive"]
+    used[0]["state"] = "inactive"
+    (problem,) = open_profile(written(tmp_path / "a.pickle", record)).problems
+    assert problem.what == "Allocations of GPU 0 are held in the trace, but in no segment."
+    assert problem.count == 1
+    assert len(device.trace) > 1
+
+
 def test_without_history_the_snapshot_is_shown(tmp_path):
     record = snapshot(devices())
     for segment in record["segments"]:
@@ -158,6 +169,20 @@ def test_a_growing_line_is_in_the_difference(tmp_path, capsys, leak):
     place = [column["key"] for column in table["columns"]].index
     rows = {row[place("name")]: row[place("delta_bytes")] for row in table["rows"]}
     assert {name for name, delta in rows.items() if delta} == ({"train.py:44 train_step"} if leak else set())
+
+
+def test_the_trace_and_the_state_of_the_allocator_are_tables(tmp_path):
+    made = devices(count=2)
+    write(tmp_path / "a.pickle", made)
+    profile = open_profile(tmp_path / "a.pickle")
+    trace, segments, blocks = (profile.table(name) for name in ("trace", "segments", "blocks"))
+    entries = [entry for device in made for entry in device.trace]
+    assert trace.values("action") == [entry["action"] for entry in entries]
+    assert trace["addr"].tolist() == [entry["addr"] for entry in entries]
+    assert segments["total_size"].tolist() == [each["total_size"] for device in made for each in device.segments]
+    assert blocks["size"].tolist() == [each["size"] for device in made for segment in device.segments
+                                       for each in segment["blocks"]]  # fmt: skip
+    assert len(profile.table("out_of_memory")) == 0
 
 
 def test_a_gate_is_about_memory(tmp_path, capsys):
@@ -218,7 +243,8 @@ def test_it_is_exported(tmp_path):
 
 
 def test_a_cut_file_shows_what_comes_before_or_says_where_it_ends(tmp_path):
-    data = pickle.dumps(snapshot(devices(2)), 4)
+    (device,) = made = devices(2)
+    data = pickle.dumps(snapshot(made), 4)
     path, counts, refused = tmp_path / "snapshot.pickle", [], []
     for size in range(30, len(data), 61):
         path.write_bytes(data[:size])
@@ -231,6 +257,11 @@ def test_a_cut_file_shows_what_comes_before_or_says_where_it_ends(tmp_path):
         problem = next(each for each in profile.problems if each.what.startswith("The pickle is not whole"))
         assert 0 <= problem.offset <= size
         assert problem.file == path.name
+        # the trace ends before the snapshot: what is in the segments is not what is held at its end
+        if any(map(len, profile.lanes)) and len(profile.table("trace")):
+            assert not any("older than" in each.what for each in profile.problems)
+            entries = device.trace[: len(profile.table("trace"))]
+            assert ask(profile, "overview").table("gpus").row(0)[1] == replay(entries)[0]
     assert counts[-1] > 100
     assert len(counts) > 100 > len(refused)
     assert all("the end of the file at offset" in each for each in refused)

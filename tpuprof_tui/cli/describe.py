@@ -123,8 +123,10 @@ def _facts(record: dict[str, Any], profile: Profile, steps: ProfileSteps) -> Ite
     yield "Device", "; ".join((", ".join((record["device"], *clocks)), record["recording"]))
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in record["lanes"]["kinds"].items())
     lanes = words.lane.of(record["lanes"]["count"])
-    holds = [words.unit.of(record["units"]["count"]), f"{lanes} ({kinds})" if kinds else lanes,
-            words.event.of(record["events"]["count"])]  # fmt: skip
+    units = record["units"]["count"]
+    # without work figures are of no unit
+    known = [words.unit.of(units)] if units or words.work_breakdowns else []
+    holds = [*known, f"{lanes} ({kinds})" if kinds else lanes, words.event.of(record["events"]["count"])]
     if record["launches"]:
         holds.append(Word("launch", "launches").of(record["launches"]))
     yield "Holds", ", ".join(holds)

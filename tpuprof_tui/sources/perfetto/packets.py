@@ -13,15 +13,15 @@ _CHUNK: Final = 1 << 20
 _LONGEST, _MOST_UNPACKED, _ALWAYS_UNPACKED, _MOST_RATIO = 64 << 20, 16 << 20, 64 << 20, 100
 #: Packets of up to so many bytes behind their time are kept decoded, as many of them: ends of slices are all alike.
 _SHORT, _MOST_KEPT = 48, 1 << 14
-_TAG, _TIME_TAG = b"\n", b"\x40"
+_TAG, _TIME_TAG = 0x0A, 0x40
 # fields of packets
 SNAPSHOT, TIME, SEQUENCE, EVENT, INTERNED, FLAGS, CLEARED, DROPPED = 6, 8, 10, 11, 12, 13, 41, 42
-THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 44, 52, 53, 58, 59, 60
-_DEFLATE, _PACKED, EVENTS = 50, (50, 133), (EVENT, STAGE, COUNTERS)
+OLD_THREAD, COUNTERS, STAGE, CLOCK, DEFAULTS, DESCRIPTOR = 44, 52, 53, 58, 59, 60
+_DEFLATE, PACKED, EVENTS = 50, (50, 133), (EVENT, STAGE, COUNTERS)
 #: Fields with numbers, and those that show that a message is a packet.
 _NUMBERS: Final = frozenset((3, TIME, SEQUENCE, FLAGS, CLEARED, DROPPED, CLOCK, 79, 87, 98))
 _MARKS: Final = frozenset(
-    (*EVENTS, TIME, SEQUENCE, FLAGS, 33, 36, CLEARED, DROPPED, 43, THREAD, DEFAULTS, DESCRIPTOR, 79)
+    (*EVENTS, *PACKED, TIME, SEQUENCE, FLAGS, 33, 36, CLEARED, DROPPED, 43, OLD_THREAD, DEFAULTS, DESCRIPTOR, 79)
 )
 #: Time of a packet in units of a clock, and its other fields; of events their fields.
 Packet = tuple[int, list[tuple[int, Any]]]
@@ -36,7 +36,7 @@ def is_perfetto(head: bytes) -> bool:
         return False
     kinds = all(isinstance(value, int) is (number in _NUMBERS) and number < 1000 for number, value in found)
     behind = head[begin + length : begin + length + 1]
-    return head[:1] == _TAG and kinds and not _MARKS.isdisjoint(dict(found)) and behind in (b"", _TAG)
+    return head[0] == _TAG and kinds and not _MARKS.isdisjoint(dict(found)) and behind in (b"", b"\n")
 
 
 class Packets:
@@ -55,7 +55,7 @@ class Packets:
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read, self._left, self._needed = read, _ALWAYS_UNPACKED, 0
         self.offset = self.damaged = self.too_long = self.zstd = 0
-        self.fault, self._kept = "", dict[bytes, list[tuple[int, Any]]]()
+        self.fault, self._inside, self._kept = "", False, dict[bytes, list[tuple[int, Any]]]()
 
     def __iter__(self) -> Iterator[Packet]:
         data, at_end = b"", False
@@ -67,46 +67,53 @@ class Packets:
             at_end = length < max(self._needed, _CHUNK)
             data, before = b"".join(parts), self.offset
             self._left += _MOST_RATIO * length
-            yield from self._split(data, packed=False)
+            yield from self._split(data)
             data = data[self.offset - before :]
         self.fault = self.fault or ("ends within a packet" if data else "")
 
-    def _split(self, data: bytes, *, packed: bool) -> Iterator[Packet]:
+    def packed(self, number: int, data: bytes) -> Iterator[Packet]:
+        """The packets that are packed in a field of one; none of one that is packed itself."""
+        self.damaged += self._inside
+        if not self._inside:
+            self._inside = True
+            yield from self._split(self._unpacked(number, data))
+            self._inside = False
+
+    def _split(self, data: bytes) -> Iterator[Packet]:
         at, end, size = 0, 0, len(data)
         try:
             while at < size:
-                length, begin = varint(data, at + 1)
-                end = begin + length
-                if data[at : at + 1] != _TAG or length > _LONGEST:
+                length, begin = data[at + 1], at + 2
+                if length > 127:
+                    length, begin = varint(data, at + 1)
+                if data[at] != _TAG or length > _LONGEST:
                     raise DamagedError
+                end = begin + length
                 if end > size:
                     break
-                self.offset += 0 if packed else end - at
+                self.offset += 0 if self._inside else end - at
                 at = end
                 try:
-                    packet = self._packet(data[begin:end])
+                    packet = self._packet(data, begin, end)
                 except (DamagedError, IndexError, TypeError):
                     self.damaged += 1
                     continue
-                inner = [] if packed else [each for each in packet[1] if each[0] in _PACKED]
-                if inner:
-                    yield from self._split(self._unpacked(*inner[0]), packed=True)
-                else:
-                    yield packet
+                yield packet
         except IndexError:
             end = size + 1
         except DamagedError:
-            self.damaged += packed
-            self.fault = self.fault if packed else "goes on with what is no packet"
-        self._needed = end - at
+            self.damaged += self._inside
+            self.fault = self.fault if self._inside else "goes on with what is no packet"
+        if not self._inside:
+            self._needed = end - at
 
-    def _packet(self, data: bytes) -> Packet:
-        time, at = varint(data, 1) if data[:1] == _TIME_TAG else (0, 0)
-        rest = data[at:]
+    def _packet(self, data: bytes, begin: int, end: int) -> Packet:
+        time, at = varint(data, begin + 1) if begin < end and data[begin] == _TIME_TAG else (0, begin)
+        rest = data[at:end]
         found = self._kept.get(rest)
         if found is None:
             found = [(key, fields(value) if key in EVENTS else value) for key, value in fields(rest)]
-            if not at:
+            if at == begin:
                 time = dict(found).get(TIME, 0)
             elif len(rest) <= _SHORT and len(self._kept) < _MOST_KEPT:
                 self._kept[rest] = found

@@ -15,7 +15,7 @@ from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import FORMAT, ConvertedText, PackedText
 
 from . import packets as of
-from .packets import Packets
+from .packets import CLOCK, EVENT, EVENTS, FLAGS, SEQUENCE, STAGE, TIME, Packets
 from .stages import Stages
 from .state import CATEGORIES, NAMES, Clocks, Sequence, as_json
 from .tracks import THREAD, UUID, Tracks, counter_of, owner_of
@@ -118,11 +118,7 @@ class PerfettoText(ConvertedText):
         # the first event says nothing
         self._parts.append('{"traceEvents":[{"ph":"M"}')
         for packet in self._packets:
-            try:
-                self._add(*packet)
-            except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
-                # fields of other types than they are of
-                self._defects["damaged"] += 1
+            self._add(*packet)
             if self._size > _AT_ONCE:
                 yield self._made()
         yield self._made() + b'],"format":"%b"}' % FORMAT.encode()
@@ -208,20 +204,27 @@ class PerfettoText(ConvertedText):
     # -- packets
 
     def _add(self, time: int, packet: list[Field]) -> None:
+        try:
+            self._add_sound(time, packet)
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError):
+            # fields of other types than they are of
+            self._defects["damaged"] += 1
+
+    def _add_sound(self, time: int, packet: list[Field]) -> None:
         number = flags = clock = kind = 0
         event: list[Field] = []
         others: list[Field] = []
         for entry in packet:
             key, value = entry
-            if key == of.SEQUENCE:
+            if key == SEQUENCE:
                 number = value
-            elif key == of.FLAGS:
+            elif key == FLAGS:
                 flags = value
-            elif key in of.EVENTS:
+            elif key in EVENTS:
                 kind, event = entry
-            elif key == of.CLOCK:
+            elif key == CLOCK:
                 clock = value
-            elif key != of.TIME:
+            elif key != TIME:
                 others.append(entry)
         sequence = self._sequences.get(number)
         told = dict(others) if others else {}
@@ -238,9 +241,9 @@ class PerfettoText(ConvertedText):
             self._defects["needed"] += 1
         elif kind:
             time = self._clocks.time(sequence, time, clock)
-            if kind == of.EVENT:
+            if kind == EVENT:
                 self._add_event(sequence, time, event)
-            elif kind == of.STAGE:
+            elif kind == STAGE:
                 length, head, arguments = self._stages.work(sequence, event, self._count)
                 self._add_complete(head, arguments, time, length)
             else:
@@ -258,10 +261,13 @@ class PerfettoText(ConvertedText):
             found = last(value)
             self._tracks[found.get(UUID, 0)] = found
             self._name(*owner_of(found))
-        elif key == of.THREAD:
+        elif key == of.OLD_THREAD:
             ids, name = owner_of({THREAD: value})
             sequence.thread, sequence.reference = ids, 1000 * signed(last(value).get(6, 0))
             self._name(ids, name)
+        elif key in of.PACKED:
+            for packet in self._packets.packed(key, value):
+                self._add(*packet)
         elif key not in _FOLLOWED:
             self._not_followed[_NOT_FOLLOWED.get(key, f"data of field {key}")] += 1
 
@@ -368,7 +374,7 @@ class PerfettoText(ConvertedText):
         if len(arguments) > _LONGEST:
             self._defects["long"] += 1
             arguments = "{}"
-        self._write(f'"ph":"X",{head},"ts":{_us(time)},"dur":{_us(length)},"args":{arguments}')
+        self._write(f'"ph":"X",{head},"ts":{_us(time)},"dur":{_us(length) if length else 0},"args":{arguments}')
         for flow, ends in flows:
             self._flows.extend((flow, time, self._count, ends))
         self._count += 1

@@ -42,7 +42,7 @@ COLUMNS: Final = (
 #: States of allocations at the end.
 _STATES: Final = ("freed", "held", "waiting to be freed")
 STATES: Final = (*_STATES, *(f"{each}, older than the history" for each in _STATES))
-#: Columns of the tables: segments and their blocks at the snapshot, and allocations that failed.
+#: Columns of the tables: segments and their blocks at the snapshot, entries of the trace, and of those that failed.
 _GPU: Final = Column("device", "GPU")
 _STREAM: Final = Column("stream", "Stream", is_id=True)
 _POOL: Final = Column("segment_type", "Pool", kind="text")
@@ -57,8 +57,11 @@ BLOCKS: Final = (
     _GPU, _POOL, _POOL_ID, _STREAM, _ADDRESS, Column("segment", "Segment"), Column("size", "Size", unit="B"),
     Column("requested_size", "Requested", unit="B"), Column("state", "State", kind="text"), _STACK,
 )  # fmt: skip
-FAILED: Final = (_GPU, Column("start", "Time", unit="ns"), Column("size", "Requested", unit="B"),
-                 Column("device_free", "Free", unit="B"), _STACK)  # fmt: skip
+TRACE: Final = (
+    _GPU, Column("action", "Action", kind="text"), Column("start", "Time", unit="ns"),
+    Column("addr", "Address", kind="hex"), Column("size", "Size", unit="B"),
+    Column("device_free", "Free", unit="B"), _STREAM, _STACK,
+)  # fmt: skip
 
 #: Generic views about work of a device.
 _OF_WORK: Final = (("unit", "Work of one {unit}"), ("units", "Work of {units}"), ("lanes", "Work of {lanes}"),

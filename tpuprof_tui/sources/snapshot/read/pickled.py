@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.sources.chrome.columns import Codes
 
 _CHUNK: Final = 4 << 20
 #: Bytes behind an opcode that are there when it is read, at least its text.
@@ -41,14 +42,6 @@ ROWS: Final = {
 }
 
 Columns = dict[str, npt.NDArray[Any]]
-
-
-class Codes(defaultdict[Any, int]):
-    """Codes of values, assigned on first use."""
-
-    def __missing__(self, key: Any) -> int:
-        code = self[key] = len(self)
-        return code
 
 
 class Frame(int):
@@ -233,8 +226,6 @@ class Pickled:
 
     def _stack_of_run(self, run: bytes) -> Stack | None:
         """The stack of references to frames; None if they refer to anything else."""
-        if (known := self._runs.get(run)) is not None:
-            return known
         if run not in self._runs:
             places = (int.from_bytes(each[1] or each[2], "little") for each in _REFERENCE.finditer(run))
             self._runs[run] = self._stack_of([self._memo[place] for place in places])

@@ -8,7 +8,7 @@ snapshot. Times have microseconds: of entries at the same one, each is 1 ns late
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,12 @@ from tpuprof_tui.model.profile import Counter, Device, Problem, Profile, Recordi
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.columns import Codes
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
-from ..vocabulary import BLOCKS, FAILED, HISTORY, SEGMENTS, STACKS, STATES, VOCABULARY
-from .pickled import Codes, Columns, Items, Pickled, columns_of
+from ..vocabulary import BLOCKS, HISTORY, SEGMENTS, STACKS, STATES, TRACE, VOCABULARY
+from .pickled import Columns, Items, Pickled, columns_of
 
 I64 = npt.NDArray[np.int64]
 #: Largest block of the small pool, and largest size that is believed, bytes.
@@ -71,7 +72,8 @@ def read(path: Path, progress: ProgressCallback | None) -> Profile:
             problems.append(Problem(Severity.ERROR, *text.fault, file=path.name))
     if pickled.fault:
         problems.append(Problem(Severity.ERROR, f"The pickle is not whole: {pickled.fault}.",
-                                "What comes before is shown.", file=path.name, offset=pickled.offset))  # fmt: skip
+                                "What comes before is shown; memory over time is at least what its trace has.",
+                                file=path.name, offset=pickled.offset))  # fmt: skip
     return _Snapshot(path, pickled, problems).profile()
 
 
@@ -159,6 +161,10 @@ class _Snapshot:
         """Mask of the codes of some texts."""
         return np.isin(codes, [self._pickled.texts.get(word, -2) for word in words])
 
+    def _is_whole(self, number: int) -> bool:
+        """Whether the state at the snapshot is that at the end of a trace, which may be cut."""
+        return not (self._pickled.fault and len(self._times[number]))
+
     def _allocations(self, number: int) -> Columns:
         """Allocations of a GPU by start: of its trace, older ones that are freed in it, older ones that are held."""
         trace, times = self._traces[number], self._times[number]
@@ -173,9 +179,14 @@ class _Snapshot:
                    int(self._is(trace["action"][closed[closed >= 0]], "alloc").sum()))  # fmt: skip
         freed = rows[~begins & ~np.append(False, same & begins[:-1])[: len(rows)]]
         waiting, used = self._is(blocks["state"], *_WAITING), ~self._is(blocks["state"], "inactive")
+        used &= self._is_whole(number)
         old = np.flatnonzero(used & ~np.isin(blocks["address"], trace["addr"][opened[closed < 0]]))
         self._note(f"Allocations of GPU {number} are older than the history.", "They begin with it; who made those "
                    "that are freed in it is not known.", len(freed) + len(old) if len(times) else 0)  # fmt: skip
+        if used.any():
+            elsewhere = ~np.isin(trace["addr"][opened[closed < 0]], blocks["address"][used])
+            self._note(f"Allocations of GPU {number} are held in the trace, but in no segment.", "Shown as held.",
+                       int(elsewhere.sum()))  # fmt: skip
         is_held = (closed < 0) * np.where(np.isin(trace["addr"][opened], blocks["address"][waiting]), 2, 1)
         none = np.full(len(freed) + len(old), -1)
         parts = {
@@ -226,6 +237,7 @@ class _Snapshot:
             rows = np.flatnonzero(signs)
             amounts = np.append(0, np.cumsum((signs * trace["size"])[rows]))
             last = int(self._blocks["size"][blocks & self._is(self._blocks["state"], *states)].sum())
+            last *= self._is_whole(self._gpus[group])
             first = 1 if len(rows) and not times[rows[0]] else 0
             if last or len(rows):
                 values = amounts + max(last - int(amounts[-1]), -int(amounts.min()))
@@ -242,25 +254,28 @@ class _Snapshot:
         ))  # fmt: skip
 
     def _tables(self) -> tuple[Table, ...]:
-        """Segments and their blocks at the snapshot, and failed allocations."""
-        rows = {number: np.flatnonzero(self._is(self._traces[number]["action"], "oom")) for number in self._gpus}
-        failed = {key: np.concatenate([self._traces[number][key][rows[number]] for number in self._gpus])
-                  for key in ("size", "device_free", "frames")}  # fmt: skip
-        failed["start"] = np.concatenate([self._times[number][rows[number]] for number in self._gpus])
-        failed["device"] = np.repeat(self._gpus, [len(rows[number]) for number in self._gpus])
+        """Segments and their blocks at the snapshot, the trace, and of it failed allocations."""
         texts, stacks = tuple(self._pickled.texts), self._stack_texts
-        tables = (
-            ("segments", self._segments, SEGMENTS),
-            ("blocks", self._blocks, BLOCKS),
-            ("out_of_memory", failed, FAILED),
-        )
 
-        def columns(found: Columns, schema: Sequence[Column]) -> TableColumns:
+        def columns(read: Callable[[], Columns], schema: Sequence[Column]) -> TableColumns:
+            found = read()
             named = {each.key: stacks if each.key == "frames" else texts for each in schema if each.kind == "text"}
             return {each.key: found[each.key] for each in schema}, named
 
-        return tuple(Table(name, -1, self._path.name, partial(columns, found, schema), schema)
-                     for name, found, schema in tables)  # fmt: skip
+        tables = (("segments", lambda: self._segments, SEGMENTS), ("blocks", lambda: self._blocks, BLOCKS),
+                  ("trace", self._entries, TRACE), ("out_of_memory", partial(self._entries, "oom"), TRACE))  # fmt: skip
+        return tuple(Table(name, -1, self._path.name, partial(columns, read, schema), schema)
+                     for name, read, schema in tables)  # fmt: skip
+
+    def _entries(self, *actions: str) -> Columns:
+        """Entries of all traces; with ``actions`` only these."""
+        parts = []
+        for number in self._gpus:
+            times = self._times[number]
+            trace = {**self._traces[number], "start": times, "device": np.full(len(times), number)}
+            rows = np.flatnonzero(self._is(trace["action"], *actions)) if actions else slice(None)
+            parts.append({key: values[rows] for key, values in trace.items()})
+        return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def _user_frames(pickled: Pickled) -> tuple[list[str], list[str], npt.NDArray[np.int32]]:

@@ -27,7 +27,7 @@ def views(profile) -> dict:
 def test_tpus_of_jax(tmp_path):
     profile = open_profile(foreign_traces.jax_on_tpus(tmp_path / "host.trace.json.gz"))
     assert [profile.groups[unit].label for unit in profile.units] == ["TPU 0", "TPU 1"]
-    assert (profile.vocabulary.title, profile.vocabulary.unit.one) == ("JAX trace", "TPU")
+    assert (profile.vocabulary.title, profile.vocabulary.unit.one) == ("XProf trace", "TPU")
     lanes = shown(profile)
     assert lanes["TPU 0 XLA Ops"] == ["fusion.1", "convolution.2", "all-reduce.3"] * 3
     assert lanes["TPU 1 annotations Steps"] == ["7", "8", "9"]
@@ -90,3 +90,22 @@ def test_odd_names_of_devices(tmp_path):
     assert len(profile.units) == 4
     assert [lane.kind for lane in profile.lanes] == ["stream"] * 4
     assert views(profile)["streams"]
+
+
+def test_a_host_of_jax_alone(tmp_path):
+    path = tmp_path / "host.trace.json"
+    events = [{"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}},
+              {"ph": "X", "pid": 701, "tid": 1, "name": "PjitFunction(f)", "ts": 1, "dur": 2}]  # fmt: skip
+    path.write_text(json.dumps({"traceEvents": events}))
+    profile = open_profile(path)
+    assert (profile.vocabulary.title, profile.problems, list(profile.units)) == ("XProf trace", (), [])
+    (found,) = views(profile)["streams"]["workers"].values()
+    assert [each["needs"] for each in found["missing"]] == ["another recording of XProf"]
+
+
+def test_long_numbers_of_processes(tmp_path):
+    path = tmp_path / "a.json"
+    events = [{"ph": "M", "pid": "9" * 9000, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+              {"ph": "X", "pid": "9" * 9000, "tid": "9" * 9000, "name": "x", "ts": 1, "dur": 2}]  # fmt: skip
+    path.write_text(json.dumps({"traceEvents": events}))
+    assert [lane.kind for lane in open_profile(path).lanes] == ["stream"]

@@ -219,8 +219,9 @@ def test_waits_graphs_and_system_calls(tmp_path):
             create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
                 (start, end, globalPid, deviceId, streamId, correlationId, syncType);
             insert into CUPTI_ACTIVITY_KIND_SYNCHRONIZATION values (40, 305, {own}, 2, 3);
-            create table CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start, end, globalPid, deviceId, streamId, graphId);
-            insert into CUPTI_ACTIVITY_KIND_GRAPH_TRACE values (600, 700, {own}, 12);
+            create table CUPTI_ACTIVITY_KIND_GRAPH_TRACE
+                (start, end, globalPid, deviceId, streamId, correlationId, graphId);
+            insert into CUPTI_ACTIVITY_KIND_GRAPH_TRACE values (600, 700, {own}, 9, 12);
             insert into DIAGNOSTIC_EVENT values (1, 1, 2, 2, 'Some events were lost.', 0);
             insert into ENUM_DIAGNOSTIC_SEVERITY_LEVEL values (2, 'Warning', 'Warning');
             create table CUBLAS_EVENTS (start, end, globalTid, nameId);
@@ -401,3 +402,40 @@ def test_more_than_fits_into_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("tpuprof_tui.sources.nsys.read.events.memory_bytes", lambda: 500)
     with pytest.raises(UnreadableError, match=r"holds 2 events: reading them takes about 700 B of memory"):
         open_profile(path)
+
+
+def test_columns_that_are_absent_are_said(tmp_path):
+    """What other programs' tests have of the schema at least: times, a device, names that are nowhere."""
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("""
+            create table StringIds (id integer primary key, value text);
+            create table CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, shortName);
+            insert into CUPTI_ACTIVITY_KIND_KERNEL values (10, 30, 1, 5), (40, 60, 1, 5);
+            create table NVTX_EVENTS (start, end, text, globalTid);
+            insert into NVTX_EVENTS values (0, 50, 'all', 7);
+        """)
+    profile = open_profile(path)
+    assert {profile.title_of(each): len(each) for each in profile.lanes} == {"GPU 1 stream": 2, "Process 0 7": 1}
+    (problem,) = profile.problems
+    assert problem.what == "Tables of devices lack columns: correlationId, demangledName, globalPid, streamId."
+    assert reported(path)["kernels"]["workers"]["a"]["figures"] == {"kernels": 2, "total_us": 0.04}
+
+
+def test_waits_for_a_context_are_on_no_stream(tmp_path):
+    path = written(
+        tmp_path / "a.sqlite",
+        CUPTI_ACTIVITY_KIND_KERNEL=[kernel(100, 300)],
+        CUPTI_ACTIVITY_KIND_RUNTIME=[call(10, 20), call(30, 310, 2, "cudaDeviceSynchronize_v3020")],
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(f"""
+            create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
+                (start, end, globalPid, deviceId, streamId, correlationId, syncType);
+            insert into CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
+                values (40, 305, {global_id(PROCESS)}, 0, {2**32 - 1}, 2, 4);
+        """)
+    profile = open_profile(path)
+    assert names(profile, "waits -1") == ["Context Sync"]
+    links = profile.links()
+    assert "synchronise" in {links.kinds[kind] for kind in links.kind.tolist()}

@@ -72,6 +72,8 @@ class Events:
         self._columns, self._work = GrowingColumns(), GrowingColumns()
         self.names, self.categories = Codes(), Codes()
         self._left_out = self._below = self._open = 0
+        #: Columns that a table of devices should have.
+        self._lacking: set[str] = set()
         self.read: list[tuple[str, int]] = []
         has = database.has
         others = [table for table in database.tables if has(table, "end", "nameId") and table not in _CALLS]
@@ -121,6 +123,7 @@ class Events:
             "cuda_sync": (("syncType",), lambda number: _SYNCS.get(number, "Sync")),
         }  # fmt: skip
         columns, name_of = made[category]
+        self._lacking |= {each for each in (*places, *columns[:1]) if not self._database.has(table, each)}
         read = self._integers(table, *places, *columns, *WORK)
         name = coded(self.names, name_of, *(read[key] for key in columns))
         self._add(table, read, self.categories[category], kind=int(kind), name=name, process=read["globalPid"] >> 24,
@@ -184,6 +187,9 @@ class Events:
             if count:
                 lost = count if severity is Severity.ERROR else 0
                 yield Problem(severity, what, done, file=name, count=count, lost=lost)
+        if self._lacking:
+            yield Problem(Severity.NOTE, f"Tables of devices lack columns: {', '.join(sorted(self._lacking))}.",
+                          "What depends on them is not known.", name, count=len(self._lacking))  # fmt: skip
         others = [table for table, columns in tables.items()
                   if {"start", "timestamp"} & set(columns) and table not in read and not _OTHERWISE.fullmatch(table)
                   and self._database.rows(table, columns[0], condition="limit 1")]  # fmt: skip

@@ -43,6 +43,8 @@ _STEP: Final = lazy_pattern(
     r"(\D{0,64}?(?:iteration|iter|step|batch))[\s_#:=(\[-]{0,3}(\d{1,9})(?:\s*/\s*\d+)?[)\]]?", re.IGNORECASE
 )
 
+#: Number that CUPTI gives a stream that is none.
+_NO_STREAM: Final = (1 << 32) - 1
 _TAKEN: Final = ("start", "end", "name", "category", "kind", "correlation")
 #: Nothing is told of collectives.
 _UNTOLD: Final = np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -150,13 +152,19 @@ def _lanes(events: Events, rows: I64, session: Session) -> tuple[tuple[tuple[str
 
     def texts(place: int, process: int, one: int, two: int) -> tuple[str, str]:
         if place == STREAM:
-            return str(session.card(process, one)), str(two)
+            # waits for a context are on no stream
+            return _text(session.card(process, one)), _text(two if two != _NO_STREAM else -1)
         return str(pid_of(process)), f"NVTX ranges {two or ''}".rstrip() if place == RANGES else str(two)
 
     found = [texts(*(int(each[row]) for each in places)) for row in first.tolist()]
     threads = sorted(set(found), key=lambda each: tuple(map(numeric_sort_key, each)))
     number = {each: place for place, each in enumerate(threads)}
     return tuple(threads), np.array([number[each] for each in found], np.int64)[inverse]
+
+
+def _text(number: int) -> str:
+    """The text of a number as the reader of PyTorch has it."""
+    return "None" if number == INT_MISSING else str(number)
 
 
 def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]:
@@ -187,13 +195,13 @@ def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[s
     shapes = {key: np.where(is_kernel, of(lambda *sizes: f"[{','.join(map(str, sizes))}]", *axes), np.int32(-1))
               for key, axes in (("grid", grid), ("block", block))}  # fmt: skip
     process, device, stream = (events.columns[key][rows] for key in ("process", "first", "second"))
-    cards = of(lambda *place: str(session.card(*place)), process, device)
+    cards = of(lambda *place: _text(session.card(*place)), process, device)
     numbers = {str(card): properties.get("numSms") for card, properties in session.cards.items()}
     units = np.array([value if type(value := numbers.get(text)) is int and value > 0 else np.nan for text in texts])
     blocks = np.prod(np.stack(grid).astype(np.float64), axis=0) / units[cards]
     shared = own["staticSharedMemory"] + np.maximum(own["dynamicSharedMemory"], 0)
     return {
-        "device": cards, "stream": of(str, stream), **shapes, "registers": of(str, own["registersPerThread"]),
+        "device": cards, "stream": of(_text, stream), **shapes, "registers": of(_text, own["registersPerThread"]),
         "shared_memory": of(str, np.where(is_kernel, shared, -1)), "blocks": np.where(is_kernel, blocks, np.nan),
         "occupancy": np.full(len(rows), np.nan), "bytes": own["bytes"], "graph_node": own["graphNodeId"],
         "collective": np.zeros(len(rows), np.bool_),

@@ -1,6 +1,6 @@
-"""Traces that other programs write in the same form: those of JAX (XLA), and of unitrace for GPUs of Intel.
+"""Traces that other programs write in the same form: those of XProf (JAX), and of unitrace for GPUs of Intel.
 
-They tell what runs on devices by the names of processes. JAX: ``/device:TPU:0``, ``/device:GPU:1``, whose threads are
+They tell what runs on devices by the names of processes. XProf: ``/device:TPU:0``, ``/device:GPU:1``, whose threads are
 streams (``Stream #13(Compute)``), else ``XLA Ops``; other threads (``XLA Modules``, ``Framework Ops``, ``Steps``) say
 of the same time what it was for. unitrace: ``DEVICE<host>[Intel ...] 0:3a:0:0``, with events of category ``gpu_op``.
 """
@@ -20,10 +20,11 @@ from tpuprof_tui.sources.chrome.columns import I64, Codes
 
 from ..categories import Kind
 from .events import WORK
-from .trace import Columns
+from .trace import Columns, numeric_sort_key
 
-_JAX: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)
+_XPROF: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)
 _UNITRACE: Final = lazy_pattern(r"(?:RANK \d+ )?DEVICE<[^>]*>(?:\[(?P<card>[^\]]*)\])?.*", re.DOTALL)
+_XPROF_HOST: Final = "/host:CPU"
 _STREAM: Final = lazy_pattern(r"Stream #(\d+)")
 _OPS: Final = "XLA Ops"
 _STEPS: Final = "Steps"
@@ -61,10 +62,11 @@ def foreign(
         processes, threads: Names.
     """
     # unitrace counts processes of devices downwards
-    order = sorted({str(pid) for _, pid, _ in keys}, key=lambda pid: -int(pid) if pid.isdecimal() else 0)
-    named = {pid: match for pid in order if (match := (_JAX.fullmatch(processes.get(pid, ""))
+    order = sorted({str(pid) for _, pid, _ in keys}, key=lambda pid: -numeric_sort_key(pid)[1])
+    named = {pid: match for pid in order if (match := (_XPROF.fullmatch(processes.get(pid, ""))
                                                        or _UNITRACE.fullmatch(processes.get(pid, ""))))}  # fmt: skip
-    if not named:
+    is_xprof = any("kind" in match.groupdict() for match in named.values()) or _XPROF_HOST in processes.values()
+    if not named and not is_xprof:
         return None
     devices: dict[str, str] = {}
     titles, cards = {}, []
@@ -76,7 +78,6 @@ def foreign(
         if told.get("card"):
             cards.append({"id": int(number), "name": told["card"]})
     streams = {pid for pid, _ in threads if pid in named and _STREAM.match(threads[pid, _])}
-    is_jax = any("kind" in match.groupdict() for match in named.values())
     lanes, found, steps = [], [], []
     for (_, pid, tid), kind in zip(keys, kinds.tolist(), strict=True):
         raw = str(pid), str(tid)
@@ -84,13 +85,13 @@ def foreign(
         stream = _STREAM.match(name)
         lanes.append((devices[raw[0]], stream[1] if stream else name or raw[1]) if raw[0] in devices else raw)
         if raw[0] not in devices:
-            kind = Kind.ANNOTATION if is_jax and kind == Kind.OTHER else kind
+            kind = Kind.ANNOTATION if is_xprof and kind == Kind.OTHER else kind
         elif kind == Kind.OTHER:
             runs = bool(stream) if raw[0] in streams else name in (_OPS, "")
             kind = Kind.NAMED if runs else Kind.MARK
         found.append(kind)
         steps.append(raw[0] in devices and name == _STEPS)
-    return Foreign("JAX" if is_jax else "unitrace", lanes, np.array(found, np.int8), titles, cards,
+    return Foreign("XProf" if is_xprof else "unitrace", lanes, np.array(found, np.int8), titles, cards,
                    np.array(steps, np.bool_))  # fmt: skip
 
 

@@ -152,7 +152,11 @@ class _Run:
         if writer := next((trace.writer for trace in self._traces), ""):
             recording, meaning = f"a trace of {writer}", writer
             words = {title.partition(" ")[0] for trace in self._traces for title in trace.device_titles.values()}
-            vocabulary = replace(VOCABULARY, title=f"{writer} trace", unit=Word(min(words, default="GPU")))
+            # advice of PyTorch's rules is for PyTorch
+            entries = {key: entry for key, entry in VOCABULARY.entries.items() if key != "rules"}
+            needs = tuple(replace(each, needs=f"another recording of {writer}") for each in VOCABULARY.capabilities)
+            vocabulary = replace(VOCABULARY, title=f"{writer} trace", unit=Word(min(words, default="GPU")),
+                                 entries=entries, capabilities=needs)  # fmt: skip
         elif all(trace.metadata.get("format") == FORMAT and not np.isin(trace.kind, ON_HOST).any()
                  for trace in self._traces):  # fmt: skip
             recording, meaning = f"a {FORMAT} trace", "track events"

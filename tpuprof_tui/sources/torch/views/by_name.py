@@ -103,7 +103,7 @@ def kernels(events: WorkerEvents) -> Answer:
          per(total("duration", "in_steps"), events.step_count)),
         *_MEASURED,
     ], ("-total_us", "name"))  # fmt: skip
-    launch = [(Column("operator", "Operator"), key("operator")),
+    launch = [(Column("operator", events.query.vocabulary.schema["operator"].title), key("operator")),
               *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name))
                 for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
     by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_nothing_is_called_that_a_file_names(trace: Path, folder: Path, capsys: 
     first = answer(trace, capsys)
     (file,) = folder.iterdir()
     done = trace.with_name("done")
-    for evil in (Evil(os.mkdir, str(done)), Evil(kept.shutil.rmtree, str(done)), Evil(open_profile, str(done))):
+    for evil in (Evil(os.mkdir, str(done)), Evil(shutil.rmtree, str(done)), Evil(open_profile, str(done))):
         kept._store(file, evil)
         assert answer(trace, capsys) == first
     for name in (b"os.system", b"json"):

@@ -445,6 +445,7 @@ COMMANDS: Final = {
         "query:print_query",
         (_CAPTURE, _operand("sql", "SQL", "one SELECT, in quotes", "?")),
         texts.QUERY_HELP,
+        texts.QUERY_EXAMPLES,
     ),
     "export": Command(
         join_words(output.title for output in known_outputs()),

@@ -60,8 +60,11 @@ counters, steps, links between events, figures, problems, and what the source re
 --schema names tables and columns; times are ns. It needs DuckDB and pyarrow: pip install 'tpuprof-tui[dataset]'.
 
 A query reads and writes no file, and loads nothing. What is cut by the limits of rows, memory or time is said.
-
+"""
+QUERY_EXAMPLES: Final = """\
+examples:
   tpuprof query PATH "select name, count(*), sum(duration) from events where role = 'work' group by all order by 3 desc"
+  tpuprof query PATH --schema
 """
 DIFF_HELP: Final = """\
 What changed from one capture to another: a step (else the total), the cause first, what contributes, and whether it is

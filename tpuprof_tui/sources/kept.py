@@ -13,13 +13,11 @@ import json
 import mmap
 import os
 import pickle
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from tpuprof_tui import __version__
 from tpuprof_tui.model.mapped_arrays import pickled
 
 Object = TypeVar("Object")
@@ -93,7 +91,7 @@ def _place(path: Path) -> Path | None:
         state = path.stat()
         if where is None or not os.path.isfile(path) or state.st_size < _LEAST:
             return None
-        known = (os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns, __version__, *_code())
+        known = (os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns, *_code())
     except OSError:
         return None
     return where / (hashlib.sha256(json.dumps(known).encode("utf-8", "surrogateescape")).hexdigest()[:32] + _ENDING)
@@ -113,7 +111,8 @@ def _store(place: Path, obj: object) -> None:
     head = json.dumps([len(data), *(each.nbytes for each in buffers)]).encode()
     size = sum(each.nbytes for each in buffers) + len(data)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if size > MOST or size * _OF_FREE > shutil.disk_usage(place.parent).free:
+    disk = os.statvfs(place.parent)
+    if size > MOST or size * _OF_FREE > disk.f_bavail * disk.f_frsize:
         return
     made = place.with_name(f"{place.name}.{os.getpid()}")
     try:

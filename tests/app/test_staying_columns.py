@@ -62,7 +62,7 @@ async def test_names_of_kernels_stay_beside_the_metric_that_they_are_sorted_by()
         screen = explorer(pilot)
         await press(pilot, "2 S a i c _ m a c _ r a t i o enter")
         assert screen.state.sort.key == "aic_mac_ratio"
-        assert re.search(r"stream +\d +\d+ aclnnAddmm_MatMulV2 .* 0\.\d{3}", frame(pilot.app))
+        assert re.search(r"Stream \d +\d +\d+ aclnnAddmm_MatMulV2 .* 0\.\d{3}", frame(pilot.app))
 
 
 def test_titles_are_names_and_old_names_go_on():

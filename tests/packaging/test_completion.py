@@ -20,7 +20,7 @@ NAMES = sorted(name for name in COMMANDS if name != "open")
 #: What is typed (a capture is a folder named ``cap``, beside the file ``host.json``), and what is offered.
 CASES = [
     ("tpuprof exp", ["export"]),
-    ("tpuprof c", ["cap", "completion"]),
+    ("tpuprof c", ["cache", "cap", "completion"]),
     ("tpuprof help ", [*NAMES, "COLUMNS", "FILTER", "KEYS", "agent", "schema", "man"]),
     ("tpuprof help schema rep", ["report"]),
     ("tpuprof completion ", ["bash", "fish", "zsh"]),

@@ -307,7 +307,8 @@ def kept(tmp_path):
 
 def test_commands_say_its_figures(kept, capsys):
     assert main(["info", str(kept), "--why"]) == 0
-    assert "  ascend  yes, by name: it holds api_statistic.csv and 1 more rank" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert re.search(r"  ascend +yes, by name: it holds api_statistic.csv and 1 more rank", told)
     assert list(Catalog().find(kept.parent)) == [kept]
     assert len(Catalog().files(kept)) == 2 * 8
     assert main(["summary", str(kept), "--limit", "100"]) == 0

@@ -17,6 +17,7 @@ from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.sources.catalog import Catalog
+from tpuprof_tui.sources.source import natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.query import Query
@@ -230,7 +231,7 @@ def _folder_error(path: str) -> UnreadableError | None:
     found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None
-    named = ", ".join(str(capture) for capture in found[:3])
+    named = ", ".join(sorted(map(str, found), key=natural_order)[:3])
     return UnreadableError(
         f"{path} is not a capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",
         f"Name one of them: {named}{', ...' if len(found) > 3 else '.'}",

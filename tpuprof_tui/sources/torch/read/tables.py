@@ -67,6 +67,8 @@ class TraceTables:
         operator = np.where(np.append(tree.operator, False)[node], node, -1)
         above = np.where(operator >= 0, np.append(tree.parent, -1)[operator], -1)
 
+        none = np.zeros(len(node), np.int8)
+
         def label(name: int, caller: int) -> str | None:
             """The name of an operator; of ``aten::empty`` with its caller."""
             text = trace.names[name] if name >= 0 else None
@@ -77,7 +79,7 @@ class TraceTables:
         texts = {
             "device": _by_pair(memory["device_type"], memory["device_id"], device_name),
             "operator": _by_pair(name_of[operator], name_of[above], label),
-            "around": _by_pair(name_of[node], name_of[node], lambda name, _: trace.names[name] if name >= 0 else None),
+            "around": _by_pair(name_of[node], none, lambda name, _: trace.names[name] if name >= 0 else None),
         }
         return _columns({
             "start": memory["time"] + self._shift,

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.events import frame_of
+from tpuprof_tui.analysis.events import column_of, frame_of
 from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -184,8 +184,9 @@ def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
                       for each in selection.recorded.devices)  # fmt: skip
         if not capable or not selection.recorded.tensor_cores_known:
             continue
-        kernels = selection.kernels("name", "eligible", "lane", "row")
-        unused = kernels.take(kernels["eligible"] & kernels.has("name", lambda name: tensor_core_use(name) is False))
+        kernels = selection.kernels("name", "lane", "row")
+        others = kernels.take(kernels.has("name", lambda name: tensor_core_use(name) is False))
+        unused = others.take(column_of(query.session, others, "eligible").astype(np.bool_))
         gain = int(unused["duration"].sum())
         if gain and gain >= least:
             text = f"Operators that can use tensor cores spend {time_text(gain)} in kernels that do not."

@@ -18,6 +18,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.torch.read import several
 
 COUNT = 3_000
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,31 @@ def test_the_second_answer_is_the_first_without_reading(
     lane = open_profile(trace).lanes[0]
     assert lane.arguments is not None
     assert lane.arguments(3)["correlation"] == 3
+
+
+@pytest.mark.parametrize(
+    "sample", ["torch_perfetto", "nsys_synthetic/run.sqlite", "memory_snapshot_synthetic.pickle.gz"]
+)
+def test_other_formats_are_kept_too(
+    sample: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_LEAST", 0)
+
+    def told() -> str:
+        assert main(["report", str(SAMPLES / sample), "--json"]) in (0, 1)
+        return capsys.readouterr().out
+
+    first, loaded = told(), []
+    assert kept.files()
+    load = kept._load
+    monkeypatch.setattr(kept, "_load", lambda place: loaded.append(load(place)) or loaded[-1])
+    assert told() == first
+    assert loaded
+    # without the text of its arguments a trace is read again
+    for text in folder.glob("*.text"):
+        text.unlink()
+        assert told() == first
+        assert text.exists()
 
 
 def test_a_changed_file_is_read_again(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +131,7 @@ def test_the_least_recently_used_go_first(tmp_path: Path, folder: Path, monkeypa
     for number in range(5):
         file = tmp_path / f"{number}"
         file.write_text("x")
-        kept.read_or_kept(file, lambda: np.zeros(9_000), lambda each: each)
+        kept.read_or_kept(file, lambda: np.zeros(9_000))
         os.utime(max(folder.iterdir(), key=lambda each: each.stat().st_ctime_ns), ns=(number, number))
     sizes = [size for _, size in kept.files()]
     assert len(sizes) == 3

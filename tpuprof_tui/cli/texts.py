@@ -123,8 +123,9 @@ examples:
 """
 
 CACHE_HELP: Final = """\
-What was decoded of large PyTorch traces is kept on disk, readable by you alone, so that the next question about one
-takes a fraction of the time. At most 4 GiB, the least recently used go first; a changed file is read again.
+What was decoded of large files (PyTorch and Perfetto traces, databases of Nsight Systems, memory snapshots) is kept on
+disk, readable by you alone, so that the next question about one takes a fraction of the time. At most 4 GiB, the least
+recently used go first; a changed file is read again.
 """
 CACHE_EXAMPLES: Final = """\
 examples:

@@ -13,14 +13,18 @@ import json
 import mmap
 import os
 import pickle
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 from tpuprof_tui.model.mapped_arrays import pickled
 
 Object = TypeVar("Object")
+_FAULTS: Final = (
+    OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, pickle.PicklingError, pickle.UnpicklingError,
+)  # fmt: skip
 
 #: Variable that keeps nothing if it is ``off``.
 SWITCH: Final = "TPUPROF_CACHE"
@@ -29,14 +33,15 @@ MOST: Final = 4 << 30
 _OF_FREE: Final = 10
 #: Smallest file that is worth it, bytes.
 _LEAST: Final = 4 << 20
-_ENDING: Final = ".columns"
+_ENDING, FURTHER = ".columns", ".text"
 _MAGIC: Final = b"tpuprof columns 1\n"
 #: Parts of a file begin at multiples of this.
 _ALIGNED: Final = 64
 #: What an object may consist of besides classes of this package; nothing else is called when it is read.
 _PLAIN: Final = frozenset((
-    "builtins.frozenset", "builtins.set", "builtins.slice", "pathlib.Path", "pathlib.PosixPath", "numpy.dtype",
-    "numpy.ndarray", "msgspec._utils.rebuild", *(f"numpy.{core}.{name}" for core in ("_core", "core") for name in (
+    "builtins.frozenset", "builtins.list", "builtins.set", "builtins.slice", "collections.defaultdict", "pathlib.Path",
+    "pathlib.PosixPath", "msgspec._utils.rebuild", "numpy.dtype", "numpy.ndarray",
+    *(f"numpy.{core}.{name}" for core in ("_core", "core") for name in (
         "numeric._frombuffer", "multiarray._reconstruct", "multiarray.scalar"
     )),
 ))  # fmt: skip
@@ -57,31 +62,59 @@ def files() -> list[tuple[Path, int]]:
     found = []
     with suppress(OSError):
         for each in (folder() or Path("/nowhere")).iterdir():
-            if each.suffix == _ENDING:
+            if each.suffix in (_ENDING, FURTHER):
                 with suppress(OSError):
                     found.append((each, each.stat()))
-    return [(path, state.st_size) for path, state in sorted(found, key=lambda each: each[1].st_mtime_ns)]
+    return [(path, state.st_size) for path, state in sorted(found, key=lambda each: each[1].st_atime_ns)]
 
 
-def read_or_kept(path: Path, read: Callable[[], Object], to_keep: Callable[[Object], Object | None]) -> Object:
+def read_or_kept(
+    path: Path,
+    read: Callable[[], Object],
+    to_keep: Callable[[Object, Path], Object | None] = lambda made, _: made,
+    is_whole: Callable[[Object], bool] = lambda _: True,
+) -> Object:
     """What ``read`` returns for a file: what was kept of it, else what it returns now.
 
-    ``to_keep`` makes of this what can be kept; None: nothing can.
+    Args:
+        to_keep: Makes of this what is kept; None: nothing is. It may write a further file, whose path it is given.
+        is_whole: Whether what was kept can be used, as that further file is there.
     """
     place = _place(path)
     if place is None:
         return read()
-    with suppress(OSError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError, AttributeError):
+    with suppress(*_FAULTS):
         found: Object = _load(place)
-        os.utime(place)
-        return found
+        if is_whole(found):
+            for each in (place, place.with_suffix(FURTHER)):
+                if each.exists():
+                    os.utime(each, ns=(time.time_ns(), each.stat().st_mtime_ns))
+            return found
     made = read()
-    # a file that changed while it was read has another place now
-    if (kept := to_keep(made)) is not None and _place(path) == place:
-        with suppress(OSError, TypeError, pickle.PicklingError):
-            _store(place, kept)
-            _drop_oldest()
+    with suppress(*_FAULTS):
+        # a file that changed while it was read has another place now
+        if _place(path) == place:
+            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if (kept := to_keep(made, place.with_suffix(FURTHER))) is not None:
+                _store(place, kept)
+                _drop_oldest()
     return made
+
+
+def copy_of(source: BinaryIO, target: Path) -> None:
+    """Copies a file from its beginning into a further file, readable by its owner alone.
+
+    Raises:
+        OSError: It is too large to be kept, or cannot be written.
+    """
+    size = source.seek(0, os.SEEK_END)
+    disk = os.statvfs(target.parent)
+    if size > MOST or size * _OF_FREE > disk.f_bavail * disk.f_frsize:
+        raise OSError
+    source.seek(0)
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        while data := source.read(1 << 20):
+            stream.write(data)
 
 
 def _place(path: Path) -> Path | None:
@@ -110,7 +143,6 @@ def _store(place: Path, obj: object) -> None:
     data, buffers = pickled(obj)
     head = json.dumps([len(data), *(each.nbytes for each in buffers)]).encode()
     size = sum(each.nbytes for each in buffers) + len(data)
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     disk = os.statvfs(place.parent)
     if size > MOST or size * _OF_FREE > disk.f_bavail * disk.f_frsize:
         return

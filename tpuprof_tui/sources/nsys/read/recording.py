@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import DEVICE_WORK, Kind
 from tpuprof_tui.sources.torch.read.believable import believable
@@ -64,7 +66,7 @@ def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Pr
     arrays, traces, problems = MappedArrays(), list[Trace](), list[Problem]()
     for file in files:
         try:
-            found = _traces_of(file, report)
+            found = read_or_kept(file, partial(_traces_of, file, report))
         except UnreadableError as error:
             if len(files) == 1:
                 raise

@@ -93,6 +93,10 @@ class Pickled:
             self.fault = "the end of the file" if self._ended else told
             self._close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept: not what reading it needed."""
+        return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+
     def _decode(self) -> None:
         """Reads all opcodes; raises if it cannot."""
         stack, memo, marks = self._stack, self._memo, self._marks

@@ -24,6 +24,7 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.columns import Codes
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
+from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..vocabulary import BLOCKS, HISTORY, SEGMENTS, STACKS, STATES, TRACE, VOCABULARY
@@ -57,19 +58,26 @@ def read(path: Path, progress: ProgressCallback | None) -> Profile:
         UnreadableError: It holds neither segments nor a trace, or an opcode that would call something.
     """
     problems: list[Problem] = []
-    with path.open("rb") as file:
-        text, report = text_of(path, file), progress_of_part(progress, path.name, 0, os.fstat(file.fileno()).st_size)
 
-        def more(count: int) -> bytes:
-            report(file.tell(), 0)
-            return text.read(count)
+    def decode() -> Pickled:
+        with path.open("rb") as file:
+            size, text = os.fstat(file.fileno()).st_size, text_of(path, file)
+            report = progress_of_part(progress, path.name, 0, size)
 
-        try:
-            pickled = Pickled(more)
-        except UnreadableError as error:
-            raise UnreadableError(f"{path} is no memory snapshot: {error}. Nothing of it was executed.") from None
-        if isinstance(text, PackedText) and text.fault is not None:
-            problems.append(Problem(Severity.ERROR, *text.fault, file=path.name))
+            def more(count: int) -> bytes:
+                report(file.tell(), 0)
+                return text.read(count)
+
+            try:
+                found = Pickled(more)
+            except UnreadableError as error:
+                raise UnreadableError(f"{path} is no memory snapshot: {error}. Nothing of it was executed.") from None
+            if isinstance(text, PackedText) and text.fault is not None:
+                problems.append(Problem(Severity.ERROR, *text.fault, file=path.name))
+            return found
+
+    # of a damaged one it is told again what is wrong with it
+    pickled = read_or_kept(path, decode, lambda found, _: None if found.fault or problems else found)
     if pickled.fault:
         problems.append(Problem(Severity.ERROR, f"The pickle is not whole: {pickled.fault}.",
                                 "What comes before is shown; memory over time is at least what its trace has.",

@@ -208,7 +208,7 @@ async def test_what_released_and_what_was_released_is_marked_and_told(ascii_only
 @AS_RECORDED
 async def test_frames_with_dependencies_are_as_recorded(size, ascii_only):
     async with opened(linked(), SIZES[size], ascii_only=ascii_only) as pilot:
-        await press(pilot, "j g 1 1 0 enter enter" if size == "200x60" else "e j g 1 1 0 enter enter 1")
+        await press(pilot, "j g 1 1 0 enter enter" if size == "200x60" else "j g 1 1 0 enter enter 1")
         await press(pilot, "left_square_bracket Z" if size == "200x60" else "left_square_bracket")
         lines = frame(pilot.app).split("\n")[:-1]
     compared("timeline-dependencies", size, ascii_only, lines, width=SIZES[size][0])

@@ -30,6 +30,10 @@ class Sizes(Struct, frozen=True):
     detail: Length
 
 
+#: Lanes and counters of one core that a small screen has room for.
+FEW_LANES: Final = 8
+
+
 class Layout(Struct):
     """The user's layout choices; kept when another capture is opened.
 
@@ -93,11 +97,15 @@ class Layout(Struct):
 
     # rows of the timeline
 
-    def rows_fitting(self, state: DisplayState) -> LineUnit:
-        """Rows of the timeline: as chosen by the user, else cores on a small screen in full scope, else engines."""
+    def rows_fitting(self, state: DisplayState, lanes: int | None) -> LineUnit:
+        """Rows of the timeline: as chosen by the user, else cores on a small screen in full scope, else engines.
+
+        ``lanes``: number of lanes and counters if there is one core; few fit a small screen too.
+        """
         if self.rows_chosen:
             return state.line_unit
-        return "cores" if self.small and not self.maximised and state.scope.everything else "engines"
+        small = self.small and not self.maximised and (lanes is None or lanes > FEW_LANES)
+        return "cores" if small and state.scope.everything else "engines"
 
     def adjust_rows(self, old: DisplayState, new: DisplayState) -> DisplayState:
         """Adjusts rows chosen by key when the scope changes: one core shows engines, all cores what they had before."""

@@ -116,7 +116,9 @@ class PaneManager:
     def arrange(self, size: Size | None = None) -> None:
         """Lays the panes out again after a change of size, state or layout, and moves the focus off hidden panes."""
         panes, layout, state = self.panes, self.layout, self.store.state
-        rows = layout.rows_fitting(state)
+        profile = self.store.session.profile
+        lanes = len(profile.lanes) + len(profile.counters)
+        rows = layout.rows_fitting(state, lanes if len(profile.groups.units) == 1 else None)
         if state.line_unit != rows:
             self.store.change(replace(state, line_unit=rows))
         self.place(size or self._size())

@@ -31,7 +31,7 @@ ENVIRONMENT: Final = (
 FILES: Final = (
     ("~/.config/tpuprof/config.json", "theme, columns, sort order and keys of the explorer; optional"),
     ("CAPTURE/.tpuprof-notes.json", "marks, kept spans, notes and filter; --notes FILE: elsewhere"),
-    ("~/.cache/tpuprof/columns/*.columns", "what was decoded of large files; tpuprof cache --clear removes them"),
+    ("~/.cache/tpuprof/columns/*", "what was decoded of large files; tpuprof cache --clear removes them"),
     ("~/.local/state/tpuprof/*.log", "details of unexpected errors, the newest 20"),
 )
 

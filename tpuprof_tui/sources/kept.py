@@ -80,7 +80,8 @@ def read_or_kept(
         to_keep: Makes of this what is kept; None: nothing is. It may write a further file, whose path it is given.
         is_whole: Whether what was kept can be used, as that further file is there.
     """
-    place = _place(path)
+    state = _state(path)
+    place = _place(state) if state is not None else None
     if place is None:
         return read()
     with suppress(*_FAULTS):
@@ -92,8 +93,8 @@ def read_or_kept(
             return found
     made = read()
     with suppress(*_FAULTS):
-        # a file that changed while it was read has another place now
-        if _place(path) == place:
+        # of a file that changed while it was read nothing is kept
+        if _state(path) == state:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if (kept := to_keep(made, place.with_suffix(FURTHER))) is not None:
                 _store(place, kept)
@@ -117,14 +118,23 @@ def copy_of(source: BinaryIO, target: Path) -> None:
             stream.write(data)
 
 
-def _place(path: Path) -> Path | None:
-    """Where what is read of a file is kept; None: it is small, no regular file, or nothing is kept."""
-    where = folder()
+def _state(path: Path) -> tuple[str, int, int, int] | None:
+    """What a file that changed differs in; None: it is small, or no regular file."""
     try:
         state = path.stat()
-        if where is None or not os.path.isfile(path) or state.st_size < _LEAST:
+        if not os.path.isfile(path) or state.st_size < _LEAST:
             return None
-        known = (os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns, *_code())
+        return os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns
+    except OSError:
+        return None
+
+
+def _place(state: tuple[str, int, int, int]) -> Path | None:
+    """Where what is read of a file in this state is kept; None: nothing is kept."""
+    if (where := folder()) is None:
+        return None
+    try:
+        known = (*state, *_code())
     except OSError:
         return None
     return where / (hashlib.sha256(json.dumps(known).encode("utf-8", "surrogateescape")).hexdigest()[:32] + _ENDING)

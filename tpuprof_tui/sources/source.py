@@ -164,6 +164,19 @@ def chosen_names(patterns: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in chosen]
 
 
+def chosen_files(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
+    """The files of the recordings that the options choose; the only file, whatever they say.
+
+    Raises:
+        UsageError: A pattern fits none.
+    """
+    patterns = options.get(RECORDINGS.name)
+    if not patterns or len(files) < 2:
+        return files
+    names = set(chosen_names(patterns, [file.name for file in files]))
+    return [file for file in files if file.name in names]
+
+
 class Source(ABC):
     """One kind of profile on disk.
 

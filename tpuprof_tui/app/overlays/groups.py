@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 import numpy as np
@@ -163,7 +162,7 @@ class GroupList(LinesView):
         least = min(longest, max(width * 3 // 10, _NARROWEST))
         columns = self._fitting(table, width - least - _MARGINS, width - longest - _MARGINS)
         room = max(width - sum(_WIDTHS[each] for each in columns) - _MARGINS, 1)
-        label = min(max(min(longest, 60), len(self._header_text("value")) + 2), room)
+        label = min(max(min(longest, 60), len(self._header_text("value", units)) + 2), room)
         bar_width = min(room - label, 40)
         lines = [self._header(label, columns, units, bar_width)]
         full = float(table.share.max()) or 1.0
@@ -181,19 +180,18 @@ class GroupList(LinesView):
         """
         known = [each for each in self.columns if each != "value"]
         columns: list[str] = []
-
-        def is_rare(name: str) -> bool:
-            """Whether most of the time does not have it."""
-            return bool(table.total[is_missing(getattr(table, name))].sum() * 2 > table.total.sum())
-
-        order = sorted((each for each in _WIDTHS if each in known), key=is_rare)
+        order = [each for each in _WIDTHS if each in known]
+        whole = table.total.sum()
+        # what most of the time does not have
+        rare = {each for each in order if table.total[is_missing(getattr(table, each))].sum() * 2 > whole}
+        order.sort(key=rare.__contains__)
         for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *order)):
-            limit = spare if each in known and is_rare(each) else room
+            limit = spare if each in rare else room
             if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= limit):
                 columns.append(each)
         return sorted(columns, key=known.index)
 
-    def _header_text(self, name: str, units: Mapping[str, TimeUnit] = MappingProxyType({})) -> str:
+    def _header_text(self, name: str, units: Mapping[str, TimeUnit]) -> str:
         title = _TITLES[name] or (self.table.title if self.table is not None else "")
         title = header_text(title, units[name].name) if name in units else title
         arrow = f" {self.glyphs.down if self.down else self.glyphs.up}" if name == self.sort else ""

@@ -28,13 +28,14 @@ def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
     Those of the device come first: a host thread has many for each of them.
     """
     numbers = numbers_shown(session, state)
-    of_host = np.array([lane.on_host for lane in session.profile.lanes], np.bool_)
-    edges = np.searchsorted(numbers, session.offsets)
+    lanes, total_ns = session.profile.lanes, total_duration(session, numbers)
+    if len({lane.on_host for lane in lanes}) < 2:
+        return ordered(session, numbers, state.sort), total_ns
+    edges = np.searchsorted(numbers, session.offsets).tolist()
     parts: tuple[list[Ints], list[Ints]] = ([], [])
-    for on_host, first, last in zip(of_host.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        parts[on_host].append(numbers[first:last])
-    sorted_parts = [ordered(session, np.concatenate(part), state.sort) for part in parts if part]
-    return np.concatenate([numbers[:0], *sorted_parts]), total_duration(session, numbers)
+    for lane, first, last in zip(lanes, edges, edges[1:], strict=False):
+        parts[lane.on_host].append(numbers[first:last])
+    return np.concatenate([ordered(session, np.concatenate(part), state.sort) for part in parts]), total_ns
 
 
 class TableRows:

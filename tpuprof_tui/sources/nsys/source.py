@@ -14,7 +14,7 @@ from tpuprof_tui.sources.source import (
     ProgressCallback,
     Source,
     Verdict,
-    chosen_names,
+    chosen_files,
     first_bytes,
     natural_order,
 )
@@ -51,10 +51,7 @@ class NsysSource(Source):
         """Reads a file, or all files of a folder; a file of a folder that cannot be read becomes a Problem."""
         from .read.recording import read
 
-        files = self.files(path)
-        if (patterns := options.get(RECORDINGS.name)) and len(files) > 1:
-            names = chosen_names(patterns, [file.name for file in files])
-            files = [file for file in files if file.name in names]
+        files = chosen_files(self.files(path), options)
 
         def report(text: str) -> None:
             if progress is not None:

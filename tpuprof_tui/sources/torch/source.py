@@ -19,7 +19,7 @@ from tpuprof_tui.sources.source import (
     SessionEntry,
     Source,
     Verdict,
-    chosen_names,
+    chosen_files,
     first_bytes,
     natural_order,
 )
@@ -102,7 +102,7 @@ class TorchSource(Source):
         from .read.several import read_traces
 
         is_archive = not os.path.isdir(path) and (_ARCHIVE.fullmatch(path.name) or _is_zip(path))
-        files, arrays = _chosen(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
+        files, arrays = chosen_files(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
 
         def arrived(found: Mapping[int, Trace | UnreadableError]) -> None:
             if progress is not None and not all(isinstance(trace, UnreadableError) for trace in found.values()):
@@ -121,7 +121,7 @@ class TorchSource(Source):
 
         from .read.several import read_traces
 
-        files, arrays = [_chosen(self.files(path), options) for path in paths], MappedArrays()
+        files, arrays = [chosen_files(self.files(path), options) for path in paths], MappedArrays()
         found = iter(read_traces([file for each in files for file in each], None, arrays, part))
         return [_profile(path, each, dict(enumerate(islice(found, len(each)))), arrays)
                 for path, each in zip(paths, files, strict=True)]  # fmt: skip
@@ -192,15 +192,6 @@ def _profile(
 
 def _is_zip(path: Path) -> bool:
     return first_bytes(path, 4) == b"PK\x03\x04"
-
-
-def _chosen(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[Path]:
-    """The files of the recordings that the options choose; the only file, whatever they say."""
-    patterns = options.get(RECORDINGS.name)
-    if not patterns or len(files) < 2:
-        return files
-    names = set(chosen_names(patterns, [file.name for file in files]))
-    return [file for file in files if file.name in names]
 
 
 def _first_in_archive(path: Path) -> str:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tpuprof_tui.model.mapped_arrays import pickled
 
@@ -33,7 +33,7 @@ MOST: Final = 4 << 30
 _OF_FREE: Final = 10
 #: Smallest file that is worth it, bytes.
 _LEAST: Final = 4 << 20
-_ENDING, FURTHER = ".columns", ".text"
+_ENDING, _FORMER = ".columns", ".text"
 _MAGIC: Final = b"tpuprof columns 1\n"
 #: Parts of a file begin at multiples of this.
 _ALIGNED: Final = 64
@@ -62,7 +62,7 @@ def files() -> list[tuple[Path, int]]:
     found = []
     with suppress(OSError):
         for each in (folder() or Path("/nowhere")).iterdir():
-            if each.suffix in (_ENDING, FURTHER):
+            if each.suffix in (_ENDING, _FORMER):
                 with suppress(OSError):
                     found.append((each, each.stat()))
     return [(path, state.st_size) for path, state in sorted(found, key=lambda each: each[1].st_atime_ns)]
@@ -71,14 +71,12 @@ def files() -> list[tuple[Path, int]]:
 def read_or_kept(
     path: Path,
     read: Callable[[], Object],
-    to_keep: Callable[[Object, Path], Object | None] = lambda made, _: made,
-    is_whole: Callable[[Object], bool] = lambda _: True,
+    to_keep: Callable[[Object], Object | None] = lambda made: made,
 ) -> Object:
     """What ``read`` returns for a file: what was kept of it, else what it returns now.
 
     Args:
-        to_keep: Makes of this what is kept; None: nothing is. It may write a further file, whose path it is given.
-        is_whole: Whether what was kept can be used, as that further file is there.
+        to_keep: Makes of this what is kept; None: nothing is.
     """
     state = _state(path)
     place = _place(state) if state is not None else None
@@ -86,36 +84,17 @@ def read_or_kept(
         return read()
     with suppress(*_FAULTS):
         found: Object = _load(place)
-        if is_whole(found):
-            for each in (place, place.with_suffix(FURTHER)):
-                if each.exists():
-                    os.utime(each, ns=(time.time_ns(), each.stat().st_mtime_ns))
-            return found
+        os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
+        return found
     made = read()
     with suppress(*_FAULTS):
         # of a file that changed while it was read nothing is kept
         if _state(path) == state:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if (kept := to_keep(made, place.with_suffix(FURTHER))) is not None:
+            if (kept := to_keep(made)) is not None:
                 _store(place, kept)
                 _drop_oldest()
     return made
-
-
-def copy_of(source: BinaryIO, target: Path) -> None:
-    """Copies a file from its beginning into a further file, readable by its owner alone.
-
-    Raises:
-        OSError: It is too large to be kept, or cannot be written.
-    """
-    size = source.seek(0, os.SEEK_END)
-    disk = os.statvfs(target.parent)
-    if size > MOST or size * _OF_FREE > disk.f_bavail * disk.f_frsize:
-        raise OSError
-    source.seek(0)
-    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-        while data := source.read(1 << 20):
-            stream.write(data)
 
 
 def _state(path: Path) -> tuple[str, int, int, int] | None:

@@ -29,7 +29,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from .chunks import EventChunks, Tally
 from .columns import F64, I32, I64, Codes, GrowingColumns
 from .events import Phases
-from .inflate import ConvertedText, PackedText, text_of
+from .inflate import PackedText, text_of
 from .processes import workers
 from .sections import (
     Section,
@@ -180,11 +180,6 @@ class Collector:
         self.list_end, self.text_end = found.list_end, found.text_end
 
     @property
-    def converted(self) -> ConvertedText | None:
-        """The text, if it was made of a trace of another format."""
-        return self.packed if isinstance(self.packed, ConvertedText) else None
-
-    @property
     def fault(self) -> tuple[str, str] | None:
         """What is wrong with a packed file, and what was read of it; None if it is sound, or not packed."""
         return None if self.packed is None else self.packed.fault
@@ -193,14 +188,12 @@ class Collector:
         """Defects of the text of a file, how it ended too early or was packed wrongly; ``what``: what it holds."""
         if self.packed is not None and self.fault:
             # how many events were lost is not known
-            yield Problem(Severity.ERROR, *self.fault, file=file, offset=-1 if self.converted else self.text_end,
+            yield Problem(Severity.ERROR, *self.fault, file=file, offset=self.text_end,
                           lost=int(self.packed.damaged or self.packed.too_long))  # fmt: skip
         elif self.chunks.truncated:
             yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
                           file=file, offset=self.text_end, lost=1)  # fmt: skip
         yield from self.chunks.problems(file)
-        if self.converted is not None:
-            yield from self.converted.problems(file)
 
     # -- events of one chunk
 

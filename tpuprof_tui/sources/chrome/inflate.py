@@ -33,7 +33,7 @@ _MOST_MEMORY: Final = 256 << 20
 
 
 def text_of(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
-    """A stream of the text of a file: decompressed if it is packed, and of a Perfetto trace that of a Chrome trace.
+    """A stream of the text of a file: decompressed if it is packed; of a Perfetto trace what decodes it.
 
     Raises:
         UnreadableError: The package that decompresses it is not installed.
@@ -45,9 +45,9 @@ def text_of(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
         from tpuprof_tui.sources.perfetto.packets import is_perfetto
 
         if is_perfetto(head):
-            from tpuprof_tui.sources.perfetto.text import PerfettoText
+            from tpuprof_tui.sources.perfetto.trace import PerfettoTrace
 
-            return PerfettoText(raw, unpacked(path, raw))
+            return PerfettoTrace(raw, unpacked(path, raw))
     return unpacked(path, raw)
 
 
@@ -101,32 +101,34 @@ class PackedText(ABC):
         return None
 
 
-#: What the text of a converted trace says of its format (``format``).
+#: What the metadata of a converted trace say of its format (``format``).
 FORMAT: Final = "Perfetto"
 
 
-class ConvertedText(PackedText):
-    """The text that a trace of another format is converted to.
+class ConvertedTrace(PackedText):
+    """A trace of another format, whose events are decoded to columns: its text is not that of a Chrome trace.
 
     Attributes:
-        ratio: Bytes of text of a byte of such a trace, at most in those that were measured.
-        kept: The text in a temporary file, since making it of the trace again takes long; None if there is none.
+        ratio: Bytes of the text of a Chrome trace that a byte of such a trace stands for, at most.
         units: Units of counters, by process and name.
     """
 
     ratio = 1
-    kept: BinaryIO | None
     units: dict[tuple[str, str], str]
+
+    @abstractmethod
+    def found(self, codes: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+        """Offset and events of one piece after the other; ``codes``: tables that codes in them are from."""
 
     @property
     @abstractmethod
     def lengths(self) -> npt.NDArray[np.int64]:
-        """What each complete event in the text lacks of its length, ns; when the text was read."""
+        """What each event lacks of its length, ns; when all was read."""
 
     @property
     @abstractmethod
     def flows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Numbers of the complete events that flows join: of causes, and of consequences."""
+        """Numbers of the events that flows join: of causes, and of consequences."""
 
     @property
     @abstractmethod

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, starmap
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -37,7 +37,6 @@ class Arguments(Struct, frozen=True, eq=False):
         first: Number of the first complete event (``ph`` X) of each chunk of text.
         offset: Offset of each chunk, and the end of the last one.
         restart_points: Of a gzip file; empty: not compressed; None: only readable from the beginning.
-        kept: The text in a temporary file: offsets are not those of the file.
     """
 
     path: Path
@@ -45,7 +44,6 @@ class Arguments(Struct, frozen=True, eq=False):
     first: Sequence[int]
     offset: Sequence[int]
     restart_points: Sequence[RestartPoint] | None
-    kept: BinaryIO | None
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; empty if the file cannot be read any more."""
@@ -73,10 +71,8 @@ class Arguments(Struct, frozen=True, eq=False):
             index: Its index among these events of the chunk, from 0.
 
         Returns:
-            The offset; that of the chunk if the file cannot be read any more; -1 if it is none in the file.
+            The offset; that of the chunk if the file cannot be read any more; -1 if it would tell nobody anything.
         """
-        if self.kept is not None:
-            return -1
         begin, wanted = self.offset[chunk], tuple(phases) or PHASES.known
         with contextlib.suppress(OSError):
             text = self._text(begin, self.offset[chunk + 1]) or b""
@@ -140,7 +136,7 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _texts_of(self, chunks: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Some chunks, ascending, with their texts; ends early if the file becomes unreadable."""
-        if (self.restart_points is None and self.kept is None) or _FEW * len(chunks) > len(self.first):
+        if self.restart_points is None or _FEW * len(chunks) > len(self.first):
             wanted = set(chunks)
             yield from ((chunk, text) for chunk, text in enumerate(self._texts() if wanted else ()) if chunk in wanted)
             return
@@ -152,9 +148,6 @@ class Arguments(Struct, frozen=True, eq=False):
 
     def _texts(self) -> Iterator[bytes]:
         """The text of each chunk; ends early if the file becomes unreadable."""
-        if self.kept is not None:
-            yield from starmap(self._text, pairwise(self.offset))
-            return
         with contextlib.suppress(OSError, UnreadableError), self.path.open("rb") as raw:
             if state_of(raw.fileno()) == self.state:
                 source = text_of(self.path, raw)
@@ -163,8 +156,6 @@ class Arguments(Struct, frozen=True, eq=False):
                     yield _exactly(source, end - begin)
 
     def _text(self, begin: int, end: int) -> bytes | None:
-        if self.kept is not None:
-            return os.pread(self.kept.fileno(), end - begin, begin)
         with self.path.open("rb") as raw:
             if state_of(raw.fileno()) != self.state:
                 return None
@@ -179,6 +170,66 @@ class Arguments(Struct, frozen=True, eq=False):
             source = GzipText.from_restart_point(raw, point)
             source.read(begin - point.text_offset)
             return _exactly(source, end - begin)
+
+
+class PacketArguments(Arguments, frozen=True, eq=False):
+    """Index of the packets of a Perfetto trace; the text is made of them.
+
+    Attributes:
+        states: What the packets refer to.
+        pieces: Number of the first packet of each chunk, and bytes that may be unpacked in it.
+        added: Numbers of slices, ascending, whose ends have arguments too, and the numbers of these.
+    """
+
+    states: Any
+    pieces: Sequence[tuple[int, int]]
+    added: tuple[I64, I64]
+
+    def of(self, number: int) -> dict[str, Any]:
+        """Arguments of an event, and those of its end."""
+        begins, ends = self.added
+        place = int(np.searchsorted(begins, number))
+        found: dict[str, Any] = {}
+        for each in (number, *ends[place : place + 1][begins[place : place + 1] == number].tolist()):
+            chunk = bisect_right(self.first, each) - 1
+            if (events := _events_of(self, chunk)) is not None:
+                found |= msgspec.json.decode(events.texts([each - self.first[chunk]])[0])
+        return found
+
+    def offset_of(self, chunk: int, phases: str, index: int) -> int:
+        """None: the text is not that of the file."""
+        return -1
+
+    def _texts(self) -> Iterator[bytes]:
+        for number, packets in enumerate(super()._texts()):
+            yield self._text_of(self.decoded(number, packets))
+
+    def _text(self, begin: int, end: int) -> bytes | None:
+        events = _events_of(self, bisect_right(self.offset, begin) - 1)
+        return None if events is None else self._text_of(events)
+
+    @staticmethod
+    def _text_of(events: Any) -> bytes:
+        return b",".join(b'{"ph":"X","args":%b}' % each.encode() for each in events.texts(np.arange(events.count)))
+
+    def decoded(self, chunk: int, packets: bytes | None = None) -> Any:
+        """The events of a chunk; None if the file cannot be read any more."""
+        from tpuprof_tui.sources.perfetto.events import Events
+        from tpuprof_tui.sources.perfetto.packets import Piece, Split
+
+        with contextlib.suppress(OSError):
+            packets = packets or super()._text(self.offset[chunk], self.offset[chunk + 1])
+        if packets is None:
+            return None
+        piece = Piece(packets, Split.of(packets), *self.pieces[chunk])
+        piece.mark_damaged(self.states.damaged)
+        return Events(piece, self.states, Codes())
+
+
+@lru_cache(maxsize=1)
+def _events_of(arguments: PacketArguments, chunk: int) -> Any:
+    """The events of a chunk, kept until others are asked for: rows are looked at one after the other."""
+    return arguments.decoded(chunk)
 
 
 def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:

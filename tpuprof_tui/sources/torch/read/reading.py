@@ -26,11 +26,12 @@ from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
-from tpuprof_tui.sources.chrome.inflate import GZIP, ConvertedText, text_of, unpacked
+from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, ConvertedTrace, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
-from tpuprof_tui.sources.chrome.sections import memory_bytes
+from tpuprof_tui.sources.chrome.sections import Section, memory_bytes, state_of
 from tpuprof_tui.sources.chrome.slices import CounterSeries
 from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
@@ -38,7 +39,7 @@ from tpuprof_tui.sources.source import Part
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
 from . import events as ev
-from .arguments import Arguments
+from .arguments import Arguments, PacketArguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity
 from .foreign import foreign, work_without_arguments
@@ -119,7 +120,7 @@ def _too_large(path: Path) -> int:
         size = os.fstat(raw.fileno()).st_size
         text = text_of(path, raw)
         text_size = size if unpacked(path, raw) is raw else _text_size(raw, size)
-        text_size *= text.ratio if isinstance(text, ConvertedText) else 1
+        text_size *= text.ratio if isinstance(text, ConvertedTrace) else 1
     return text_size if text_size >= _LARGE and _fitting_share(text_size) < 1 else 0
 
 
@@ -191,6 +192,28 @@ class TraceEvents(Collector):
         self._complete, self._work = GrowingColumns(), GrowingColumns()
         #: Number of the first complete event of these.
         self._first = 0
+        self.converted: ConvertedTrace | None = None
+
+    def read(
+        self, raw: BinaryIO, path: Path, progress: Callable[[int, int], None] | None = None,
+        section: Section | None = None, *, in_object: bool = True,
+    ) -> bool:  # fmt: skip
+        """Reads a file or a section of it; whether its borders are right."""
+        source = text_of(path, raw) if section is None else raw
+        if not isinstance(source, ConvertedTrace):
+            return super().read(raw, path, progress, section, in_object=in_object)
+        self.packed = self.converted = source
+        self.path, self.state, self.text_end = path, state_of(raw.fileno()), -1
+        self.chunks = chunks_of(b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict)
+        list(self.chunks)
+        for offset, found in source.found(self.codes):
+            self.first.append(self.count)
+            self.offset.append(offset)
+            self._add_found(found)
+            if progress is not None:
+                progress(min(raw.tell(), self.state[0]), self.state[0])
+        self.list_end = source.end
+        return True
 
     def trace(self) -> Trace:
         """The trace.
@@ -202,8 +225,10 @@ class TraceEvents(Collector):
         if not self.chunks.found or not (self.count or "time" in self.tables["memory"] or series):
             raise self._nothing_read()
         points = () if self.packed is None else getattr(self.packed, "restart_points", None)
-        arguments = Arguments(self.path, self.state, self.first, [*self.offset, self.list_end], points,
-                              None if self.converted is None else self.converted.kept)  # fmt: skip
+        index = self.path, self.state, self.first, [*self.offset, self.list_end], points
+        converted = self.converted
+        arguments = Arguments(*index) if converted is None else PacketArguments(
+            *index, converted.states, converted.pieces, converted.added)  # fmt: skip
         return self._build_trace(arguments, series)
 
     def _nothing_read(self) -> UnreadableError:
@@ -247,14 +272,15 @@ class TraceEvents(Collector):
         categories, names, pids, tids, starts, lengths, args = zip(*map(_values, events), strict=True)
         if "" in categories:
             pids, tids = legacy_lanes(categories, pids, tids)
-        keys, texts = self.codes["keys"], self.codes["texts"]
+        keys = self.codes["keys"]
         key = keys.of(zip(categories, pids, tids, strict=True))
         self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
         name = np.fromiter(map(self.codes["names"].__getitem__, names), np.int32, len(names))
         self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
-        self._add_ids(first, np.flatnonzero(self._tells[name]), arguments)
+        numbers = np.arange(first, self.count)
+        self._add_ids(numbers, np.flatnonzero(self._tells[name]), arguments)
         self.wait("events", "start", starts)
         self.wait("events", "length", lengths)
         # convert values while they are in the CPU cache
@@ -272,16 +298,72 @@ class TraceEvents(Collector):
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
         if not len(rows):
             return
-        work = ev.WORK.of([arguments[row] for row in rows.tolist()], texts)
-        self._add_ids(first, rows[work["collective"]], arguments)
-        for column, else_of in (("device", pids), ("stream", tids)):
-            for index in np.flatnonzero(work[column] < 0).tolist():
-                work[column][index] = texts[str(else_of[rows[index]])]
-        self._work.add(file_order=first + rows, **work)
+        self._work.add(**self._work_of(numbers, rows, arguments, lambda row: (pids[row], tids[row])))
 
-    def _add_ids(self, first: int, rows: I64, arguments: Sequence[Any]) -> None:
-        """Keeps what identifies the collectives of some events, of these the first is number ``first`` of the file."""
-        identities = [(first + row, identity) for row in rows.tolist()
+    def _work_of(self, numbers: I64, rows: I64, arguments: Any, lane_of: Callable[[int], Sequence[Any]]) -> dict[str, Any]:
+        """Columns of device work; ``numbers``: of all events in the file, ``lane_of``: process and thread of a row."""
+        texts = self.codes["texts"]
+        work = ev.WORK.of([arguments[row] for row in rows.tolist()], texts)
+        self._add_ids(numbers, rows[work["collective"]], arguments)
+        for place, column in enumerate(("device", "stream")):
+            for index in np.flatnonzero(work[column] < 0).tolist():
+                work[column][index] = texts[str(lane_of(rows[index])[place])]
+        return {"file_order": numbers[rows], **work}
+
+    def _add_found(self, found: Any) -> None:
+        """Adds the events of a piece of a converted trace."""
+        keys, names, events = self.codes["keys"], self.codes["names"], found.events
+        self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
+        self._tells = _extended(self._tells, names, _TELLING.match)
+        for owner, name in found.names:
+            kind = "thread_name" if len(owner) > 1 else "process_name"
+            self.name(kind, tuple(map(str, owner)) if len(owner) > 1 else str(owner[0]), name)
+        samples = found.samples
+        samples["value"][~(np.abs(samples["value"]) < _MOST_VALUE)] = np.nan
+        self.tables["samples"].add(count=np.ones(len(samples["time"]), np.int64), **samples)
+        memory = (found.name == names.get(MEMORY, -1)) & found.instant
+        if memory.any():
+            self._add_found_memory(found, memory, [lane for _, *lane in keys])
+        key, name, row, slot, start, length = (getattr(found, field)[~memory] for field in (
+            "key", "name", "row", "slot", "start", "length"))  # fmt: skip
+        first, self.count = self.count, self.count + events.count
+        wanted, columns = _IS_WORK[self._kinds[key]] | self._tells[name] | (row < 0), {}
+        for column, (values, others) in (("external", events.integers("External id", "external id")),
+                                         ("correlation", events.correlations())):  # fmt: skip
+            columns[column] = np.append(values, INT_MISSING)[row]
+            wanted |= np.isin(row, others)
+        rows = np.flatnonzero(wanted)
+        decoded = ev.WORK.decoded([text.encode() for text in events.texts(slot[rows])])
+        arguments = {row: each or _NO_ARGS for row, each in zip(rows.tolist(), decoded, strict=True)}
+        beyond: list[int] = []
+        for column in columns:
+            given = to_int64([getattr(each, column) for each in arguments.values()], beyond)
+            columns[column][rows] = np.where(given == INT_MISSING, columns[column][rows], given)
+        if beyond:
+            self.count_defect("beyond", len(beyond), "X", int(slot[rows[min(beyond)]]))
+        kept = self._keep({"key": key.astype(np.int32), "name": name.astype(np.int32), **columns, "start": start,
+                          "end": start + np.maximum(length, 0), "file_order": (first + slot).astype(np.int32)}, np.ones(len(slot), np.bool_))  # fmt: skip
+        is_work = _IS_WORK[self._kinds[key]]
+        self._add_ids(first + slot, rows[self._tells[name[rows]]], arguments)
+        if (length < 0).any():
+            self.count_defect("below", int((length < 0).sum()), "X", int(slot[(length < 0).argmax()]))
+        rows = np.flatnonzero(is_work)
+        if len(rows):
+            every = list(keys)
+            work = self._work_of(first + slot, rows, arguments, lambda row: every[key[row]][1:])
+            self.tables["work"].add(**{field: values[kept[rows]] for field, values in work.items()})
+
+    def _add_found_memory(self, found: Any, memory: Mask, lanes: Sequence[Sequence[Any]]) -> None:
+        """Adds memory instants of a converted trace."""
+        columns = {}
+        for column, (_, *titles) in ev.MEMORY.columns.items():
+            columns[column] = found.events.integers(*titles)[0][found.row[memory]]
+        key = [self.codes["keys"]["", *lanes[code]] for code in found.key[memory].tolist()]
+        self.tables["memory"].add(key=np.array(key, np.int32), time=found.start[memory], **columns)
+
+    def _add_ids(self, numbers: I64, rows: I64, arguments: Any) -> None:
+        """Keeps what identifies the collectives of some events; ``numbers``: those of all in the file."""
+        identities = [(number, identity) for row, number in zip(rows.tolist(), numbers[rows].tolist(), strict=True)
                       if (identity := collective_identity(arguments[row])) is not None]  # fmt: skip
         if identities:
             orders, found = zip(*identities, strict=True)
@@ -332,11 +414,11 @@ class TraceEvents(Collector):
             return
         kept = self._convert_complete(first, complete)
         if work:
-            rows = slice(None) if kept is None else kept[work["file_order"] - first]
+            rows = kept[work["file_order"] - first]
             self.tables["work"].add(**{key: values[rows] for key, values in work.items()})
 
-    def _convert_complete(self, first: int, columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_] | None:
-        """Adds times to complete events, the first of number ``first``; mask of those that are kept, None: all."""
+    def _convert_complete(self, first: int, columns: dict[str, npt.NDArray[Any]]) -> Mask:
+        """Adds times to complete events, the first of number ``first``; mask of those that are kept."""
         texts = [self.waiting("events", column) for column in ("start", "length")]
         start, length = map(exact_ns, texts)
         below = (length < 0) & (length != INT_MISSING)
@@ -345,17 +427,20 @@ class TraceEvents(Collector):
         # no difference of two of them is beyond int64
         columns |= {"start": start, "end": np.minimum(start + length, MOST_NS),
                     "file_order": np.arange(first, first + len(start), dtype=np.int32)}  # fmt: skip
+        timed = (start != INT_MISSING) & (length != INT_MISSING)
+        if not timed.all():
+            self._count_untimed(first, *zip(texts, (start, length), strict=True))
+        return self._keep(columns, timed)
+
+    def _keep(self, columns: dict[str, npt.NDArray[Any]], timed: Mask) -> Mask:
+        """Adds complete events, those that are ``timed``; mask of those that are kept."""
         # ids of Python frames join nothing
         frames = self._kinds[columns["key"]] == Kind.FRAME
         columns["external"][frames] = columns["correlation"][frames] = INT_MISSING
-        kept = (start != INT_MISSING) & (length != INT_MISSING)
-        if not kept.all():
-            self._count_untimed(first, *zip(texts, (start, length), strict=True))
-        if self._filter is not None:
-            kept &= self._filtered(self._filter, columns, kept)
+        kept = timed if self._filter is None else timed & self._filtered(self._filter, columns, timed)
         everything = bool(kept.all())
         self.tables["events"].add(**columns if everything else {key: values[kept] for key, values in columns.items()})
-        return None if everything else kept
+        return kept
 
     def _count_untimed(self, first: int, *times: tuple[bytes, I64]) -> None:
         """Counts events without a time or a duration, and apart from them those where it is a number out of range."""
@@ -480,6 +565,7 @@ class TraceEvents(Collector):
         """Defects of the file; ``series``: number of its counter series, ``known``: whether kinds need no category."""
         name = self.path.name
         yield from self.problems("trace", name)
+        yield from () if self.converted is None else self.converted.problems(name)
         if isinstance(self._filter, Window):
             share = f"{self._kept_count:,} of {self.count:,} events"
             yield Problem(Severity.WARNING, f"It does not fit into memory: {share} were read.",

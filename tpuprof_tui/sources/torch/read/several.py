@@ -16,7 +16,7 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.processes import Worker, workers
 from tpuprof_tui.sources.chrome.sections import section_count
-from tpuprof_tui.sources.kept import FURTHER, copy_of, read_or_kept
+from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 
 from .reading import read_trace
@@ -141,28 +141,9 @@ def _read(
         return read_trace(file, report, part, alone=alone)
 
     try:
-        return read() if part is not None else read_or_kept(file, read, _to_keep, _has_text)
+        return read() if part is not None else read_or_kept(file, read, _without_states)
     except UnreadableError as error:
         return error
-
-
-def _to_keep(trace: Trace, beside: Path) -> Trace:
-    """A trace on disk, with the text it was made of ``beside`` it if that was in a temporary file."""
-    if (text := trace.arguments.kept) is None:
-        return _without_states(trace)
-    copy_of(text, beside)
-    arguments = replace(trace.arguments, path=beside, state=_state(beside), restart_points=(), kept=None)
-    return replace(trace, arguments=arguments)
-
-
-def _has_text(trace: Trace) -> bool:
-    """Whether the arguments of a trace that was kept can be found."""
-    return trace.arguments.path.suffix != FURTHER or _state(trace.arguments.path) == trace.arguments.state
-
-
-def _state(path: Path) -> tuple[int, int]:
-    state = path.stat()
-    return state.st_size, state.st_mtime_ns
 
 
 def read_there(path: str, part: tuple[str, int | None] | None) -> Trace | str:
@@ -174,6 +155,4 @@ def read_there(path: str, part: tuple[str, int | None] | None) -> Trace | str:
 
 def _without_states(trace: Trace) -> Trace:
     of_file = trace.arguments
-    if not of_file.restart_points and of_file.kept is None:
-        return trace
-    return replace(trace, arguments=replace(of_file, restart_points=None, kept=None))
+    return replace(trace, arguments=replace(of_file, restart_points=None)) if of_file.restart_points else trace

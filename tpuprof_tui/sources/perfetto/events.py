@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +28,7 @@ _TYPES: Final = {EVENT: ((1, 9, 11, 16, 30, 44), (4, 6)), STAGE: ((1, 2, 3, 4, 5
 #: Fields of arguments of work; extra ones as PyTorch names them in Chrome traces, and begins of numbers and lists.
 _EXTRA, _LAUNCH = 6, 21
 _TITLES: Final = {"device id": "device", "context id": "context", "stream id": "stream"}
-_BEGINS: Final = tuple("-0123456789[")
+_STREAM, _BEGINS = '"stream":', tuple(b"%c" % each for each in b"-0123456789[")
 #: Most characters of the arguments of an event, and most arguments and bytes whose characters are not counted.
 _LONGEST, _SEVERAL, _MUCH = 1 << 20, 16, 1 << 16
 
@@ -71,6 +72,7 @@ class Events:
         track, work, samples: The events.
         kind: Types of track events.
         older: What older track events have instead of types, by row.
+        stream: Streams of work, as JSON, by row.
         count: Number of what has arguments: work, slices, instants, and ends of slices with arguments.
         needed, unknown: Numbers of packets that need a state that was lost, and of ids that no interned text has.
     """
@@ -96,7 +98,7 @@ class Events:
         slot = np.full(len(self.track) + len(self.work), -1, np.int64)
         slot[self._row] = np.arange(self.count)
         self.track.slot, self.work.slot = slot[: len(self.track)], slot[len(self.track) :]
-        self.arguments = self._arguments()
+        self._of_work, self.stream = self._arguments()
 
     def _decode(self) -> None:
         piece = self.piece
@@ -134,40 +136,38 @@ class Events:
     # -- debug annotations
 
     def _find_names(self) -> None:
-        """Names and numbers of debug annotations, and where those of each track event begin."""
-        notes, found, track = self._notes, self._note_fields, self.track
-        self._first = np.searchsorted(notes.owner, np.arange(len(track) + 1))
-        #: Codes of names; and of integers the values, and which these are.
+        """Names and integers of debug annotations, and where those of each track event begin."""
+        notes, found = self._notes, self._note_fields
+        self._first = np.searchsorted(notes.owner, np.arange(len(self.track) + 1))
+        #: Names: texts, or ids of them; the codes of these.
+        self._named, integers = found.of(1, 10), found.of(3, 4)
+        known = self._codes_of_notes(found.of(17), STRINGS)
         self._title = np.full(len(notes.owner), -1, np.int64)
-        for table, field in ((NOTE_NAMES, 1), (STRINGS, 17)):
-            ids = found.of(field)
-            event = notes.owner[ids.owner]
-            code = self.states.texts(table, track.state[event], ids.value, track.packet[event] + self.piece.first,
-                                     self._title_of if table == NOTE_NAMES else self._is_known)  # fmt: skip
-            self.unknown += int((code < 0).sum())
-            if table == NOTE_NAMES:
-                self._title[ids.owner] = code
-        texts = found.of(10)
-        self._title[texts.owner] = [self._titles[each] for each in self.piece.data.texts(texts)]
+        ids = self._named[self._named.at < 0]
+        self._title[ids.owner] = codes = self._codes_of_notes(ids, NOTE_NAMES)
+        self.unknown += int((codes < 0).sum() + (known < 0).sum())
         self.value = np.zeros(len(notes.owner), np.int64)
-        integers = found.of(3, 4)
         self.value[integers.owner] = integers.value
-        size = np.bincount(found.owner, minlength=len(notes.owner))
-        self._is_integer = (size == 2) & (self._title >= 0)
-        whole = np.zeros(len(notes.owner), np.bool_)
-        whole[integers.owner[(integers.number == 4) | (integers.value >= 0)]] = True
-        self._is_integer &= whole
+        self._is_integer = np.zeros(len(notes.owner), np.bool_)
+        self._is_integer[integers.owner[(integers.number == 4) | (integers.value >= 0)]] = True
+        self._is_integer &= np.bincount(found.owner, minlength=len(notes.owner)) == 2
+        self._is_integer &= np.bincount(self._named.owner, minlength=len(notes.owner)) == 1
 
-    def _title_of(self, found: str | None) -> int:
-        return -1 if found is None else self._titles[found.encode()]
+    def _codes_of_notes(self, ids: Fields, table: int) -> I64:
+        """Codes of interned texts that debug annotations refer to; -1: there is none."""
+        row = self._notes.owner[ids.owner]
+        return self.states.texts(table, self.track.state[row], ids.value, self._number(self.track, row),
+                                 lambda found: -1 if found is None else self._titles[found])  # fmt: skip
 
-    @staticmethod
-    def _is_known(found: str | None) -> int:
-        return -1 if found is None else 0
+    def _notes_of(self, title: str) -> I64:
+        """The debug annotations of a name."""
+        texts = self._named.owner[self.piece.data.equal(self._named, title.encode())]
+        code = self._titles.get(title)
+        return texts if code is None else np.append(texts, np.flatnonzero(self._title == code))
 
     def has_note(self, title: str) -> I64:
         """Rows of the track events with a debug annotation of a name."""
-        return self._notes.owner[self._title == self._titles.get(title.encode(), -2)]
+        return self._notes.owner[self._notes_of(title)]
 
     def integers(self, *titles: str) -> tuple[I64, I64]:
         """Integers of debug annotations of a name, of several the first that a track event has.
@@ -177,9 +177,10 @@ class Events:
         """
         values, others = np.full(len(self.track), INT_MISSING), [np.zeros(0, np.int64)]
         for title in reversed(titles):
-            named = self._title == self._titles.get(title.encode(), -2)
-            values[self._notes.owner[named & self._is_integer]] = self.value[named & self._is_integer]
-            others.append(self._notes.owner[named & ~self._is_integer])
+            notes = self._notes_of(title)
+            others.append(self._notes.owner[notes[~self._is_integer[notes]]])
+            notes = notes[self._is_integer[notes]]
+            values[self._notes.owner[notes]] = self.value[notes]
         return values, np.concatenate(others)
 
     def long(self) -> I64:
@@ -194,21 +195,22 @@ class Events:
     def texts(self, slots: Sequence[int] | I64) -> list[str]:
         """JSON objects of arguments; of those that are too long there are none."""
         raw, notes, first, found = self.piece.data.raw, self._notes, self._first.tolist(), []
+        keys, name_at = _Keys(), np.full((2, len(notes.owner)), -1, np.int64)
+        name_at[:, self._named.owner] = self._named.at, self._named.at + self._named.value
         rows = self._row[slots].tolist()
         submitted = dict(zip(*(each.tolist() for each in self._submitted), strict=True))
-        keys = [f"{as_json(text(each))}:" for each in self._titles]
         for row in rows:
             if row >= len(self.track):
-                members = list(self.arguments[row - len(self.track)].values())
+                members = [self._of_work[row - len(self.track)]]
             else:
                 interned = self.states[int(self.track.state[row])].interned
                 packet, members = self.piece.first + int(self.track.packet[row]), []
                 own = slice(first[row], first[row + 1])
-                for at, size, title, is_integer, value in zip(
-                    *(each[own].tolist() for each in (notes.at, notes.value, self._title, self._is_integer, self.value)),
-                    strict=True,
-                ):  # fmt: skip
-                    members.append(f"{keys[title]}{value}" if is_integer else interned.note(raw[at : at + size], packet))
+                columns = notes.at, notes.value, self._is_integer & (name_at[0] >= 0), self.value, *name_at
+                for at, size, is_simple, value, begin, end in zip(*(each[own].tolist() for each in columns), strict=True):
+                    members.append(
+                        f"{keys[raw[begin:end]]}{value}" if is_simple else interned.note(raw[at : at + size], packet)
+                    )
                 if row in submitted and not any(each.startswith('"correlation":') for each in members):
                     members.append(f'"correlation":{submitted[row]}')
             found.append(f"{{{','.join(members)}}}" if sum(map(len, members)) <= _LONGEST else "{}")
@@ -234,60 +236,64 @@ class Events:
         values[rows[missing]] = submitted[missing]
         return values, others
 
-    def _arguments(self) -> list[dict[str, str]]:
-        """Arguments of work, as members of JSON objects by name."""
+    def _arguments(self) -> tuple[list[str], dict[int, str]]:
+        """Arguments of work as members of JSON objects, later ones of a name hold; and streams, as JSON, by row."""
         work, data, found = self.work, self.piece.data, []
-        extra, parts = self._extra(), work.fields.of(_EXTRA, _LAUNCH)
-        first = np.searchsorted(parts.owner, np.arange(len(work) + 1)).tolist()
-        pairs = list(zip(parts.number.tolist(), parts.at.tolist(), (parts.at + parts.value).tolist(), strict=True))
-        columns = (work.numbers(11), work.numbers(1), work.numbers(5), work.packet, work.state)
-        for row, (device, id_, context, packet, state) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
-            arguments, interned = {"device": f'"device":{device}'}, self.states[state].interned
-            try:
-                for number, begin, end in pairs[first[row] : first[row + 1]]:
-                    if number == _EXTRA:
-                        key, member = next(extra)
-                        arguments[key] = member
-                    else:
-                        arguments |= interned.launch(data.raw[begin:end], self.piece.first + packet)
-            except (DamagedError, TypeError, ValueError):
-                self.piece.damaged[packet] = True
-            told = interned.get(CONTEXTS, context, self.piece.first + packet)
-            if told and "process_id" not in arguments:
-                arguments["process_id"] = f'"process_id":{signed(told.get(2, 0))}'
-            arguments.setdefault("correlation", f'"correlation":{id_}')
-            found.append(arguments)
-        return found
-
-    def _extra(self) -> Iterator[tuple[str, str]]:
-        """Names and members of messages ExtraData: the value is a number or list if it is the text of one."""
-        parts = self.work.fields.of(_EXTRA)
-        inner, damaged = self.piece.data.fields(parts.at, parts.at + parts.value)
-        self.piece.damaged[self.work.packet[parts.owner[damaged]]] = True
-        words: list[list[bytes]] = []
-        for number in (1, 2):
+        parts = work.fields.of(_EXTRA, _LAUNCH)
+        members: Any = np.full(len(parts.owner), "", object)
+        extra = np.flatnonzero(parts.number == _EXTRA)
+        inner, damaged = data.fields(parts.at[extra], parts.at[extra] + parts.value[extra])
+        self.piece.damaged[work.packet[parts.owner[extra[damaged]]]] = True
+        words = np.full((2, len(extra)), b"", object)
+        for number, column in enumerate(words, 1):
             told = inner.of(number)
             told = told[told.at >= 0]
-            words.append([b""] * len(parts.owner))
-            for owner, word in zip(told.owner.tolist(), self.piece.data.texts(told), strict=True):
-                words[-1][owner] = word
-        titles: dict[bytes, tuple[str, str]] = {}
-        values: dict[bytes, str] = {}
-        for name, word in zip(*words, strict=True):
-            if name not in titles:
-                title = _TITLES.get(text(name), text(name))
-                titles[name] = title, f"{as_json(title)}:"
-            title, key = titles[name]
-            if word.isdigit() and len(word) < 16 and word[0] != 48:
-                yield title, key + word.decode()
-            else:
-                if word not in values:
-                    values[word] = _value_of(text(word))
-                yield title, key + values[word]
+            column[told.owner] = data.texts(told)
+        keys, values = _Keys(_TITLES), _Values()
+        key, value = (list(map(of.__getitem__, each.tolist())) for of, each in zip((keys, values), words, strict=True))
+        members[extra] = list(map(str.__add__, key, value))
+        stream = {row: value[place] for place, row in enumerate(parts.owner[extra].tolist()) if key[place] == _STREAM}
+        members = members.tolist()
+        launches = np.flatnonzero(parts.number == _LAUNCH)
+        for place, launch in zip(launches.tolist(), data.texts(parts[launches]), strict=True):
+            row = int(parts.owner[place])
+            try:
+                members[place] = self.states[int(work.state[row])].interned.launch(launch, self._number(work, row))
+            except (DamagedError, TypeError, ValueError):
+                self.piece.damaged[work.packet[row]] = True
+        edges = np.searchsorted(parts.owner, np.arange(len(work) + 1)).tolist()
+        columns = (work.numbers(11), work.numbers(1), work.numbers(5), work.state)
+        for row, (device, id_, context, state) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
+            told = self.states[state].interned.get(CONTEXTS, context, self._number(work, row)) if context else None
+            own = [f'"device":{device},"correlation":{id_}', *members[edges[row] : edges[row + 1]]]
+            own[:0] = [f'"process_id":{signed(told.get(2, 0))}'] if told else ()
+            found.append(",".join(filter(None, own)))
+        return found, stream
+
+    def _number(self, group: Group, row: Any) -> Any:
+        """Numbers of the packets of events in the trace."""
+        return self.piece.first + group.packet[row]
 
 
-def _value_of(word: str) -> str:
-    try:
-        return as_json(msgspec.json.decode(word) if word[:1] in _BEGINS else word)
-    except (msgspec.DecodeError, RecursionError):
-        return as_json(word)
+class _Keys(dict[bytes, str]):
+    """Names as keys of JSON; ``others``: names that are shown instead of some."""
+
+    def __init__(self, others: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._others = others
+
+    def __missing__(self, name: bytes) -> str:
+        title = text(name)
+        found = self[name] = f"{as_json(self._others.get(title, title))}:"
+        return found
+
+
+class _Values(dict[bytes, str]):
+    """Values of ExtraData as JSON: numbers or lists if they are the texts of such."""
+
+    def __missing__(self, word: bytes) -> str:
+        try:
+            found = as_json(msgspec.json.decode(word)) if word[:1] in _BEGINS else as_json(text(word))
+        except (msgspec.DecodeError, RecursionError):
+            found = as_json(text(word))
+        self[word] = found
+        return found

@@ -57,7 +57,7 @@ class Interned:
         self.values: dict[int, float] = {}
         #: Debug annotations and arguments of launches, by their bytes.
         self._notes: dict[bytes, str] = {}
-        self._launches: dict[bytes, dict[str, str]] = {}
+        self._launches: dict[bytes, str] = {}
 
     def __getstate__(self) -> Any:
         return self.__dict__ | {"_notes": {}, "_launches": {}}
@@ -103,26 +103,26 @@ class Interned:
                 self._notes[data] = found
         return found
 
-    def launch(self, data: bytes, packet: int) -> dict[str, str]:
-        """Arguments of a message ComputeKernelLaunch as members of JSON objects by name, as PyTorch names them."""
+    def launch(self, data: bytes, packet: int) -> str:
+        """Arguments of a message ComputeKernelLaunch as members of a JSON object, as PyTorch names them."""
         if self._told:
             self._launches.clear()
         if data in self._launches:
             return self._launches[data]
-        found = {}
+        found = []
         for number, value in fields(data):
             inner = last(value)
             if number in (1, 2):
-                key = "grid" if number == 1 else "block"
-                found[key] = f'"{key}":{as_json([inner.get(axis, 1) for axis in (1, 2, 3)])}'
+                sizes = as_json([inner.get(axis, 1) for axis in (1, 2, 3)])
+                found.append(f'"{"grid" if number == 1 else "block"}":{sizes}')
             elif number == 3:
                 named = text(inner[2]) if 2 in inner else self.get(PARAMETERS, inner.get(1, 0), packet) or "unknown"
-                key = _TITLES.get(named, named)
                 values = (of(inner[each]) for each, of in _PARAMETERS.items() if each in inner)
-                found[key] = f"{as_json(key)}:{as_json(next(values, None))}"
+                found.append(f"{as_json(_TITLES.get(named, named))}:{as_json(next(values, None))}")
+        joined = ",".join(found)
         if len(data) <= SHORT and len(self._launches) < MOST_KEPT:
-            self._launches[data] = found
-        return found
+            self._launches[data] = joined
+        return joined
 
     def _name(self, data: bytes, packet: int) -> str:
         found = last(data)

@@ -386,7 +386,7 @@ class PerfettoTrace(ConvertedTrace):
         self._latest = max(self._latest, int((time + length)[rows].max(initial=0)))
         key = []
         for row, one, card in zip(rows.tolist(), group[rows].tolist(), device[rows].tolist(), strict=True):
-            (category, queue, _), stream = what[one], events.arguments[row].get("stream", "")[len('"stream":') :]
+            (category, queue, _), stream = what[one], events.stream.get(row)
             if (category, card, stream, queue) not in self._stages:
                 place = msgspec.json.decode(stream) if stream else queue
                 self._stages[category, card, stream, queue] = codes["keys"].of([(category, card, place)])[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy.typing as npt
 I64, U64 = npt.NDArray[np.int64], npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 _MASK: Final = (1 << 64) - 1
-#: Bytes behind the last message that are looked at; fewer messages than these are decoded one by one.
-_BEHIND, _FEW = 32, 24
+#: Bytes behind the last message that are looked at; fewer messages than these are decoded one by one; larger numbers of
+#: fields are not told apart.
+_BEHIND, _FEW, _LARGE = 32, 24, 32767
 #: Bits of the bytes of a varint, and what moves their groups of seven bits together.
 _ENDS, _SEVENS, _ONES = (np.uint64(int(each * 8, 16)) for each in ("80", "7f", "01"))
 _STEPS: Final = tuple(
@@ -88,7 +90,7 @@ def fields(data: bytes, *, cut: bool = False) -> list[Field]:
 
 
 class Fields:
-    """Fields of many messages, those of one in their order.
+    """Fields of many messages.
 
     Attributes:
         owner: Number of the message.
@@ -103,12 +105,23 @@ class Fields:
     def __getitem__(self, rows: Any) -> Fields:
         return Fields(self.owner[rows], self.number[rows], self.value[rows], self.at[rows])
 
+    @cached_property
+    def _by_number(self) -> tuple[I64, npt.NDArray[np.int16]]:
+        number = np.minimum(self.number, _LARGE).astype(np.int16)
+        order = np.argsort(number, kind="stable")
+        return order, number[order]
+
     def of(self, *numbers: int) -> Fields:
-        """Those of some numbers."""
-        found = self.number == numbers[0]
-        for number in numbers[1:]:
-            found |= self.number == number
-        return self[found]
+        """Those of some numbers (below 32767), by message, those of one in their order."""
+        order, ordered = self._by_number
+        low, high = (np.searchsorted(ordered, np.array(numbers, np.int16), side) for side in ("left", "right"))
+        rows = np.concatenate([order[begin:end] for begin, end in zip(low, high, strict=True)])
+        if len(numbers) > 1:
+            rows = np.sort(rows)
+        owner = self.owner[rows]
+        if (owner[1:] < owner[:-1]).any():
+            rows = rows[np.argsort(owner, kind="stable")]
+        return self[rows]
 
     def last(self, number: int, otherwise: Any) -> I64:
         """The last number of a field of each message; ``otherwise``: an array of what others have."""
@@ -140,6 +153,15 @@ class Data:
         raw = self.raw
         return [raw[at:end] for at, end in zip(found.at.tolist(), (found.at + found.value).tolist(), strict=True)]
 
+    def equal(self, found: Fields, wanted: bytes) -> I64:
+        """Places of the fields whose bytes are some text."""
+        rows = np.flatnonzero((found.value == len(wanted)) & (found.at >= 0))
+        for begin in range(0, len(wanted), 8):
+            part = wanted[begin : begin + 8]
+            word = self._words[found.at[rows] + begin] & np.uint64((1 << 8 * len(part)) - 1)
+            rows = rows[word == np.uint64(int.from_bytes(part, "little"))]
+        return rows
+
     def fields(self, begin: I64, end: I64) -> tuple[Fields, Mask]:
         """The fields of messages, and whether each is damaged: it has some of its fields then."""
         damaged = np.zeros(len(begin), np.bool_)
@@ -165,8 +187,7 @@ class Data:
             rest += [(owner, number, signed(value), place) for number, value, place in found]
         parts.append(np.array(rest, np.int64).reshape(-1, 4).T)
         joined = np.concatenate(parts, axis=1)
-        order = np.argsort(joined[0], kind="stable")
-        return Fields(*joined[:, order]), damaged
+        return Fields(*joined), damaged
 
     def _next(self, at: I64, end: I64) -> tuple[I64, I64, I64, I64]:
         """Number, value and offset of the field at each offset, and the offset behind it; -1: it is damaged."""

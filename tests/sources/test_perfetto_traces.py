@@ -7,6 +7,7 @@ import json
 import math
 import random
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -266,6 +267,35 @@ def test_slices_instants_and_their_arguments(tmp_path):
     assert lane.arguments(2) == {"key": "v", "pointer": "0xff", "json": {"x": [1]}, "no json": "{x",
                                  "large": 2**64 - 1, "inf": None}  # fmt: skip
     assert profile.recording.name == "a Perfetto trace"
+
+
+def test_arguments_of_the_end_of_a_slice_are_its_own_too(tmp_path):
+    builder = Builder()
+    builder.track(1, "T")
+    builder.event(BEGIN, 1, S, "outer", args={"a": 1, "b": 2})
+    builder.event(BEGIN, 1, S + 10, "inner")
+    builder.event(END, 1, S + 20, args={"c": [3]})
+    builder.event(END, 1, S + 30, args={"b": 4})
+    builder.event(END, 1, S + 40, args={"lost": 5})
+    profile = opened(tmp_path, builder.bytes())
+    assert [profile.lanes[0].arguments(row) for row in range(2)] == [{"a": 1, "b": 4}, {"c": [3]}]
+    assert [each[2:] for each in events(profile)] == [(0, 30, "outer"), (10, 20, "inner")]
+
+
+def test_an_interned_text_that_is_told_anew_stands_for_what_comes_behind(tmp_path):
+    builder = Builder()
+    builder.track(1, "T")
+    for number, (name, value) in enumerate((("one", "x"), ("two", "y"))):
+        interned = builder.packet().interned_data
+        interned.event_names.add(iid=1, name=name)
+        interned.debug_annotation_string_values.add(iid=1, str=value.encode())
+        interned.debug_annotation_names.add(iid=1, name=f"key {number}")
+        event = builder.packet(S + number).track_event
+        event.type, event.track_uuid, event.name_iid = INSTANT, 1, 1
+        event.debug_annotations.add(name_iid=1, string_value_iid=1)
+    profile = opened(tmp_path, builder.bytes())
+    assert [name for *_, name in events(profile)] == ["one", "two"]
+    assert [profile.lanes[0].arguments(row) for row in range(2)] == [{"key 0": "x"}, {"key 1": "y"}]
 
 
 def test_flows_join_slices_in_the_order_of_their_times(tmp_path):
@@ -618,19 +648,18 @@ def test_times_out_of_range(tmp_path):
     assert told(profile)["Packets that cannot be decoded."] == 2
 
 
-def test_texts_that_unpack_to_much_more_than_the_file(tmp_path, monkeypatch):
-    # packets of a few bytes, each with a long name; and a packet with a long text many times
-    from tpuprof_tui.sources.chrome import inflate
-
-    monkeypatch.setattr(inflate, "ALWAYS_UNPACKED", 1 << 20)
+def test_texts_that_unpack_to_much_more_than_the_file(tmp_path):
+    # packets of a few bytes, each with a long name, which is there once; and a packet with a long text many times
     builder = Builder()
     builder.track(1, "T")
     builder.iid("event_names", "n" * 100_000)
     for number in range(2000):
         event = builder.packet(S + number).track_event
         event.type, event.track_uuid, event.name_iid = INSTANT, 1, 1
-    profile = opened(tmp_path, builder.bytes())
-    assert any("too long" in problem.what for problem in profile.problems)
+    tracemalloc.start()
+    assert len(opened(tmp_path, builder.bytes()).lanes[0]) == 2000
+    assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    tracemalloc.stop()
     builder = slices_of(3)
     iid = builder.iid("debug_annotation_string_values", "n" * 60_000, "str")
     event = builder.event(INSTANT, 1, S, "many")
@@ -686,5 +715,17 @@ def test_fields_of_a_message(drawn):
         for number, value, fixed in drawn
     )  # fmt: skip
     assert wire.fields(data) == [(number, value) for number, value, _ in drawn]
+    # many at once
+    some = wire.Data(data * 40)
+    begin = np.arange(40) * len(data)
+    found, damaged = some.fields(begin, begin + len(data))
+    assert not damaged.any()
+    for owner in (0, 39):
+        rows = found[found.owner == owner]
+        values = [data if at >= 0 else value & (1 << 64) - 1 for value, at, data in
+                  zip(rows.value.tolist(), rows.at.tolist(), some.texts(rows), strict=True)]  # fmt: skip
+        assert list(zip(rows.number.tolist(), values, strict=True)) == wire.fields(data)
+    if data:
+        assert some.fields(begin, begin + len(data) - 1)[1].all() or wire.fields(data[:-1])
     with pytest.raises(wire.DamagedError):
         wire.fields(data + b"\x0b")

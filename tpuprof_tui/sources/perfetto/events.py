@@ -16,19 +16,20 @@ from tpuprof_tui.sources.chrome.columns import Codes
 
 from .packets import COUNTERS, EVENT, EVENTS, FLAGS, SEQUENCE, STAGE, Piece
 from .state import CONTEXTS, NOTE_NAMES, STRINGS, States, as_json
-from .wire import I64, DamagedError, Fields, last, numbers, signed, text
+from .wire import I64, DamagedError, Fields, signed, text
 
 #: Types of track events, and by the phases that older ones have.
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 PHASES: Final = {"B": BEGIN, "E": END, "b": BEGIN, "e": END, **dict.fromkeys("IinX", INSTANT)}
 _NEEDS_STATE: Final = 2
-#: Fields of events, of work and of debug annotations that are numbers, and those that are bytes.
+#: Fields of events, of debug annotations (4) and of older events (6) that are numbers, and those that are bytes.
 _TYPES: Final = {EVENT: ((1, 9, 11, 16, 30, 44), (4, 6)), STAGE: ((1, 2, 3, 4, 5, 11, 13, 14, 19, 20), (6, 7, 17, 21)),
-                 COUNTERS: ((3, 4), (1, 2)), 0: ((1, 2, 3, 4, 5, 7, 17), (6, 9, 10, 11, 12))}  # fmt: skip
+                 COUNTERS: ((3, 4), (1, 2)), 4: ((1, 2, 3, 4, 5, 7, 17), (6, 9, 10, 11, 12)),
+                 6: ((1, 2, 3, 6, 10, 11, 18, 19), ())}  # fmt: skip
 #: Fields of arguments of work; extra ones as PyTorch names them in Chrome traces, and begins of numbers and lists.
 _EXTRA, _LAUNCH = 6, 21
 _TITLES: Final = {"device id": "device", "context id": "context", "stream id": "stream"}
-_STREAM, _BEGINS = '"stream":', tuple(b"%c" % each for each in b"-0123456789[")
+_STREAM, _BEGINS = ',"stream":', tuple(b"%c" % each for each in b"-0123456789[")
 #: Most characters of the arguments of an event, and most arguments and bytes whose characters are not counted.
 _LONGEST, _SEVERAL, _MUCH = 1 << 20, 16, 1 << 16
 
@@ -84,11 +85,12 @@ class Events:
             # what one part of a packet is damaged in is left out of all
             self._decode()
         self._find_names()
-        self.kind, self.older = self.track.numbers(9), dict[int, dict[int, Any]]()
-        found = self.track.fields.of(6)
-        for row, data in zip(found.owner.tolist(), piece.data.texts(found), strict=True):
-            self.older[row] = legacy = last(data)
-            self.kind[row] = self.kind[row] or PHASES.get(chr(legacy.get(2, 0) & 127), 0)
+        self.kind, self.older = self.track.numbers(9), dict[int, dict[int, int]]()
+        columns = self._older[0].owner[self._older[1].owner], self._older[1].number, self._older[1].value
+        for row, number, value in zip(*map(np.ndarray.tolist, columns), strict=True):
+            self.older.setdefault(row, {})[number] = value
+        for row, older in self.older.items():
+            self.kind[row] = self.kind[row] or PHASES.get(chr(older.get(2, 0) & 127), 0)
         has_notes = np.diff(self._first) > 0
         rows = np.flatnonzero((self.kind == BEGIN) | (self.kind == INSTANT) | ((self.kind == END) & has_notes))
         packets = np.concatenate([self.track.packet[rows], self.work.packet])
@@ -114,10 +116,16 @@ class Events:
         self.needed = int((~sound).sum())
         found, state = found[sound], state[sound]
         self.track, self.work, self.samples = (Group(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
-        self._notes = self.track.fields.of(4)
-        self._note_fields, damaged = piece.data.fields(self._notes.at, self._notes.at + self._notes.value)
-        damaged[self._note_fields.of_other_types(*_TYPES[0])] = True
-        piece.damaged[self.track.packet[self._notes.owner[damaged]]] = True
+        self._notes, self._note_fields = self._inner(4)
+        self._older = self._inner(6)
+
+    def _inner(self, field: int) -> tuple[Fields, Fields]:
+        """Fields of track events that hold messages, and the fields of these."""
+        outer, track = self.track.fields.of(field), self.track
+        found, damaged = self.piece.data.fields(outer.at, outer.at + outer.value)
+        damaged[found.of_other_types(*_TYPES[field])] = True
+        self.piece.damaged[track.packet[outer.owner[damaged]]] = True
+        return outer, found
 
     def texts_of(self, group: Group, found: Fields, table: int, codes: Codes) -> I64:
         """Codes of the texts that fields of events hold, or the ids of."""
@@ -207,7 +215,9 @@ class Events:
                 packet, members = self.piece.first + int(self.track.packet[row]), []
                 own = slice(first[row], first[row + 1])
                 columns = notes.at, notes.value, self._is_integer & (name_at[0] >= 0), self.value, *name_at
-                for at, size, is_simple, value, begin, end in zip(*(each[own].tolist() for each in columns), strict=True):
+                for at, size, is_simple, value, begin, end in zip(
+                    *(each[own].tolist() for each in columns), strict=True
+                ):
                     members.append(
                         f"{keys[raw[begin:end]]}{value}" if is_simple else interned.note(raw[at : at + size], packet)
                     )
@@ -222,11 +232,8 @@ class Events:
         found = self.track.fields.of(3000)
         found = found[found.at >= 0]
         inner, _ = self.piece.data.fields(found.at, found.at + found.value)
-        inner = inner.of(1)
-        values = inner.value.copy()
-        several = np.flatnonzero(inner.at >= 0)
-        values[several] = [next(iter(numbers(each)), 0) for each in self.piece.data.texts(inner[several])]
-        return found.owner[inner.owner], values
+        inner = self.piece.data.numbers(inner.of(1))[::-1]
+        return found.owner[inner.owner], inner.value
 
     def correlations(self) -> tuple[I64, I64]:
         """Correlations of track events, and rows of those whose is no integer."""
@@ -238,7 +245,7 @@ class Events:
 
     def _arguments(self) -> tuple[list[str], dict[int, str]]:
         """Arguments of work as members of JSON objects, later ones of a name hold; and streams, as JSON, by row."""
-        work, data, found = self.work, self.piece.data, []
+        work, data = self.work, self.piece.data
         parts = work.fields.of(_EXTRA, _LAUNCH)
         members: Any = np.full(len(parts.owner), "", object)
         extra = np.flatnonzero(parts.number == _EXTRA)
@@ -249,7 +256,7 @@ class Events:
             told = inner.of(number)
             told = told[told.at >= 0]
             column[told.owner] = data.texts(told)
-        keys, values = _Keys(_TITLES), _Values()
+        keys, values = _Keys(",", _TITLES), _Values()
         key, value = (list(map(of.__getitem__, each.tolist())) for of, each in zip((keys, values), words, strict=True))
         members[extra] = list(map(str.__add__, key, value))
         stream = {row: value[place] for place, row in enumerate(parts.owner[extra].tolist()) if key[place] == _STREAM}
@@ -261,13 +268,14 @@ class Events:
                 members[place] = self.states[int(work.state[row])].interned.launch(launch, self._number(work, row))
             except (DamagedError, TypeError, ValueError):
                 self.piece.damaged[work.packet[row]] = True
-        edges = np.searchsorted(parts.owner, np.arange(len(work) + 1)).tolist()
-        columns = (work.numbers(11), work.numbers(1), work.numbers(5), work.state)
-        for row, (device, id_, context, state) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
-            told = self.states[state].interned.get(CONTEXTS, context, self._number(work, row)) if context else None
-            own = [f'"device":{device},"correlation":{id_}', *members[edges[row] : edges[row + 1]]]
-            own[:0] = [f'"process_id":{signed(told.get(2, 0))}'] if told else ()
-            found.append(",".join(filter(None, own)))
+        first = np.searchsorted(parts.owner, np.arange(len(work) + 1)).tolist()
+        device, id_, context = (work.numbers(field) for field in (11, 1, 5))
+        found = [f'"device":{card},"correlation":{one}{"".join(members[begin:end])}' for card, one, begin, end in
+                 zip(device.tolist(), id_.tolist(), first, first[1:], strict=False)]  # fmt: skip
+        for row in np.flatnonzero(context).tolist():
+            told = self.states[int(work.state[row])].interned.get(CONTEXTS, int(context[row]), self._number(work, row))
+            if told:
+                found[row] = f'"process_id":{signed(told.get(2, 0))},{found[row]}'
         return found, stream
 
     def _number(self, group: Group, row: Any) -> Any:
@@ -276,14 +284,14 @@ class Events:
 
 
 class _Keys(dict[bytes, str]):
-    """Names as keys of JSON; ``others``: names that are shown instead of some."""
+    """Names as keys of JSON behind a text; ``others``: names that are shown instead of some."""
 
-    def __init__(self, others: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._others = others
+    def __init__(self, before: str = "", others: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._before, self._others = before, others
 
     def __missing__(self, name: bytes) -> str:
         title = text(name)
-        found = self[name] = f"{as_json(self._others.get(title, title))}:"
+        found = self[name] = f"{self._before}{as_json(self._others.get(title, title))}:"
         return found
 
 

@@ -58,7 +58,10 @@ class Split(Struct):
                     raise DamagedError
                 length, begin = data[at + 1], at + 2
                 if length > 127:
-                    length, begin = varint(data, at + 1)
+                    # most have two bytes
+                    length, begin = length + (data[begin] - 1 << 7), begin + 1
+                    if data[begin - 1] > 127:
+                        length, begin = varint(data, at + 1)
                 end = begin + length
                 if end > size:
                     found.needed, found.damaged = end - at, length > _LONGEST

@@ -104,7 +104,7 @@ class Interned:
         return found
 
     def launch(self, data: bytes, packet: int) -> str:
-        """Arguments of a message ComputeKernelLaunch as members of a JSON object, as PyTorch names them."""
+        """Arguments of a message ComputeKernelLaunch as members of a JSON object, a comma before each, as PyTorch names them."""
         if self._told:
             self._launches.clear()
         if data in self._launches:
@@ -119,7 +119,7 @@ class Interned:
                 named = text(inner[2]) if 2 in inner else self.get(PARAMETERS, inner.get(1, 0), packet) or "unknown"
                 values = (of(inner[each]) for each, of in _PARAMETERS.items() if each in inner)
                 found.append(f"{as_json(_TITLES.get(named, named))}:{as_json(next(values, None))}")
-        joined = ",".join(found)
+        joined = "".join(f",{each}" for each in found)
         if len(data) <= SHORT and len(self._launches) < MOST_KEPT:
             self._launches[data] = joined
         return joined
@@ -245,7 +245,9 @@ class States:
         row[group[::-1]] = np.arange(len(group))[::-1]
         codes = np.zeros(count, np.int64)
         anew = []
-        for number, (one, id_, at) in enumerate(zip(*(each[row].tolist() for each in (state, iid, packet)), strict=True)):
+        for number, (one, id_, at) in enumerate(
+            zip(*(each[row].tolist() for each in (state, iid, packet)), strict=True)
+        ):
             interned, id_ = self[one].interned, id_ & _UNSIGNED
             codes[number] = code_of(interned.get(table, id_, at))
             if interned.is_told_anew(table, id_):

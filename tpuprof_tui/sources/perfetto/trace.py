@@ -112,7 +112,7 @@ class PerfettoTrace(ConvertedTrace):
     def __init__(self, raw: BinaryIO, source: BinaryIO | PackedText) -> None:
         super().__init__(raw)
         self._source, self._packets = source, Packets(source.read)
-        self.restart_points = () if source is raw else getattr(source, "restart_points", None)
+        self.restart_points: Any = () if source is raw else getattr(source, "restart_points", None)
         self.states, self._clocks, self._tracks, self.units = States(), Clocks(), Tracks(), {}
         #: Of each piece the number of its first packet, and the bytes that might be unpacked of them.
         self.pieces: list[tuple[int, int]] = []
@@ -153,12 +153,18 @@ class PerfettoTrace(ConvertedTrace):
             for packet in distinct(fields_.owner[other])[0].tolist():
                 try:
                     if not piece.damaged[packet]:
-                        self._take(fields(piece.data.raw[piece.begin[packet] : piece.end[packet]]), piece.first + packet)
+                        data = piece.data.raw[piece.begin[packet] : piece.end[packet]]
+                        self._take(fields(data), piece.first + packet)
                 except _FAULTS:
                     piece.damaged[packet] = True
             self.states.damaged.update((np.flatnonzero(piece.damaged) + piece.first).tolist())
             yield self._packets.offset, self._found(Events(piece, self.states, self._titles), codes)
             self._defects.update(damaged=int(piece.damaged.sum()) + piece.broken, too_long=piece.too_long, zstd=piece.zstd)
+        self.end = self._packets.offset
+        begin, _, end = self.pairs
+        order = np.argsort(begin)
+        order = order[end[order] >= 0]
+        self.added = begin[order], end[order]
 
     def _take(self, packet: list[Field], number: int) -> None:
         """Takes what a packet says of others."""
@@ -213,7 +219,8 @@ class PerfettoTrace(ConvertedTrace):
                 nested = signed(older.get(18, thread[0])), signed(older.get(19, thread[-1]))
                 place[row] = self._places[nested]
             names[row] = older.get(1)
-            nest[row] = self._nests[nested, *(older.get(number) for number in _IDS if phase in _WITH_ID)]
+            ids = _IDS if phase in _WITH_ID else ()
+            nest[row] = self._nests[nested, tuple(map(older.get, ids))]
         edge = (kind == BEGIN) | (kind == END)
         timed = edge | (kind == INSTANT)
         piece.damaged[track.packet[timed & (np.abs(start) + np.abs(length) >= MOST_TIME)]] = True
@@ -257,7 +264,9 @@ class PerfettoTrace(ConvertedTrace):
     def _older_times(self, events: Events, start: I64) -> I64:
         """Times of track events, of which older ones count them from the event before."""
         found = events.track.fields.of(1, 16)
-        told = dict(zip(found.owner.tolist(), zip(found.number.tolist(), found.value.tolist(), strict=True), strict=True))
+        told = dict(
+            zip(found.owner.tolist(), zip(found.number.tolist(), found.value.tolist(), strict=True), strict=True)
+        )
         sequence = events.piece.fields.last(SEQUENCE, np.zeros(len(events.piece), np.int64)) if told else start
         for row, (number, value) in told.items():
             state, of_ = self.states[int(events.track.state[row])], int(sequence[events.track.packet[row]])
@@ -282,9 +291,11 @@ class PerfettoTrace(ConvertedTrace):
         named = track.fields.of(10, 23)
         named = named[shown[named.owner]]
         code[named.owner] = events.texts_of(track, named, NAMES, codes)
-        for row in (row for row, iid in older.items() if shown[row] and code[row] < 0 and isinstance(iid, int)):
+        for row in (row for row, iid in older.items() if shown[row] and code[row] < 0 and iid is not None):
             one = np.array([row])
-            code[row] = events.texts_of(track, Fields(one, one, np.array([signed(older[row])]), one * 0 - 1), NAMES, codes)[0]
+            code[row] = events.texts_of(
+                track, Fields(one, one, np.array([older[row]]), one * 0 - 1), NAMES, codes
+            )[0]
         without = np.flatnonzero(shown & (code < 0))
         if len(without):
             code[without] = codes[""]
@@ -306,17 +317,17 @@ class PerfettoTrace(ConvertedTrace):
         # PyTorch writes these without a category
         waiting = events.has_note("cuda_sync_kind")
         category[waiting[count[waiting] == 0]] = words["cuda_sync"]
-        own = np.flatnonzero(shown & (place < 0))
-        tracks, index = distinct(uuid[own])
-        place[own] = np.array([self._lane(each & _UNSIGNED) for each in tracks.tolist()], np.int64)[index]
+        elsewhere = np.flatnonzero(shown & (place < 0))
+        tracks, index = distinct(uuid[elsewhere])
+        place[elsewhere] = np.array([self._lane(each & _UNSIGNED) for each in tracks.tolist()], np.int64)[index]
         rows = np.flatnonzero(shown)
-        group, count = distinct_together(category[rows], place[rows])
-        row = np.zeros(count, np.int64)
+        group, groups = distinct_together(category[rows], place[rows])
+        row = np.zeros(groups, np.int64)
         row[group] = rows
         every, places = list(words), list(self._places)
         pairs = zip(category[row].tolist(), place[row].tolist(), strict=True)
         key = np.full(len(track), -1, np.int64)
-        key[rows] = np.array([codes[(every[one], *places[other])] for one, other in pairs], np.int64)[group]
+        key[rows] = np.array([codes[every[one], places[other][0], places[other][1]] for one, other in pairs], np.int64)[group]
         return key
 
     def _lane(self, uuid: int) -> int:
@@ -333,26 +344,16 @@ class PerfettoTrace(ConvertedTrace):
         """Adds begins and ends of slices."""
         own = rows[nest[rows] < 0]
         every, index = distinct(uuid[own])
-        nest[own] = np.array([self._nests[(each,)] for each in every.tolist()], np.int64)[index]
+        nest[own] = np.array([self._nests[each, ()] for each in every.tolist()], np.int64)[index]
         slot = np.where(track.slot[rows] < 0, -1, track.slot[rows] + self._count)
         self._edges.add(nest=nest[rows], time=start[rows], number=np.where(kind[rows] == BEGIN, slot, -2 - slot))
 
     def _add_flows(self, events: Events, shown: Mask, start: I64) -> None:
         """Adds the flows that begin or end at track events."""
-        track, data = events.track, events.piece.data
-        found = track.fields.of(*_FLOWS)
+        found = events.piece.data.numbers(events.track.fields.of(*_FLOWS), _FLOWS[2:])
         found = found[shown[found.owner]]
-        several = np.flatnonzero(found.at >= 0)
-        flows = [(found.owner, found.value, found.number)]
-        for place, each in zip(several.tolist(), data.texts(found[several]), strict=True):
-            ids = np.array([signed(flow) for flow in numbers(each, fixed=found.number[place] > 42)], np.int64)
-            flows.append((np.full(len(ids), found.owner[place]), ids, np.full(len(ids), found.number[place])))
-        owner, flow, number = (np.concatenate(each) for each in zip(*flows, strict=True))
-        kept = np.ones(len(owner), np.bool_)
-        kept[several] = False
-        owner, flow, number = owner[kept], flow[kept], number[kept]
-        self._flows.add(flow=flow, time=start[owner], number=track.slot[owner] + self._count,
-                        ends=(number == 42) | (number == 48))  # fmt: skip
+        self._flows.add(flow=found.value, time=start[found.owner], number=events.track.slot[found.owner] + self._count,
+                        ends=(found.number == 42) | (found.number == 48))  # fmt: skip
 
     # -- work of GPUs
 
@@ -360,10 +361,14 @@ class PerfettoTrace(ConvertedTrace):
         """Columns of work."""
         work, data = events.work, events.piece.data
         length, device, ids, names = work.numbers(2), work.numbers(11), work.numbers(1), Codes()
-        for each in data.texts(work.fields.of(7)):
-            for number, value in fields(each):
-                if number in self._specified:
-                    self._specified[number].append(text(last(value).get(1, b"")))
+        found = work.fields.of(7)
+        for row, each in zip(found.owner.tolist(), data.texts(found), strict=True):
+            try:
+                for number, value in fields(each):
+                    if number in self._specified:
+                        self._specified[number].append(text(last(value).get(1, b"")))
+            except _FAULTS:
+                events.piece.damaged[work.packet[row]] = True
         told = [self._told(events, *each, names) for each in _NAMED.items()]
         launched = np.zeros(len(work), np.int64)
         launched[work.fields.of(21).owner] = 1
@@ -393,15 +398,11 @@ class PerfettoTrace(ConvertedTrace):
             key.append(self._stages[category, card, stream, queue])
         slot = work.slot + self._count
         self._ids.add(id=ids[rows], slot=slot[rows])
-        waits = work.fields.of(18)
-        of_each = [numbers(each) for each in data.texts(waits[waits.at >= 0])]
-        self._waits.add(
-            id=np.concatenate([waits.value[waits.at < 0], np.array([signed(id_) for each in of_each for id_ in each], np.int64)]),
-            slot=np.concatenate([slot[waits.owner[waits.at < 0]],
-                                 np.repeat(slot[waits.owner[waits.at >= 0]], list(map(len, of_each)))]),
-        )  # fmt: skip
-        return {"slot": work.slot[rows], "row": np.full(len(rows), -1), "instant": np.zeros(len(rows), np.bool_), "start": time[rows], "length": length[rows],
-                "name": np.array([name for *_, name in what], np.int64)[group[rows]], "key": np.array(key, np.int64)}  # fmt: skip
+        waits = data.numbers(work.fields.of(18))
+        self._waits.add(id=waits.value, slot=slot[waits.owner])
+        return {"slot": work.slot[rows], "row": np.full(len(rows), -1), "instant": np.zeros(len(rows), np.bool_),
+                "start": time[rows], "length": length[rows], "key": np.array(key, np.int64),
+                "name": np.array([name for *_, name in what], np.int64)[group[rows]]}  # fmt: skip
 
     @staticmethod
     def _told(events: Events, field: int, table: int, codes: Codes) -> I64:
@@ -434,13 +435,18 @@ class PerfettoTrace(ConvertedTrace):
         more: list[tuple[int, int, float]] = []
         extra = track.fields.of(*(number for fields_ in _EXTRA for number in fields_[:2]))
         for row in distinct(extra.owner[sound[extra.owner]])[0].tolist():
-            more += self._extra(events, row, extra[extra.owner == row], int(start[row]), codes)
+            try:
+                more += self._extra(events, row, extra[extra.owner == row], int(start[row]), codes)
+            except _FAULTS:
+                events.piece.damaged[track.packet[row]] = True
         gpus = events.samples
         for packet, state, begin, end in zip(gpus.packet.tolist(), gpus.state.tolist(), *gpus.places, strict=True):
-            if not events.piece.damaged[packet]:
-                for process, name, sample in self._gpu_samples(self.states[state].interned, fields(data.raw[begin:end]),
-                                                               events.piece.first + packet):  # fmt: skip
+            interned, number = self.states[state].interned, events.piece.first + packet
+            try:
+                for process, name, sample in self._gpu_samples(interned, fields(data.raw[begin:end]), number):
                     more.append((codes[str(process), name, "value"], int(times[packet]), sample))
+            except _FAULTS:
+                events.piece.damaged[packet] = True
         others = np.array([each[0] for each in more], np.int64), np.array([each[1] for each in more], np.int64)
         return {"counter": np.concatenate([code, others[0]]).astype(np.int32), "time": np.concatenate([time, others[1]]),
                 "value": np.concatenate([value, np.array([each[2] for each in more], np.float64)])}  # fmt: skip
@@ -495,19 +501,6 @@ class PerfettoTrace(ConvertedTrace):
                 yield gpu, name, double(sample[3]) if 3 in sample else signed(sample[2])
 
     # -- when all is read
-
-    @property
-    def end(self) -> int:
-        """Offset behind the last packet."""
-        return self._packets.offset
-
-    @property
-    def added(self) -> tuple[I64, I64]:
-        """Slots of slices, ascending, whose ends have arguments, and the slots of these."""
-        begin, _, end = self.pairs
-        order = np.argsort(begin)
-        order = order[end[order] >= 0]
-        return begin[order], end[order]
 
     def problems(self, file: str) -> Iterator[Problem]:  # noqa: D102
         packets = self._packets

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-I64, U64 = npt.NDArray[np.int64], npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 _MASK: Final = (1 << 64) - 1
 #: Bytes behind the last message that are looked at; fewer messages than these are decoded one by one; larger numbers of
@@ -135,7 +137,8 @@ class Fields:
         isin = np.zeros(1 << 7, np.int8)
         isin[list(numbers)], isin[list(texts)] = 1, 2
         kind = isin[np.minimum(self.number, 127)]
-        return self.owner[((kind == 1) & (self.at >= 0)) | ((kind == 2) & (self.at < 0))]
+        wrong: I64 = self.owner[((kind == 1) & (self.at >= 0)) | ((kind == 2) & (self.at < 0))]
+        return wrong
 
 
 class Data:
@@ -152,6 +155,15 @@ class Data:
         """The bytes of fields."""
         raw = self.raw
         return [raw[at:end] for at, end in zip(found.at.tolist(), (found.at + found.value).tolist(), strict=True)]
+
+    def numbers(self, found: Fields, fixed: Sequence[int] = ()) -> Fields:
+        """Numbers of repeated fields one by one, also of those in a row; ``fixed``: fields that are fixed64."""
+        several, single = np.flatnonzero(found.at >= 0), np.flatnonzero(found.at < 0)
+        rows = [numbers(each, fixed=number in fixed)
+                for each, number in zip(self.texts(found[several]), found.number[several].tolist(), strict=True)]  # fmt: skip
+        value = np.array([signed(each) for row in rows for each in row], np.int64)
+        place = np.concatenate([single, np.repeat(several, np.array(list(map(len, rows)), np.int64))])
+        return Fields(found.owner[place], found.number[place], np.append(found.value[single], value), np.full(len(place), -1))
 
     def equal(self, found: Fields, wanted: bytes) -> I64:
         """Places of the fields whose bytes are some text."""
@@ -250,15 +262,16 @@ def double(value: Any) -> float:
 
 
 def numbers(value: Any, *, fixed: bool = False) -> Sequence[int]:
-    """Numbers of a repeated field: one, or several in a row as varints or fixed64."""
+    """Numbers of a repeated field: one, or several in a row as varints or fixed64, up to what is none."""
     if not isinstance(value, bytes):
         return (value,)
     if fixed:
         return struct.unpack(f"<{len(value) // 8}Q", value[: len(value) // 8 * 8])
     found, at = [], 0
-    while at < len(value):
-        number, at = varint(value, at)
-        found.append(number)
+    with suppress(IndexError, DamagedError):
+        while at < len(value):
+            number, at = varint(value, at)
+            found.append(number)
     return found
 
 

@@ -204,7 +204,9 @@ class TraceEvents(Collector):
             return super().read(raw, path, progress, section, in_object=in_object)
         self.packed = self.converted = source
         self.path, self.state, self.text_end = path, state_of(raw.fileno()), -1
-        self.chunks = chunks_of(b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict)
+        self.chunks = chunks_of(
+            b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict
+        )
         list(self.chunks)
         for offset, found in source.found(self.codes):
             self.first.append(self.count)
@@ -300,7 +302,9 @@ class TraceEvents(Collector):
             return
         self._work.add(**self._work_of(numbers, rows, arguments, lambda row: (pids[row], tids[row])))
 
-    def _work_of(self, numbers: I64, rows: I64, arguments: Any, lane_of: Callable[[int], Sequence[Any]]) -> dict[str, Any]:
+    def _work_of(
+        self, numbers: I64, rows: I64, arguments: Any, lane_of: Callable[[int], Sequence[Any]]
+    ) -> dict[str, Any]:
         """Columns of device work; ``numbers``: of all events in the file, ``lane_of``: process and thread of a row."""
         texts = self.codes["texts"]
         work = ev.WORK.of([arguments[row] for row in rows.tolist()], texts)
@@ -358,7 +362,7 @@ class TraceEvents(Collector):
         columns = {}
         for column, (_, *titles) in ev.MEMORY.columns.items():
             columns[column] = found.events.integers(*titles)[0][found.row[memory]]
-        key = [self.codes["keys"]["", *lanes[code]] for code in found.key[memory].tolist()]
+        key = [self.codes["keys"]["", lanes[code][0], lanes[code][1]] for code in found.key[memory].tolist()]
         self.tables["memory"].add(key=np.array(key, np.int32), time=found.start[memory], **columns)
 
     def _add_ids(self, numbers: I64, rows: I64, arguments: Any) -> None:

@@ -15,7 +15,7 @@ from tpuprof_tui.model.uniques import distinct
 from tpuprof_tui.sources.chrome.columns import Codes
 
 from .packets import COUNTERS, EVENT, EVENTS, FLAGS, SEQUENCE, STAGE, Piece
-from .state import CONTEXTS, NOTE_NAMES, STRINGS, States, as_json
+from .state import CONTEXTS, DEEPEST, NOTE_NAMES, STRINGS, States, as_json
 from .wire import I64, DamagedError, Fields, signed, text
 
 #: Types of track events, and by the phases that older ones have.
@@ -118,6 +118,14 @@ class Events:
         self.track, self.work, self.samples = (Group(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
         self._notes, self._note_fields = self._inner(4)
         self._older = self._inner(6)
+        # values in values: what is damaged in one belongs to the annotation
+        deep, event = self._note_fields.of(11, 12), self._notes.owner
+        for _ in range(DEEPEST):
+            event = event[deep.owner]
+            found, damaged = piece.data.fields(deep.at, deep.at + deep.value)
+            damaged[found.of_other_types(*_TYPES[4])] = True
+            piece.damaged[self.track.packet[event[damaged]]] = True
+            deep = found.of(11, 12)
 
     def _inner(self, field: int) -> tuple[Fields, Fields]:
         """Fields of track events that hold messages, and the fields of these."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model.uniques import distinct, distinct_together
 
-from .wire import I64, DamagedError, Mask, double, fields, last, numbers, signed, text
+from .wire import I64, DamagedError, Mask, double, fields, last, signed, text
 
 #: Deepest nesting of values that is followed; longest interned text, and most characters of those of an event.
-_DEEPEST, _LONGEST, _MOST = 32, 1 << 16, 1 << 20
+DEEPEST, _LONGEST, _MOST = 32, 1 << 16, 1 << 20
 #: Debug annotations of up to so many bytes are kept decoded, as many of them.
 SHORT, MOST_KEPT = 256, 1 << 16
 #: Clock of the trace unless it says another one (BOOTTIME), and ids of clocks that a sequence has for itself.
@@ -47,6 +47,7 @@ class Interned:
 
     Attributes:
         values: Last values of counters that count from the one before, by track.
+        unknown: Number of names of arguments of work that were not told.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Interned:
         #: Of ids that were told anew numbers of packets, and what they told.
         self._told: dict[tuple[int, int], tuple[list[int], list[Any]]] = {}
         self.values: dict[int, float] = {}
+        self.unknown = 0
         #: Debug annotations and arguments of launches, by their bytes.
         self._notes: dict[bytes, str] = {}
         self._launches: dict[bytes, str] = {}
@@ -116,7 +118,9 @@ class Interned:
                 sizes = as_json([inner.get(axis, 1) for axis in (1, 2, 3)])
                 found.append(f'"{"grid" if number == 1 else "block"}":{sizes}')
             elif number == 3:
-                named = text(inner[2]) if 2 in inner else self.get(PARAMETERS, inner.get(1, 0), packet) or "unknown"
+                named = text(inner[2]) if 2 in inner else self.get(PARAMETERS, inner.get(1, 0), packet)
+                self.unknown += named is None
+                named = named or "unknown"
                 values = (of(inner[each]) for each, of in _PARAMETERS.items() if each in inner)
                 found.append(f"{as_json(_TITLES.get(named, named))}:{as_json(next(values, None))}")
         joined = "".join(f",{each}" for each in found)
@@ -143,7 +147,7 @@ class Interned:
                 value = as_json(self.get(STRINGS, each, packet) or "unknown")
             elif number in _VALUES:
                 value = _VALUES[number](each)
-            elif number in (11, 12) and depth < _DEEPEST:
+            elif number in (11, 12) and depth < DEEPEST:
                 key, inner = self._note(each, packet, spent, depth + 1)
                 (items if number == 12 else members).append(inner if number == 12 else f"{as_json(key)}:{inner}")
         spent[0] += len(name) + len(value)
@@ -204,6 +208,9 @@ class States:
 
     def __getitem__(self, number: int) -> State:
         return self._every[number]
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._every)
 
     def now(self, sequence: int) -> State:
         """The last state of a sequence."""

@@ -101,7 +101,7 @@ class Found(Struct):
     key: I64
     name: I64
     samples: dict[str, Any]
-    names: list[tuple[tuple[int | str, ...], str]]
+    names: list[tuple[tuple[str, ...], str]]
 
 
 class PerfettoTrace(ConvertedTrace):
@@ -130,7 +130,7 @@ class PerfettoTrace(ConvertedTrace):
         #: Ends of flows: id, time, slot, and whether the flow ends. Ids of work, and those that it waits for.
         self._edges, self._flows, self._ids, self._waits = (GrowingColumns() for _ in range(4))
         self._defects, self._not_followed = Counter[str](), Counter[str]()
-        self._names: list[tuple[tuple[int | str, ...], str]] = []
+        self._names: list[tuple[tuple[str, ...], str]] = []
 
     def _decompressed(self, count: int) -> bytes:
         return self._source.read(count)
@@ -159,7 +159,9 @@ class PerfettoTrace(ConvertedTrace):
                     piece.damaged[packet] = True
             self.states.damaged.update((np.flatnonzero(piece.damaged) + piece.first).tolist())
             yield self._packets.offset, self._found(Events(piece, self.states, self._titles), codes)
-            self._defects.update(damaged=int(piece.damaged.sum()) + piece.broken, too_long=piece.too_long, zstd=piece.zstd)
+            self._defects.update(
+                damaged=int(piece.damaged.sum()) + piece.broken, too_long=piece.too_long, zstd=piece.zstd
+            )
         self.end = self._packets.offset
         begin, _, end = self.pairs
         order = np.argsort(begin)
@@ -201,7 +203,7 @@ class PerfettoTrace(ConvertedTrace):
 
     def _name(self, ids: tuple[int | str, ...], name: str) -> None:
         if ids and name:
-            self._names.append((ids, name))
+            self._names.append((tuple(map(str, ids)), name))
 
     # -- events
 
@@ -293,9 +295,7 @@ class PerfettoTrace(ConvertedTrace):
         code[named.owner] = events.texts_of(track, named, NAMES, codes)
         for row in (row for row, iid in older.items() if shown[row] and code[row] < 0 and iid is not None):
             one = np.array([row])
-            code[row] = events.texts_of(
-                track, Fields(one, one, np.array([older[row]]), one * 0 - 1), NAMES, codes
-            )[0]
+            code[row] = events.texts_of(track, Fields(one, one, np.array([older[row]]), one * 0 - 1), NAMES, codes)[0]
         without = np.flatnonzero(shown & (code < 0))
         if len(without):
             code[without] = codes[""]
@@ -327,7 +327,9 @@ class PerfettoTrace(ConvertedTrace):
         every, places = list(words), list(self._places)
         pairs = zip(category[row].tolist(), place[row].tolist(), strict=True)
         key = np.full(len(track), -1, np.int64)
-        key[rows] = np.array([codes[every[one], places[other][0], places[other][1]] for one, other in pairs], np.int64)[group]
+        key[rows] = np.array([codes[every[one], places[other][0], places[other][1]] for one, other in pairs], np.int64)[
+            group
+        ]
         return key
 
     def _lane(self, uuid: int) -> int:
@@ -509,7 +511,8 @@ class PerfettoTrace(ConvertedTrace):
                           offset=packets.offset, lost=1)  # fmt: skip
         # which tell what has no begin or end
         assert self.pairs
-        found = self._defects + Counter(clocks=self._clocks.unknown)
+        unknown = sum(each.unknown for each in {id(state.interned): state.interned for state in self.states}.values())
+        found = self._defects + Counter(clocks=self._clocks.unknown, unknown=unknown)
         for kind, (severity, what, done) in _LINES.items():
             if count := found[kind]:
                 yield Problem(severity, what, done, file=file, count=count, lost=severity is Severity.ERROR and count)

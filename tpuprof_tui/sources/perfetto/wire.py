@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 _MASK: Final = (1 << 64) - 1
 #: Bytes behind the last message that are looked at; fewer messages than these are decoded one by one; larger numbers of
 #: fields are not told apart.
-_BEHIND, _FEW, _LARGE = 32, 24, 32767
+_BEHIND, _FEW, _LARGE = 32, 96, 32767
 #: Bits of the bytes of a varint, and what moves their groups of seven bits together.
 _ENDS, _SEVENS, _ONES = (np.uint64(int(each * 8, 16)) for each in ("80", "7f", "01"))
 _STEPS: Final = tuple(
@@ -163,7 +163,9 @@ class Data:
                 for each, number in zip(self.texts(found[several]), found.number[several].tolist(), strict=True)]  # fmt: skip
         value = np.array([signed(each) for row in rows for each in row], np.int64)
         place = np.concatenate([single, np.repeat(several, np.array(list(map(len, rows)), np.int64))])
-        return Fields(found.owner[place], found.number[place], np.append(found.value[single], value), np.full(len(place), -1))
+        return Fields(
+            found.owner[place], found.number[place], np.append(found.value[single], value), np.full(len(place), -1)
+        )
 
     def equal(self, found: Fields, wanted: bytes) -> I64:
         """Places of the fields whose bytes are some text."""

@@ -96,9 +96,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     state = path.stat()
     first = accumulate((count for _, count in events.read), initial=0)
     tables = [(number, table) for number, (table, _) in zip(first, events.read, strict=False)]
-    arguments = RowArguments(
-        path, (state.st_size, state.st_mtime_ns), (), (0,), (), tables, events.columns["rowid"]
-    )
+    arguments = RowArguments(path, (state.st_size, state.st_mtime_ns), (), (0,), (), tables, events.columns["rowid"])
     used = uniques(process[np.isin(kind, (*DEVICE_WORK, Kind.CALL))])
     owners = used[used >= 0].tolist()
     traces = []

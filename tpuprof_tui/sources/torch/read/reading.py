@@ -25,7 +25,7 @@ from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
 from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
@@ -224,7 +224,8 @@ class TraceEvents(Collector):
             UnreadableError: There are no events.
         """
         series = list(self.counters(_title))
-        if not self.chunks.found or not (self.count or "time" in self.tables["memory"] or series):
+        count = self.count if self.converted is None else sum(map(len, self.tables["events"].get("start", ())))
+        if not self.chunks.found or not (count or any(map(len, self.tables["memory"].get("time", ()))) or series):
             raise self._nothing_read()
         points = () if self.packed is None else getattr(self.packed, "restart_points", None)
         index = self.path, self.state, self.first, [*self.offset, self.list_end], points
@@ -320,14 +321,17 @@ class TraceEvents(Collector):
         self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
         self._tells = _extended(self._tells, names, _TELLING.match)
         for owner, name in found.names:
-            kind = "thread_name" if len(owner) > 1 else "process_name"
-            self.name(kind, tuple(map(str, owner)) if len(owner) > 1 else str(owner[0]), name)
+            self.name("thread_name" if len(owner) > 1 else "process_name", owner if len(owner) > 1 else owner[0], name)
         samples = found.samples
         samples["value"][~(np.abs(samples["value"]) < _MOST_VALUE)] = np.nan
         self.tables["samples"].add(count=np.ones(len(samples["time"]), np.int64), **samples)
         memory = (found.name == names.get(MEMORY, -1)) & found.instant
-        if memory.any():
-            self._add_found_memory(found, memory, [lane for _, *lane in keys])
+        codes, place = distinct(found.key[memory])
+        every = list(keys)
+        lanes = [keys["", every[code][1], every[code][2]] for code in codes.tolist()]
+        values = {column: events.integers(*titles)[0][found.row[memory]]
+                  for column, (_, *titles) in (ev.MEMORY.columns.items() if lanes else ())}  # fmt: skip
+        self.tables["memory"].add(key=np.array(lanes, np.int32)[place], time=found.start[memory], **values)
         key, name, row, slot, start, length = (getattr(found, field)[~memory] for field in (
             "key", "name", "row", "slot", "start", "length"))  # fmt: skip
         first, self.count = self.count, self.count + events.count
@@ -335,7 +339,7 @@ class TraceEvents(Collector):
         for column, (values, others) in (("external", events.integers("External id", "external id")),
                                          ("correlation", events.correlations())):  # fmt: skip
             columns[column] = np.append(values, INT_MISSING)[row]
-            wanted |= np.isin(row, others)
+            wanted |= np.isin(row, others) if len(others) else False
         rows = np.flatnonzero(wanted)
         decoded = ev.WORK.decoded([text.encode() for text in events.texts(slot[rows])])
         arguments = {row: each or _NO_ARGS for row, each in zip(rows.tolist(), decoded, strict=True)}
@@ -345,25 +349,15 @@ class TraceEvents(Collector):
             columns[column][rows] = np.where(given == INT_MISSING, columns[column][rows], given)
         if beyond:
             self.count_defect("beyond", len(beyond), "X", int(slot[rows[min(beyond)]]))
-        kept = self._keep({"key": key.astype(np.int32), "name": name.astype(np.int32), **columns, "start": start,
-                          "end": start + np.maximum(length, 0), "file_order": (first + slot).astype(np.int32)}, np.ones(len(slot), np.bool_))  # fmt: skip
-        is_work = _IS_WORK[self._kinds[key]]
+        self._count_complete_defects("below", np.bincount(slot, length < 0, events.count) > 0, first)
+        columns |= {"key": key.astype(np.int32), "name": name.astype(np.int32), "start": start,
+                    "end": start + np.maximum(length, 0), "file_order": (first + slot).astype(np.int32)}  # fmt: skip
+        kept = self._keep(columns, np.ones(len(slot), np.bool_))
         self._add_ids(first + slot, rows[self._tells[name[rows]]], arguments)
-        if (length < 0).any():
-            self.count_defect("below", int((length < 0).sum()), "X", int(slot[(length < 0).argmax()]))
-        rows = np.flatnonzero(is_work)
+        rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
         if len(rows):
-            every = list(keys)
             work = self._work_of(first + slot, rows, arguments, lambda row: every[key[row]][1:])
             self.tables["work"].add(**{field: values[kept[rows]] for field, values in work.items()})
-
-    def _add_found_memory(self, found: Any, memory: Mask, lanes: Sequence[Sequence[Any]]) -> None:
-        """Adds memory instants of a converted trace."""
-        columns = {}
-        for column, (_, *titles) in ev.MEMORY.columns.items():
-            columns[column] = found.events.integers(*titles)[0][found.row[memory]]
-        key = [self.codes["keys"]["", lanes[code][0], lanes[code][1]] for code in found.key[memory].tolist()]
-        self.tables["memory"].add(key=np.array(key, np.int32), time=found.start[memory], **columns)
 
     def _add_ids(self, numbers: I64, rows: I64, arguments: Any) -> None:
         """Keeps what identifies the collectives of some events; ``numbers``: those of all in the file."""

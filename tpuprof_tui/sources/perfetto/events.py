@@ -15,8 +15,8 @@ from tpuprof_tui.model.uniques import distinct
 from tpuprof_tui.sources.chrome.columns import Codes
 
 from .packets import COUNTERS, EVENT, EVENTS, FLAGS, SEQUENCE, STAGE, Piece
-from .state import CONTEXTS, DEEPEST, NOTE_NAMES, STRINGS, States, as_json
-from .wire import I64, DamagedError, Fields, signed, text
+from .state import CONTEXTS, DEEPEST, NAMES, NOTE_NAMES, STRINGS, States, as_json
+from .wire import I64, DamagedError, Fields, Mask, signed, text
 
 #: Types of track events, and by the phases that older ones have.
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -32,6 +32,7 @@ _TITLES: Final = {"device id": "device", "context id": "context", "stream id": "
 _STREAM, _BEGINS = ',"stream":', tuple(b"%c" % each for each in b"-0123456789[")
 #: Most characters of the arguments of an event, and most arguments and bytes whose characters are not counted.
 _LONGEST, _SEVERAL, _MUCH = 1 << 20, 16, 1 << 16
+_MEMORY: Final = "[memory]"
 
 
 class Group:
@@ -72,6 +73,7 @@ class Events:
     Attributes:
         track, work, samples: The events.
         kind: Types of track events.
+        memory: Which track events are PyTorch's instants of memory, whose arguments are columns alone.
         older: What older track events have instead of types, by row.
         stream: Streams of work, as JSON, by row.
         count: Number of what has arguments: work, slices, instants, and ends of slices with arguments.
@@ -91,8 +93,9 @@ class Events:
             self.older.setdefault(row, {})[number] = value
         for row, older in self.older.items():
             self.kind[row] = self.kind[row] or PHASES.get(chr(older.get(2, 0) & 127), 0)
-        has_notes = np.diff(self._first) > 0
-        rows = np.flatnonzero((self.kind == BEGIN) | (self.kind == INSTANT) | ((self.kind == END) & has_notes))
+        self.memory = (self.kind == INSTANT) & self._is_memory()
+        shown = ((self.kind == BEGIN) | (self.kind == INSTANT)) & ~self.memory
+        rows = np.flatnonzero(shown | ((self.kind == END) & (np.diff(self._first)[: len(self.track)] > 0)))
         packets = np.concatenate([self.track.packet[rows], self.work.packet])
         #: Row of what has each argument: of work behind those of track events.
         self._row = np.concatenate([rows, np.arange(len(self.work)) + len(self.track)])[np.argsort(packets)]
@@ -135,7 +138,7 @@ class Events:
         self.piece.damaged[track.packet[outer.owner[damaged]]] = True
         return outer, found
 
-    def texts_of(self, group: Group, found: Fields, table: int, codes: Codes) -> I64:
+    def texts_of(self, group: Group, found: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
         """Codes of the texts that fields of events hold, or the ids of."""
         code, is_id = np.zeros(len(found.owner), np.int64), found.at < 0
         ids = found[is_id]
@@ -143,18 +146,27 @@ class Events:
                                  lambda text: -1 if text is None else codes[text])  # fmt: skip
         unknown = told < 0
         if unknown.any():
-            self.unknown += int(unknown.sum())
+            self.unknown += int(unknown.sum()) * count
             told[unknown] = codes["unknown"]
         code[is_id] = told
         code[~is_id] = [codes[text(each)] for each in self.piece.data.texts(found[~is_id])]
         return code
+
+    def _is_memory(self) -> Mask:
+        """Which track events are named as PyTorch names instants of memory."""
+        named, found = self.track.fields.of(10, 23), np.zeros(len(self.track), np.bool_)
+        codes = Codes()
+        code = self.texts_of(self.track, named[named.at < 0], NAMES, codes, count=False)
+        found[named.owner[named.at < 0]] = code == codes.get(_MEMORY, -1)
+        found[named.owner[self.piece.data.equal(named, _MEMORY.encode())]] = True
+        return found
 
     # -- debug annotations
 
     def _find_names(self) -> None:
         """Names and integers of debug annotations, and where those of each track event begin."""
         notes, found = self._notes, self._note_fields
-        self._first = np.searchsorted(notes.owner, np.arange(len(self.track) + 1))
+        self._first = np.searchsorted(notes.owner, np.arange(len(self.track) + len(self.work) + 1))
         #: Names: texts, or ids of them; the codes of these.
         self._named, integers = found.of(1, 10), found.of(3, 4)
         known = self._codes_of_notes(found.of(17), STRINGS)
@@ -201,7 +213,7 @@ class Events:
 
     def long(self) -> I64:
         """Rows of track events whose arguments are too long."""
-        rows = np.flatnonzero((np.diff(self._first) > _SEVERAL) | (self.track.size > _MUCH))
+        rows = np.flatnonzero((np.diff(self._first)[: len(self.track)] > _SEVERAL) | (self.track.size > _MUCH))
         rows = rows[self.track.slot[rows] >= 0]
         return np.array([row for row, found in zip(rows.tolist(), self.texts(self.track.slot[rows]), strict=True)
                          if found == "{}" and self._first[row + 1] > self._first[row]], np.int64)  # fmt: skip
@@ -210,43 +222,48 @@ class Events:
 
     def texts(self, slots: Sequence[int] | I64) -> list[str]:
         """JSON objects of arguments; of those that are too long there are none."""
-        raw, notes, first, found = self.piece.data.raw, self._notes, self._first.tolist(), []
-        keys, name_at = _Keys(), np.full((2, len(notes.owner)), -1, np.int64)
-        name_at[:, self._named.owner] = self._named.at, self._named.at + self._named.value
-        rows = self._row[slots].tolist()
-        submitted = dict(zip(*(each.tolist() for each in self._submitted), strict=True))
-        for row in rows:
-            if row >= len(self.track):
-                members = [self._of_work[row - len(self.track)]]
-            else:
-                interned = self.states[int(self.track.state[row])].interned
-                packet, members = self.piece.first + int(self.track.packet[row]), []
-                own = slice(first[row], first[row + 1])
-                columns = notes.at, notes.value, self._is_integer & (name_at[0] >= 0), self.value, *name_at
-                for at, size, is_simple, value, begin, end in zip(
-                    *(each[own].tolist() for each in columns), strict=True
-                ):
-                    members.append(
-                        f"{keys[raw[begin:end]]}{value}" if is_simple else interned.note(raw[at : at + size], packet)
-                    )
-                if row in submitted and not any(each.startswith('"correlation":') for each in members):
-                    members.append(f'"correlation":{submitted[row]}')
-            found.append(f"{{{','.join(members)}}}" if sum(map(len, members)) <= _LONGEST else "{}")
+        raw, track, notes, rows = self.piece.data.raw, self.track, self._notes, self._row[np.asarray(slots, np.int64)]
+        first, count = self._first[rows], self._first[rows + 1] - self._first[rows]
+        ends = np.cumsum(count)
+        note = np.arange(int(count.sum())) + np.repeat(first - ends + count, count)
+        state, keys, members = track.state[notes.owner[note]], _Keys(), list[str]()
+        interned = {each: self.states[each].interned for each in distinct(state)[0].tolist()}
+        columns = (self._is_integer[note], self.value[note], *self._name_places[:, note], notes.at[note],
+                   notes.at[note] + notes.value[note], state, self._number(track, notes.owner[note]))  # fmt: skip
+        for is_integer, value, begin, end, at, behind, one, packet in zip(
+            *map(np.ndarray.tolist, columns), strict=True
+        ):
+            members.append(f"{keys[raw[begin:end]]}{value}" if is_integer and begin >= 0
+                           else interned[one].note(raw[at:behind], packet))  # fmt: skip
+        found, low, submitted = [], 0, self._submitted
+        for row, high in zip(rows.tolist(), ends.tolist(), strict=True):
+            own = ",".join(members[low:high]) if row < len(track) else self._of_work[row - len(track)]
+            if row in submitted and not any(each.startswith('"correlation":') for each in members[low:high]):
+                own += f',"correlation":{submitted[row]}' if own else f'"correlation":{submitted[row]}'
+            found.append(f"{{{own}}}" if len(own) <= _LONGEST else "{}")
+            low = high
         return found
 
     @cached_property
-    def _submitted(self) -> tuple[I64, I64]:
-        """Track events that submitted work, and the ids of this."""
+    def _name_places(self) -> I64:
+        """Begins and ends of the names of debug annotations; -1: it is an id."""
+        found = np.full((2, len(self._notes.owner)), -1, np.int64)
+        found[:, self._named.owner] = self._named.at, self._named.at + self._named.value
+        return found
+
+    @cached_property
+    def _submitted(self) -> dict[int, int]:
+        """Ids of the work that track events submitted, by row."""
         found = self.track.fields.of(3000)
         found = found[found.at >= 0]
         inner, _ = self.piece.data.fields(found.at, found.at + found.value)
         inner = self.piece.data.numbers(inner.of(1))[::-1]
-        return found.owner[inner.owner], inner.value
+        return dict(zip(found.owner[inner.owner].tolist(), inner.value.tolist(), strict=True))
 
     def correlations(self) -> tuple[I64, I64]:
         """Correlations of track events, and rows of those whose is no integer."""
         values, others = self.integers("correlation", "correlation_id")
-        rows, submitted = self._submitted
+        rows, submitted = (np.array(list(each), np.int64) for each in (self._submitted, self._submitted.values()))
         missing = values[rows] == INT_MISSING
         values[rows[missing]] = submitted[missing]
         return values, others

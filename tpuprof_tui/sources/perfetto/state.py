@@ -252,9 +252,10 @@ class States:
         row[group[::-1]] = np.arange(len(group))[::-1]
         codes = np.zeros(count, np.int64)
         anew = []
-        for number, (one, id_, at) in enumerate(
-            zip(*(each[row].tolist() for each in (state, iid, packet)), strict=True)
-        ):
+        # in the order of their first use
+        order = np.argsort(row)
+        columns = (order, *(each[row[order]] for each in (state, iid, packet)))
+        for number, one, id_, at in zip(*map(np.ndarray.tolist, columns), strict=True):
             interned, id_ = self[one].interned, id_ & _UNSIGNED
             codes[number] = code_of(interned.get(table, id_, at))
             if interned.is_told_anew(table, id_):

@@ -85,9 +85,10 @@ class Found(Struct):
     Attributes:
         events: All, with their arguments.
         slot: Numbers among all that has arguments in the piece.
-        row, instant: Rows of track events, -1: work; and which are instants.
+        row: Rows of track events; -1: work.
         start, length: Times in ns; of slices with a begin and an end the length is 0 at first.
         key, name: Codes of category, process and thread, and of names.
+        memory: Instants of memory: rows of track events, times, and codes as above.
         samples: Counters (codes), times and values.
         names: Processes, or processes and threads, and their names.
     """
@@ -95,11 +96,11 @@ class Found(Struct):
     events: Events
     slot: I64
     row: I64
-    instant: Mask
     start: I64
     length: I64
     key: I64
     name: I64
+    memory: tuple[I64, I64, I64]
     samples: dict[str, Any]
     names: list[tuple[tuple[str, ...], str]]
 
@@ -226,22 +227,22 @@ class PerfettoTrace(ConvertedTrace):
         edge = (kind == BEGIN) | (kind == END)
         timed = edge | (kind == INSTANT)
         piece.damaged[track.packet[timed & (np.abs(start) + np.abs(length) >= MOST_TIME)]] = True
-        work = self._work(events, times[events.work.packet], codes)
         sound = ~piece.damaged[track.packet]
         shown = sound & (track.slot >= 0) & (kind != END)
         self._latest = max(self._latest, int((start + length)[sound & timed].max(initial=0)))
         columns = {"slot": track.slot, "row": np.arange(len(track)), "start": start, "length": length,
-                   "instant": kind == INSTANT,
                    "name": self._track_names(events, shown, names, codes["names"]),
-                   "key": self._track_keys(events, shown, uuid, place, codes["keys"])}  # fmt: skip
+                   "key": self._track_keys(events, shown | events.memory, uuid, place, codes["keys"])}  # fmt: skip
         self._add_edges(track, np.flatnonzero(sound & edge), uuid, nest, start, kind)
         self._add_flows(events, shown, start)
         samples = self._samples(events, sound, uuid, start, times, codes["counters"])
         self._count_kinds(track, kind, names)
         self._defects.update(needed=events.needed, unknown=events.unknown, long=len(events.long()))
+        work = self._work(events, times[events.work.packet], codes)
         joined = {field: np.concatenate([values[shown], work[field]]) for field, values in columns.items()}
         order = np.argsort(joined["slot"])
-        found = Found(events, samples=samples, names=self._names,
+        rows = np.flatnonzero(events.memory & sound)
+        found = Found(events, samples=samples, names=self._names, memory=(rows, start[rows], columns["key"][rows]),
                       **{field: values[order] for field, values in joined.items()})  # fmt: skip
         self._names, self._count = [], self._count + events.count
         return found
@@ -323,13 +324,14 @@ class PerfettoTrace(ConvertedTrace):
         rows = np.flatnonzero(shown)
         group, groups = distinct_together(category[rows], place[rows])
         row = np.zeros(groups, np.int64)
-        row[group] = rows
+        row[group[::-1]] = rows[::-1]
+        order = np.argsort(row)
         every, places = list(words), list(self._places)
-        pairs = zip(category[row].tolist(), place[row].tolist(), strict=True)
+        pairs = zip(category[row[order]].tolist(), place[row[order]].tolist(), strict=True)
         key = np.full(len(track), -1, np.int64)
-        key[rows] = np.array([codes[every[one], places[other][0], places[other][1]] for one, other in pairs], np.int64)[
-            group
-        ]
+        code = np.zeros(groups, np.int64)
+        code[order] = [codes[every[one], places[other][0], places[other][1]] for one, other in pairs]
+        key[rows] = code[group]
         return key
 
     def _lane(self, uuid: int) -> int:
@@ -402,7 +404,7 @@ class PerfettoTrace(ConvertedTrace):
         self._ids.add(id=ids[rows], slot=slot[rows])
         waits = data.numbers(work.fields.of(18))
         self._waits.add(id=waits.value, slot=slot[waits.owner])
-        return {"slot": work.slot[rows], "row": np.full(len(rows), -1), "instant": np.zeros(len(rows), np.bool_),
+        return {"slot": work.slot[rows], "row": np.full(len(rows), -1),
                 "start": time[rows], "length": length[rows], "key": np.array(key, np.int64),
                 "name": np.array([name for *_, name in what], np.int64)[group[rows]]}  # fmt: skip
 

@@ -102,15 +102,13 @@ class Arguments(Struct, frozen=True, eq=False):
             chunk for chunk in range(len(self.first)) if any(edge[chunk] < edge[chunk + 1] for edge in edges)
         ]
         parts: list[list[dict[str, Any]]] = [[] for _ in wanted]
-        for chunk, text in self._texts_of(wanted_chunks):
+        for chunk, source in self._texts_of(wanted_chunks):
+            known = self._known(chunk, source)
             first = self.first[chunk]
             here = [numbers[edge[chunk] : edge[chunk + 1]].tolist()
                     for numbers, edge in zip(ascending, edges, strict=True)]  # fmt: skip
-            arguments = _raw_arguments(text)
-            # of a damaged text less may be found from here on
-            arguments += [NULL] * (max(map(max, filter(None, here))) - first + 1 - len(arguments))
             for (columns, _), numbers, part in zip(wanted, here, parts, strict=True):
-                raw = [arguments[number - first] or NULL for number in numbers]
+                raw = self._raw(known, [number - first for number in numbers])
                 part.append(columns.of(columns.decoded(raw), texts))
         found = []
         for (columns, numbers), order, part in zip(wanted, orders, parts, strict=True):
@@ -119,6 +117,16 @@ class Arguments(Struct, frozen=True, eq=False):
             place = np.argsort(order)
             found.append({key: np.concatenate([each[key] for each in part])[place] for key in columns.columns})
         return found
+
+    def _known(self, chunk: int, text: bytes) -> Any:
+        """What arguments of the events of a chunk are found in."""
+        del chunk
+        return dict(enumerate(_raw_arguments(text)))
+
+    @staticmethod
+    def _raw(known: Any, places: Sequence[int]) -> list[Any]:
+        """JSON of the arguments of some events; of a damaged text less may be known."""
+        return [known.get(place) or NULL for place in places]
 
     def events(self, phases: Phases, words: Sequence[bytes]) -> Iterator[list[Any]]:
         """Decodes events that contain one of some words, one chunk of text at a time; ends early if unreadable.
@@ -193,24 +201,24 @@ class PacketArguments(Arguments, frozen=True, eq=False):
         for each in (number, *ends[place : place + 1][begins[place : place + 1] == number].tolist()):
             chunk = bisect_right(self.first, each) - 1
             if (events := _events_of(self, chunk)) is not None:
-                found |= msgspec.json.decode(events.texts([each - self.first[chunk]])[0])
+                found |= msgspec.json.decode(self._raw(events, [each - self.first[chunk]])[0]) or {}
         return found
 
     def offset_of(self, chunk: int, phases: str, index: int) -> int:
         """None: the text is not that of the file."""
         return -1
 
-    def _texts(self) -> Iterator[bytes]:
-        for number, packets in enumerate(super()._texts()):
-            yield self._text_of(self.decoded(number, packets))
-
-    def _text(self, begin: int, end: int) -> bytes | None:
-        events = _events_of(self, bisect_right(self.offset, begin) - 1)
-        return None if events is None else self._text_of(events)
+    def _known(self, chunk: int, text: bytes) -> Any:
+        return self.decoded(chunk, text)
 
     @staticmethod
-    def _text_of(events: Any) -> bytes:
-        return b",".join(b'{"ph":"X","args":%b}' % each.encode() for each in events.texts(np.arange(events.count)))
+    def _raw(known: Any, places: Sequence[int]) -> list[Any]:
+        inside = [place for place in places if place < known.count]
+        return [*map(str.encode, known.texts(inside)), *[NULL] * (len(places) - len(inside))]
+
+    def events(self, phases: Phases, words: Sequence[bytes]) -> Iterator[list[Any]]:
+        """None: packets hold no events of a Chrome trace."""
+        return iter(())
 
     def decoded(self, chunk: int, packets: bytes | None = None) -> Any:
         """The events of a chunk; None if the file cannot be read any more."""

@@ -317,23 +317,21 @@ class TraceEvents(Collector):
 
     def _add_found(self, found: Any) -> None:
         """Adds the events of a piece of a converted trace."""
-        keys, names, events = self.codes["keys"], self.codes["names"], found.events
+        keys, events = self.codes["keys"], found.events
         self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
-        self._tells = _extended(self._tells, names, _TELLING.match)
+        self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
         for owner, name in found.names:
             self.name("thread_name" if len(owner) > 1 else "process_name", owner if len(owner) > 1 else owner[0], name)
         samples = found.samples
         samples["value"][~(np.abs(samples["value"]) < _MOST_VALUE)] = np.nan
         self.tables["samples"].add(count=np.ones(len(samples["time"]), np.int64), **samples)
-        memory = (found.name == names.get(MEMORY, -1)) & found.instant
-        codes, place = distinct(found.key[memory])
-        every = list(keys)
-        lanes = [keys["", every[code][1], every[code][2]] for code in codes.tolist()]
-        values = {column: events.integers(*titles)[0][found.row[memory]]
+        every, (rows, time, code) = list(keys), found.memory
+        codes, place = distinct(code)
+        lanes = [keys["", every[each][1], every[each][2]] for each in codes.tolist()]
+        values = {column: events.integers(*titles)[0][rows]
                   for column, (_, *titles) in (ev.MEMORY.columns.items() if lanes else ())}  # fmt: skip
-        self.tables["memory"].add(key=np.array(lanes, np.int32)[place], time=found.start[memory], **values)
-        key, name, row, slot, start, length = (getattr(found, field)[~memory] for field in (
-            "key", "name", "row", "slot", "start", "length"))  # fmt: skip
+        self.tables["memory"].add(key=np.array(lanes, np.int32)[place], time=time, **values)
+        key, name, row, slot, start, length = found.key, found.name, found.row, found.slot, found.start, found.length
         first, self.count = self.count, self.count + events.count
         wanted, columns = _IS_WORK[self._kinds[key]] | self._tells[name] | (row < 0), {}
         for column, (values, others) in (("external", events.integers("External id", "external id")),

@@ -106,7 +106,7 @@ class Interned:
         return found
 
     def launch(self, data: bytes, packet: int) -> str:
-        """Arguments of a message ComputeKernelLaunch as members of a JSON object, a comma before each, as PyTorch names them."""
+        """Arguments of a message ComputeKernelLaunch as PyTorch names them: members of JSON, a comma before each."""
         if self._told:
             self._launches.clear()
         if data in self._launches:
@@ -297,8 +297,8 @@ class Clocks:
         found = [last(value) for number, value in fields(data) if number == 1]
         times = [(each.get(1, 0), each.get(2, 0) * (each.get(4) or 1), each) for each in found]
         # of clocks that none relates to the trace's the first is taken for it
-        zero = next((time + self._known[0, clock][1][-1].offset for clock, time, _ in times if (0, clock) in self._known),
-                    times[0][1] if times else 0)  # fmt: skip
+        zeros = [time + self._known[0, clock][1][-1].offset for clock, time, _ in times if (0, clock) in self._known]
+        zero = zeros[0] if zeros else times[0][1] if times else 0
         for clock, time, each in times:
             if clock != self._main:
                 self._add(sequence, packet, clock, Clock(zero - time, each.get(4) or 1, time if each.get(3) else None))

@@ -376,17 +376,17 @@ class PerfettoTrace(ConvertedTrace):
         told = [self._told(events, *each, names) for each in _NAMED.items()]
         launched = np.zeros(len(work), np.int64)
         launched[work.fields.of(21).owner] = 1
-        numbers_ = [work.numbers(field) for field in (3, 4)]
-        group, count = distinct_together(*told, *numbers_, launched)
+        indices = [work.numbers(field) for field in (3, 4)]
+        group, count = distinct_together(*told, *indices, launched)
         first = np.zeros(count, np.int64)
         first[group] = np.arange(len(work))
         texts, what = [*names, None], []
         for row in first.tolist():
             queue, stage, *titles = (texts[column[row]] for column in told)
-            queue, stage = (
-                dict(enumerate(self._specified[place])).get(int(column[row]), f"{word} {column[row]}") if named is None else named
-                for named, column, place, word in zip((queue, stage), numbers_, (2, 3), ("queue", "stage"), strict=True)
-            )  # fmt: skip
+            if queue is None:
+                queue = dict(enumerate(self._specified[2])).get(int(indices[0][row]), f"queue {indices[0][row]}")
+            if stage is None:
+                stage = dict(enumerate(self._specified[3])).get(int(indices[1][row]), f"stage {indices[1][row]}")
             name = next((each for each in titles if each is not None), stage)
             what.append((_CATEGORIES.get(stage, "kernel" if launched[row] else stage), queue, codes["names"][name]))
         late = (length < 0) | (length >= MOST_TIME) | (np.abs(time) >= MOST_TIME) | (time + length >= MOST_TIME)
@@ -452,8 +452,8 @@ class PerfettoTrace(ConvertedTrace):
             except _FAULTS:
                 events.piece.damaged[packet] = True
         others = np.array([each[0] for each in more], np.int64), np.array([each[1] for each in more], np.int64)
-        return {"counter": np.concatenate([code, others[0]]).astype(np.int32), "time": np.concatenate([time, others[1]]),
-                "value": np.concatenate([value, np.array([each[2] for each in more], np.float64)])}  # fmt: skip
+        return {"counter": np.append(code, others[0]).astype(np.int32), "time": np.append(time, others[1]),
+                "value": np.append(value, np.array([each[2] for each in more], np.float64))}  # fmt: skip
 
     def _sums(self, track: Group, rows: I64, uuid: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Values of a counter whose values count from the one before."""
@@ -475,8 +475,9 @@ class PerfettoTrace(ConvertedTrace):
     ) -> Iterator[tuple[int, int, float]]:  # fmt: skip
         """Values of counters that a track event of any type holds."""
         state = self.states[int(events.track.state[row])]
+        columns = map(np.ndarray.tolist, (found.number, found.value, found.at))
         raw = [(number, value & _UNSIGNED if at < 0 else events.piece.data.raw[at : at + value])
-               for number, value, at in zip(*(each.tolist() for each in (found.number, found.value, found.at)), strict=True)]  # fmt: skip
+               for number, value, at in zip(*columns, strict=True)]  # fmt: skip
         for uuids, values, value_of in _EXTRA:
             own, wanted = ([each for number, value in raw if number == wanted
                             for each in numbers(value, fixed=wanted == values and value_of is double)]
@@ -541,7 +542,7 @@ class PerfettoTrace(ConvertedTrace):
 
     @cached_property
     def pairs(self) -> tuple[I64, I64, I64]:
-        """Slots of slices with a begin and an end, their lengths, and slots of the arguments of their ends (below 0: none).
+        """Slots of slices with a begin and an end, their lengths, and slots of what their ends tell (below 0: nothing).
 
         An end ends the innermost slice, in the order of their times. At one time they are in the order of the file, but
         where it has others between them ends come first: some recorders write all begins before all ends.

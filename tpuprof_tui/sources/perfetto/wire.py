@@ -159,8 +159,8 @@ class Data:
     def numbers(self, found: Fields, fixed: Sequence[int] = ()) -> Fields:
         """Numbers of repeated fields one by one, also of those in a row; ``fixed``: fields that are fixed64."""
         several, single = np.flatnonzero(found.at >= 0), np.flatnonzero(found.at < 0)
-        rows = [numbers(each, fixed=number in fixed)
-                for each, number in zip(self.texts(found[several]), found.number[several].tolist(), strict=True)]  # fmt: skip
+        texts = zip(self.texts(found[several]), found.number[several].tolist(), strict=True)
+        rows = [numbers(each, fixed=number in fixed) for each, number in texts]
         value = np.array([signed(each) for row in rows for each in row], np.int64)
         place = np.concatenate([single, np.repeat(several, np.array(list(map(len, rows)), np.int64))])
         return Fields(

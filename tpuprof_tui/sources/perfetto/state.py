@@ -21,6 +21,8 @@ from .wire import I64, DamagedError, Mask, double, fields, last, signed, text
 DEEPEST, _LONGEST, _MOST = 32, 1 << 16, 1 << 20
 #: Debug annotations of up to so many bytes are kept decoded, as many of them.
 SHORT, MOST_KEPT = 256, 1 << 16
+#: Most states of sequences; every one is kept.
+_MOST_STATES: Final = 1 << 17
 #: Clock of the trace unless it says another one (BOOTTIME), and ids of clocks that a sequence has for itself.
 _BOOTTIME, _OF_SEQUENCE = 6, range(64, 128)
 #: Times of a larger magnitude, ns, are damaged.
@@ -77,6 +79,10 @@ class Interned:
                     packets.append(packet)
                     values.append(value)
                     self._tables[number][iid] = value
+
+    def cleared(self) -> Interned:
+        """What holds nothing: this if it does."""
+        return Interned() if self._tables or self.values else self
 
     def is_told_anew(self, table: int, iid: int) -> bool:
         """Whether an id stood for something else before."""
@@ -224,8 +230,16 @@ class States:
         return sequence in self._of
 
     def change(self, sequence: int, packet: int, **changes: Any) -> None:
-        """Gives a sequence another state from a packet on."""
+        """Gives a sequence another state from a packet on.
+
+        Raises:
+            DamagedError: There are more than any recorder tells.
+        """
         found = replace(self.now(sequence), **changes)
+        if found == self.now(sequence):
+            return
+        if len(self._every) > _MOST_STATES:
+            raise DamagedError
         packets, places = self._of[sequence]
         if packets[-1] == packet:
             self._every[places[-1]] = found

@@ -177,7 +177,8 @@ class PerfettoTrace(ConvertedTrace):
             self.states.change(sequence, number, sound=False)
             self._defects["lost"] += 1
         if told.get(FLAGS, 0) & _CLEARED or told.get(of.CLEARED):
-            self.states.change(sequence, number, interned=Interned(), sound=True, track=0, clock=0, counters={})
+            interned = self.states.now(sequence).interned.cleared()
+            self.states.change(sequence, number, interned=interned, sound=True, track=0, clock=0, counters={})
         for key, value in packet:
             if key == of.INTERNED:
                 self.states.now(sequence).interned.add(value, number)

@@ -124,6 +124,8 @@ class Events:
         # values in values: what is damaged in one belongs to the annotation
         deep, event = self._note_fields.of(11, 12), self._notes.owner
         for _ in range(DEEPEST):
+            if not len(deep.owner):
+                break
             event = event[deep.owner]
             found, damaged = piece.data.fields(deep.at, deep.at + deep.value)
             damaged[found.of_other_types(*_TYPES[4])] = True
@@ -325,7 +327,10 @@ class _Values(dict[bytes, str]):
 
     def __missing__(self, word: bytes) -> str:
         try:
-            found = as_json(msgspec.json.decode(word)) if word[:1] in _BEGINS else as_json(text(word))
+            if word.isdigit() and len(word) < 16 and word[:1] != b"0":
+                found = word.decode()
+            else:
+                found = as_json(msgspec.json.decode(word)) if word[:1] in _BEGINS else as_json(text(word))
         except (msgspec.DecodeError, RecursionError):
             found = as_json(text(word))
         self[word] = found

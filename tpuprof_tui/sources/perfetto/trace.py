@@ -233,7 +233,7 @@ class PerfettoTrace(ConvertedTrace):
         self._latest = max(self._latest, int((start + length)[sound & timed].max(initial=0)))
         columns = {"slot": track.slot, "row": np.arange(len(track)), "start": start, "length": length,
                    "name": self._track_names(events, shown, names, codes["names"]),
-                   "key": self._track_keys(events, shown | events.memory, uuid, place, codes["keys"])}  # fmt: skip
+                   "key": self._track_keys(events, shown, uuid, place, codes["keys"])}  # fmt: skip
         self._add_edges(track, np.flatnonzero(sound & edge), uuid, nest, start, kind)
         self._add_flows(events, shown, start)
         samples = self._samples(events, sound, uuid, start, times, codes["counters"])
@@ -243,7 +243,8 @@ class PerfettoTrace(ConvertedTrace):
         joined = {field: np.concatenate([values[shown], work[field]]) for field, values in columns.items()}
         order = np.argsort(joined["slot"])
         rows = np.flatnonzero(events.memory & sound)
-        found = Found(events, samples=samples, names=self._names, memory=(rows, start[rows], columns["key"][rows]),
+        key = self._track_keys(events, events.memory & sound, uuid, place, codes["keys"])
+        found = Found(events, samples=samples, names=self._names, memory=(rows, start[rows], key[rows]),
                       **{field: values[order] for field, values in joined.items()})  # fmt: skip
         self._names, self._count = [], self._count + events.count
         return found

@@ -50,7 +50,7 @@ STAYS = {
         ),
         "a constant: what is decoded of events",
     ),
-    "sources/sophgo/chips/catalog.py CATALOG": "files of the package: the same for every capture, as few as chips",
+    "sources/sophgo/chips/layout.py CATALOG": "files of the package: the same for every capture, as few as chips",
 }
 
 

@@ -16,8 +16,7 @@ from profiles import make_lane, make_profile
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.dependencies import Kind
-from tpuprof_tui.sources.sophgo.read.inferred_barriers import inferred_barriers
+from tpuprof_tui.sources.sophgo.read.dependencies import Kind, inferred_barriers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "samples"))
 

@@ -11,8 +11,7 @@ from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
-from tpuprof_tui.sources.sophgo.read.columns.computation_text import local_address, type_text
-from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber
+from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber, local_address, type_text
 from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters
 from tpuprof_tui.sources.sophgo.read.commands.registers import codes_of_many, select_many
 

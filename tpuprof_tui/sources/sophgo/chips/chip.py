@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct, convert
+from numpy.typing import NDArray
 
-from .catalog import CATALOG
-from .figures import TransferFigures, transfer_figures
-from .layout import ChipDataError, RecordLayout, record_layout
-from .names import NameTable, name_table
+from .layout import CATALOG, ChipDataError, RecordLayout, record_layout
 
 #: Command encoding (family) by engine; other engines have none.
 FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
@@ -304,3 +304,153 @@ def _check(chip: Chip) -> None:
     for what, found in faults.items():
         if found:
             raise ChipDataError(f"chip {chip.name}: {what}")
+
+
+# Formulas for figures of a transfer from its record's counters, written as text.
+#
+# ``a+b`` adds counters, ``a+b|c`` takes the larger of two sums, and a final ``/16`` divides the result, rounding
+# down.
+
+Counts = NDArray[np.int64]
+
+
+class Formula(Struct, frozen=True):
+    """The larger of some sums of counters, divided by ``divisor`` and rounded down."""
+
+    sums: tuple[tuple[str, ...], ...]
+    divisor: int
+
+    def of(self, counter: Callable[[str], Counts]) -> Counts:
+        """Values for records whose counters ``counter`` returns by name."""
+        totals = (sum(map(counter, others), counter(first)) for first, *others in self.sums)
+        result: Counts = functools.reduce(np.maximum, totals)
+        return result if self.divisor == 1 else result // self.divisor
+
+
+class TransferFigures(Struct, frozen=True):
+    """Formulas for the figures of transfers.
+
+    Attributes:
+        condensed: Formula by column, for records of commands without known registers.
+        detailed: Formula by column, for those with known registers; other columns use ``condensed``.
+        rates: Column of bytes by the column of the bandwidth computed from it.
+        ddr_only: Columns that are 0 where the direction does not involve DDR.
+        by_direction: Whether bandwidths of condensed commands are split by direction; else all count as DDR's.
+    """
+
+    condensed: Mapping[str, Formula] = {}
+    detailed: Mapping[str, Formula] = {}
+    rates: Mapping[str, str] = {}
+    ddr_only: frozenset[str] = frozenset()
+    by_direction: bool = False
+
+
+def formula(text: str) -> Formula:
+    """Parse a formula.
+
+    Raises:
+        ChipDataError: It names no counter, or the divisor is not a positive number.
+    """
+    sums, _, divisor = text.partition("/")
+    parsed = tuple(tuple(name.strip() for name in part.split("+")) for part in sums.split("|"))
+    if not all(name for names in parsed for name in names) or (divisor and not (divisor.isdigit() and int(divisor))):
+        raise ChipDataError(f"{text!r} is not a formula")
+    return Formula(parsed, int(divisor or 1))
+
+
+def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferFigures:
+    """Validated figures from a data file's entry.
+
+    Raises:
+        ChipDataError: A formula is invalid, or names a counter that the record lacks.
+    """
+    parts = {
+        key: {name: formula(text) for name, text in data.get(key, {}).items()} for key in ("condensed", "detailed")
+    }
+    used = {name for part in parts.values() for item in part.values() for names in item.sums for name in names}
+    if not used <= layout.by_name.keys():
+        raise ChipDataError(f"{sorted(used - layout.by_name.keys())} are no counters of {layout.name}")
+    return convert({**data, **parts}, TransferFigures)
+
+
+FUNCTION_SHIFT = 5
+SOURCE_SHIFT = 10
+DESTINATION_SHIFT = 12
+_CODE_MASK = 0x1F
+_MEMORY_MASK = 0x3
+
+_LOADING_ENDINGS = ("_ld", "_ldt", "_ldbc", "_mld")
+_STORING_ENDINGS = ("_st", "_stt", "_mst")
+
+
+class NameTable(Struct, frozen=True, eq=False):
+    """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12.
+
+    Attributes:
+        types: (Type name, names by function code) by type code.
+        unknown_type: Pattern for a type outside the table; ``{type}`` is replaced by the code.
+        unknown_name: Pattern for a function outside it; also ``{type_name}`` and ``{function}``.
+        directed: Whether keys contain memories, on which names may depend.
+        variants: Whether the function takes all bits above the type (CV84X6 generator indices).
+        moves: Suffix of a plain move's name by direction; none for other directions.
+    """
+
+    types: Mapping[int, tuple[str, Mapping[int, str]]]
+    unknown_type: str
+    unknown_name: str
+    directed: bool
+    variants: bool
+    memories: tuple[str, ...]
+    moves: Mapping[str, str]
+
+    def type_text(self, type_code: int) -> str:
+        """Function Type of a type code."""
+        entry = self.types.get(type_code)
+        return entry[0] if entry else self.unknown_type.replace("{type}", str(type_code))
+
+    def name_text(self, type_code: int, function: int, direction: str = "") -> str:
+        """Function Name of type and function code; ``direction`` determines the suffix of plain moves."""
+        entry = self.types.get(type_code)
+        name = entry[1].get(function) if entry else None
+        if name is not None:
+            return name.replace("{move}", self.moves.get(direction, ""))
+        text = self.unknown_name.replace("{type_name}", self.type_text(type_code))
+        return text.replace("{type}", str(type_code)).replace("{function}", str(function))
+
+    def texts_of(self, key: int) -> tuple[str, str]:
+        """Function Type and Function Name of a key."""
+        type_code, rest = key & _CODE_MASK, key >> FUNCTION_SHIFT
+        direction = ""
+        if self.directed:
+            sides = (self.memories[key >> shift & _MEMORY_MASK] for shift in (SOURCE_SHIFT, DESTINATION_SHIFT))
+            direction = "->".join(sides)
+        return self.type_text(type_code), self.name_text(
+            type_code, rest if self.variants else rest & _CODE_MASK, direction
+        )
+
+
+def variant_direction(name: str) -> tuple[int, int] | None:
+    """Source and destination memory codes that a generator variant's name implies; None when it implies none."""
+    if name.endswith(_LOADING_ENDINGS):
+        return 0, 2
+    if name.endswith(_STORING_ENDINGS):
+        return 2, 0
+    return None
+
+
+def name_table(
+    data: Mapping[str, Any], memories: tuple[str, ...], moves: Mapping[str, str], *, directed: bool, variants: bool
+) -> NameTable:
+    """Validated table from a data file's entry.
+
+    Raises:
+        ChipDataError: A code does not fit its field, or a pattern is missing.
+    """
+    texts = {"memories": memories, "moves": moves}
+    table = convert({**data, **texts, "directed": directed, "variants": variants}, NameTable, str_keys=True)
+    widest = (1 << 16) - 1 if variants else _CODE_MASK
+    if any(not 0 <= code <= _CODE_MASK for code in table.types):
+        raise ChipDataError("a type code has more than five bits")
+    if any(not 0 <= function <= widest for _, functions in table.types.values() for function in functions):
+        raise ChipDataError("a function code does not fit")
+    return table

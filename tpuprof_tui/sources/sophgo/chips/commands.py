@@ -11,9 +11,8 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from .catalog import CATALOG
 from .chip import Chip, family_of
-from .layout import ChipDataError, Field, parse_fields
+from .layout import CATALOG, ChipDataError, Field, parse_fields
 
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""

@@ -24,10 +24,9 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
+from tpuprof_tui.sources.sophgo.counters import PublishedColumn
 
-from .workbook.fields import LaneFields
-from .workbook.fieldsets import DMA_REGISTERS
+from .workbook.fields import DMA_REGISTERS, LaneFields
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]

@@ -9,9 +9,9 @@ from msgspec import Struct
 from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 
+from ..schema import map_texts
 from .published_rows import published_part, published_window
 from .summary_table import summary_table, to_ns
-from .text_columns import map_texts
 
 #: Limits below which a cell is bad, and doubtful (outputs 8.2): percent of time, and shares of the peak bandwidth.
 RATIO_LIMITS: Final = (15.0, 30.0)

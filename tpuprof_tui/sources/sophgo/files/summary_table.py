@@ -19,8 +19,8 @@ from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.sophgo.schema import column
 
+from ..schema import map_texts
 from .published_rows import HANDSHAKES
-from .text_columns import map_texts
 
 Array = npt.NDArray[Any]
 

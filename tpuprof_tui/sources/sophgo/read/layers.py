@@ -26,7 +26,7 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import distinct_together
 
 from ..file_names import LOCATIONS, NETWORK
-from ..files.text_columns import map_texts
+from ..schema import map_texts
 from ..vocabulary import LAYER_VOCABULARY
 
 Array = npt.NDArray[Any]

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, TransferFigures, family_of
 
 from ..arrays import I32, I64, U8, Bools
 from ..commands.lane_registers import MEMORY_BITS, NO_FORMAT, NODE_MEMORIES, UNKNOWN_MEMORY, LaneRegisters

@@ -18,9 +18,8 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
-from ..stream.blocks import BlockType
-from .command_table import Commands, Mode
-from .des_streams import ModelStream
+from ..stream.streams import BlockType
+from .command_table import Commands, Mode, ModelStream
 from .registers import (
     addresses_of_many,
     codes_of_many,

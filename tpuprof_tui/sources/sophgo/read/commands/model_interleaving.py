@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..arrays import F64, I64
-from ..pairing.engine_records import UNKNOWN, EngineItems
+from ..pairing.bindings import UNKNOWN, EngineItems
 from ..pairing.pairing import launch_start_keys
 from .command_table import Commands
 

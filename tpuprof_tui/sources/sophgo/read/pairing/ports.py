@@ -22,10 +22,10 @@ from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
+from ..records.implausible_records import unwrapped_port
 from ..records.monitor import WRAP, RecordStream, read_stream, to_ns
-from ..records.port_wraps import unwrapped_port
-from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
+from ..stream.streams import BlockType, walk_blocks
 
 #: Size of the longest CDMA command.
 COMMAND_BYTES = 128

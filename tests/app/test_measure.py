@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.index.axis import cell_at
 from tpuprof_tui.analysis.selecting.navigation import parse_time
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
+from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, cell_at, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device

@@ -36,8 +36,8 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import query
 from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import LOG, Manifest
+from tpuprof_tui.dataset.query import change_points
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
-from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Profile
 
-from .index.running_sums import PiecewiseRate
+from .index.lane_index import PiecewiseRate
 from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -10,11 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from threading import Timer
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
@@ -441,8 +444,6 @@ def trend(data: DataSet, figure: str) -> Rows:
     Raises:
         UnreadableError: No capture has the figure.
     """
-    from .statistics import change_points
-
     found = asked(data, TREND, [figure])
     days = list(found.rows)
     if not days:
@@ -459,3 +460,48 @@ def trend(data: DataSet, figure: str) -> Rows:
 def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
     return asked(data, OUTLIERS.replace("{among}", GROUP_BY[among]))
+
+
+#: Minimum strength of a change, in standard errors.
+_LIMIT: Final = 4.0
+#: Minimum noise as a share of the median.
+_FLOOR: Final = 0.005
+
+
+def change_points(values: Sequence[float]) -> dict[int, float]:
+    """Finds the indices where the level of a series changes.
+
+    Binary segmentation: splits at the index where the difference of the means, in units of its standard error, is
+    largest and beyond ``_LIMIT``, then both halves likewise. Noise is 1.4826 times the median absolute difference of
+    adjacent values, divided by the square root of 2; level changes hardly affect it.
+
+    Args:
+        values: Values in order of time.
+
+    Returns:
+        Mean after minus mean before each change, by index of the first value of the new level, ascending.
+    """
+    series = np.asarray(values, np.float64)
+    if len(series) < 2:
+        return {}
+    noise = 1.4826 * float(np.median(np.abs(np.diff(series)))) / math.sqrt(2)
+    noise = max(noise, _FLOOR * abs(float(np.median(series))))
+    places = sorted(_splits(series, 0, noise)) if noise > 0 else []
+    bounds = [0, *places, len(series)]
+    means = [float(series[first:last].mean()) for first, last in pairwise(bounds)]
+    return {place: means[number + 1] - means[number] for number, place in enumerate(places)}
+
+
+def _splits(series: npt.NDArray[np.float64], first: int, noise: float) -> list[int]:
+    count = len(series)
+    if count < 2:
+        return []
+    before = np.arange(1, count)
+    sums = np.cumsum(series)[before - 1]
+    means = (sums / before) - (series.sum() - sums) / (count - before)
+    strength = np.abs(means) * np.sqrt(before * (count - before) / count) / noise
+    best = int(np.argmax(strength))
+    if strength[best] < _LIMIT:
+        return []
+    place = int(before[best])
+    return [*_splits(series[:place], first, noise), first + place, *_splits(series[place:], first + place, noise)]

@@ -17,7 +17,7 @@ from tpuprof_tui.errors import requires_package
 from tpuprof_tui.formats.units import time_text
 
 from .columns import LANE_KIND
-from .group import Groups
+from .group import Groups, Worker
 from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
 from .mapped_arrays import MappedArrays
 from .missing import INT_MISSING
@@ -25,7 +25,6 @@ from .notebook_display import html_table, short
 from .strings import Strings
 from .table import Table
 from .vocabulary import Vocabulary
-from .worker import Worker
 
 if TYPE_CHECKING:
     import pandas

@@ -14,9 +14,8 @@ from tpuprof_tui.model import Lane, Role, is_missing
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
-from ..index.axis import edges_of
-from ..index.lane_index import LaneIndex
-from ..index.running_sums import BLOCK, PiecewiseRate, inner_blocks
+from ..index.lane_index import BLOCK, LaneIndex, PiecewiseRate, inner_blocks
+from ..selecting.time_scale import edges_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -21,8 +21,7 @@ from msgspec import Struct, field
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 from tpuprof_tui.model.lane import Rows, row_count
 
-from ..index.lane_index import LaneIndex, count_starting
-from ..index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
+from ..index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, RunningSums, count_starting, inner_blocks
 from ..selecting.session import Session
 
 Array = npt.NDArray[Any]

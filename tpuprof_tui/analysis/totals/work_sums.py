@@ -13,8 +13,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import Rows, row_count
 
-from ..index.lane_index import LaneIndex, rows_starting
-from ..index.running_sums import BLOCK, MIN_BLOCKS
+from ..index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, rows_starting
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

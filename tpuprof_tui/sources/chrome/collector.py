@@ -27,11 +27,11 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .chunks import EventChunks, Tally
-from .columns import F64, I32, I64, Codes, GrowingColumns
-from .events import Phases
+from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, text_of_times
 from .inflate import ConvertedText, PackedText, text_of
 from .processes import workers
 from .sections import (
+    Phases,
     Section,
     SectionText,
     begins_with_object,
@@ -40,7 +40,6 @@ from .sections import (
     sections_of,
     state_of,
 )
-from .times import exact_ns, text_of_times
 
 #: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16

@@ -9,14 +9,14 @@ from tpuprof_tui.lazy_names import lazy_pattern
 
 from .kernel_names import COMMUNICATION
 
-COLLECTIVE: Final = "communication"
+COMMUNICATION: Final = "communication"
 COPY: Final = "copy"
 OTHER: Final = "other"
 #: Work that computes little for each element that it reads or writes, so that it can be part of another kernel.
 FUSIBLE: Final = frozenset({"elementwise", "normalisation", "reduction"})
 #: Parts of the names of operators and kernels, by category; the first that fits decides.
 _NAMES: Final = (
-    (COLLECTIVE, lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):|^_?c10d|all_reduce|all_gather|reduce_scatter"
+    (COMMUNICATION, lazy_pattern(r"(?:nccl|gloo|mpi|ucc|xccl|hccl):|^_?c10d|all_reduce|all_gather|reduce_scatter"
                               r"|all_to_all")),
     ("optimizer", lazy_pattern(r"_foreach_|_fused_(?:adam|sgd|adagrad)|multi_tensor_apply|(?<![a-z])[Aa]dam")),
     ("MoE", lazy_pattern(r"(?<![a-zA-Z])moe(?![a-z])|expert|_grouped_mm|grouped_gemm|matmul_ogs|routing|bitmatrix")),
@@ -50,6 +50,6 @@ CATEGORIES: Final = (*(category for category, _ in _NAMES), COPY, OTHER)
 def category_of(operator: str, kernel: str) -> str:
     """Category of a kernel that an operator launched (empty: not known)."""
     if COMMUNICATION.match(kernel):
-        return COLLECTIVE
+        return COMMUNICATION
     known = (category for text in (operator, kernel) for category, names in _NAMES if text and names.search(text))
     return next(known, OTHER)

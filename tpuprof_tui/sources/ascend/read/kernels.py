@@ -21,7 +21,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import lookup
 
 from ..recorded import ASYNC_NPU, KERNEL_TEXTS
-from ..schema import METRICS
+from ..vocabulary import METRICS
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
 

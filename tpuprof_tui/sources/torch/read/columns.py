@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..recorded import known
-from ..work_categories import CATEGORIES, COLLECTIVE, COPY, category_of
+from ..work_categories import CATEGORIES, COMMUNICATION, COPY, category_of
 from .believable import aside_arguments
 from .trace import Trace
 
@@ -249,7 +249,7 @@ class LaneColumns:
         found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
         codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
-        codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVE)
+        codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COMMUNICATION)
         return codes
 
     def _call(self, rows: I64) -> I64:

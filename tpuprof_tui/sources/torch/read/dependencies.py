@@ -19,14 +19,22 @@ from msgspec import Struct
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import I64, INTEGER, ArgumentColumns, Codes, lookup, printable, to_int64
-from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+from tpuprof_tui.sources.chrome.columns import (
+    I64,
+    INTEGER,
+    ArgumentColumns,
+    Codes,
+    exact_ns,
+    lookup,
+    printable,
+    text_of_times,
+    to_int64,
+)
 
 from ..categories import DEVICE_WORK, Kind, legacy_lanes
 from ..recorded import distributed_info
-from .arguments import Arguments
+from .arguments import FLOWS, Arguments, NamedEnd, NamedStart
 from .collectives import matched
-from .events import FLOWS, NamedEnd, NamedStart
 
 if TYPE_CHECKING:
     from .profile import TraceEvents

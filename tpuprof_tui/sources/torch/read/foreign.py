@@ -19,7 +19,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.columns import I64, Codes
 
 from ..categories import Kind
-from .events import WORK
+from .arguments import WORK
 from .trace import Columns, numeric_sort_key
 
 _XPROF: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)

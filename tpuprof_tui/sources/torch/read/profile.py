@@ -27,12 +27,11 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.group import free_number
+from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.inflate import FORMAT
 

@@ -27,17 +27,27 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
-from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
+from tpuprof_tui.sources.chrome.columns import (
+    F64,
+    I32,
+    I64,
+    MOST_NS,
+    Codes,
+    GrowingColumns,
+    exact_ns,
+    is_number,
+    lookup,
+    printable,
+    to_int64,
+)
 from tpuprof_tui.sources.chrome.inflate import GZIP, ConvertedText, text_of, unpacked
-from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
 from tpuprof_tui.sources.chrome.sections import memory_bytes
-from tpuprof_tui.sources.chrome.slices import CounterSeries
-from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
-from . import events as ev
+from . import arguments as ev
 from .arguments import Arguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity

@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.worker import Worker
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding

@@ -20,9 +20,9 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_NAME,
     EVENT_NAMES,
@@ -27,7 +26,10 @@ from tpuprof_tui.formats.perfetto.tracks import (
     SLICE_END,
     PacketSequence,
     Track,
+    by_time,
     descriptor,
+    first_free_lanes,
+    nested_tracks,
 )
 from tpuprof_tui.formats.perfetto.wire import messages, varint_field
 from tpuprof_tui.model import Lane, Profile

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.export.selection import Selection, ordered_lanes
-from tpuprof_tui.formats.xlsx.rows import SheetColumn, Source
-from tpuprof_tui.formats.xlsx.styles import CELL, COUNT, KEY_CELL
+from tpuprof_tui.formats.xlsx.rows import CELL, COUNT, KEY_CELL, SheetColumn, Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.book import Page, Value
-from tpuprof_tui.formats.xlsx.styles import (
+from tpuprof_tui.formats.xlsx.rows import (
     BLOCK_HEADER,
     BLOCK_VALUE,
     COLUMN_HEADER,

@@ -17,8 +17,8 @@ from tpuprof_tui.export.selection import Selection, selected_query, selection_fa
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
-from tpuprof_tui.formats.xlsx.rows import BLOCK, Cell, SheetColumn, cell_field
-from tpuprof_tui.formats.xlsx.styles import (
+from tpuprof_tui.formats.xlsx.rows import (
+    BATCH,
     BLOCK_HEADER,
     BLOCK_TEXT,
     BLOCK_VALUE,
@@ -30,7 +30,10 @@ from tpuprof_tui.formats.xlsx.styles import (
     PLAIN,
     TOTAL_HEADER,
     TOTAL_VALUE,
+    Cell,
+    SheetColumn,
     Style,
+    cell_field,
 )
 from tpuprof_tui.model import Profile, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
@@ -216,7 +219,7 @@ class _Workbook:
         _fold(page, [number for number, column in enumerate(columns, 1) if column.empty and number > last_unfolded])
         _mark(page, columns, header_row + 1, header_row + count)
 
-        rows_at_once = max(BLOCK * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
+        rows_at_once = max(BATCH * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
 
         def cells(row_cells: Sequence[Cell]) -> Iterator[list[str]]:
             plans = {operation: [cell_field(column, cell, sources.get(column.name))

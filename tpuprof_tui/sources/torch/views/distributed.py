@@ -307,14 +307,14 @@ def _rows(events: WorkerEvents, found: Collectives, begins: I64 | None, chosen: 
 def _told(table: Records, which: I64) -> tuple[Any, ...]:
     """Values of the columns `_TOLD` for some collectives; None unless all of them tell it (all the same size)."""
     found: list[Any] = []
-    for key in ("sent", "received"):
-        known = table.take(key, which)
+    for each in ("sent", "received"):
+        known = table.take(each, which)
         total = None if (known == INT_MISSING).any() else sum(known.tolist())
         found.append(total if total is None or total <= _MOST_BYTES else None)
     sizes = uniques(table.take("size", which)).tolist()
     found.append(sizes[0] if len(sizes) == 1 and sizes[0] != INT_MISSING else None)
-    for key, joint in (("process_group", ", "), ("ranks", "; ")):
-        distinct = list(dict.fromkeys(table.values(key, which)))
+    for each, joint in (("process_group", ", "), ("ranks", "; ")):
+        distinct = list(dict.fromkeys(table.values(each, which)))
         found.append(None if None in distinct else joint.join(map(str, distinct))[:_LONGEST])
     return tuple(found)
 

@@ -58,7 +58,8 @@ from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
-from .tables import codes_in, codes_of, device_steps, host_steps, step_numbers, table_of, tables_of
+from .steps import device_steps, host_steps, step_numbers
+from .tables import codes_in, codes_of, table_of, tables_of
 from .timeline import Layer, SliceClass, Timeline, Track
 
 I32 = npt.NDArray[np.int32]

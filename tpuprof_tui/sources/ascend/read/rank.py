@@ -27,7 +27,7 @@ from .files import ROUNDED_NS, Files, read_json, rounded_times
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
 from .places import WorkerFiles, export_command
 from .records import DATABASES, Records, number, of_csv, records_of
-from .tables import Iterations, steps_of, work_starts
+from .steps import Iterations, steps_of, work_starts
 from .timeline import Layer, Timeline
 from .trace_view import read_trace_view
 

@@ -29,8 +29,8 @@ from .records.runtime_records import (
     separate_runtime_records,
     separate_unbound_runtime_records,
 )
+from .stream.blocks import BlockType, walk_blocks
 from .stream.files import read_bytes
-from .stream.streams import BlockType, walk_blocks
 
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}

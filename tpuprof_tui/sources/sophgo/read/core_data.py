@@ -9,10 +9,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
-from .commands.command_table import Commands, ModelStream, NodeStream
+from .commands.command_table import Commands, NodeStream
+from .commands.des_streams import ModelStream
 from .problems import Report
 from .records.monitor import RecordStream
-from .stream.streams import Block, BlockType
+from .stream.blocks import Block, BlockType
 
 
 class HostCopies(Struct, frozen=True, eq=False):

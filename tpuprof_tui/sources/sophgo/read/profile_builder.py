@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes, Severity
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..chips.chip import Chip
 from ..file_names import SETTINGS_FILE
@@ -21,7 +23,6 @@ from .arrays import I64, Bools
 from .columns.lanes import LaneBuilder, LaneSource
 from .commands.command_table import CORE_ENGINES, Commands
 from .commands.lane_registers import LaneRegisters
-from .commands.registers import register_problems
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
 from .problems import ProblemLocation, Report, RowsOf
@@ -346,3 +347,47 @@ def _claims_records(
             lane = owner if core < 0 else engine
             report.error(what, "The existing ones are shown.", file=file, core=core, lane=lane, lost=claimed - found)
     return bool(claims)
+
+
+#: Most operations named in one sentence.
+_MOST_NAMED = 5
+
+
+def register_problems(registers: LaneRegisters) -> Iterator[tuple[Severity, str, str, I64]]:
+    """Commands that cannot be decoded, or only in part, and bytes that belong to no command.
+
+    Yields:
+        Severity (notes lose nothing), problem, consequence, and the affected rows, at least one.
+    """
+    table = command_table(registers.chip, registers.engine)
+    counts = np.bincount(registers.operation.astype(np.int64) + 1, minlength=1)
+    unreadable = np.flatnonzero((registers.operation < 0) & (registers.offset >= 0))
+    lost = (
+        ("Commands whose registers cannot be decoded.", "Their bytes are shown as recorded.", unreadable),
+        ("Detail records (DYN_EXTRA) of another command than their nodes.", "The records' content is shown.",
+         registers.type_mismatches),
+        (f"Commands with a data type that {registers.chip.name} does not know.", "It is shown by its code.",
+         registers.unknown_formats),
+    )  # fmt: skip
+    for what, done, rows in lost:
+        if len(rows):
+            yield Severity.ERROR, what, done, rows
+    sure = table.sizes.copy()
+    used = np.flatnonzero(counts[1:]).tolist()
+    for index in used:
+        if table.operations[index].partial:
+            sure[index] = np.iinfo(np.int64).max
+            what = f"The registers of {table.operations[index].name} are not known."
+            done = "What all such commands of the chip share is decoded; the rest is shown as bytes."
+            yield Severity.WARNING, what, done, np.flatnonzero(registers.operation == index)
+    assumed = [index for index in used if table.operations[index].assumed]
+    if assumed:
+        names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
+        more = f" and {len(assumed) - _MOST_NAMED} more" if len(assumed) > _MOST_NAMED else ""
+        what = f"The registers of {names}{more} are described for a sibling chip only."
+        done = "Its layout is used: headers agree, fields may not."
+        yield Severity.NOTE, what, done, np.flatnonzero(np.isin(registers.operation, assumed))
+    sure[-1] = np.iinfo(np.int64).max
+    longer = np.flatnonzero(registers.size > sure[registers.operation])
+    if len(longer):
+        yield Severity.NOTE, "Bytes after the command in its detail record (DYN_EXTRA).", "Ignored.", longer

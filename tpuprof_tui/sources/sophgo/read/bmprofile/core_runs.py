@@ -18,7 +18,8 @@ from ..commands.registers import codes_of_many, field_of_many, select_many
 from ..core_data import CoreData, EngineData, HostCopies
 from ..problems import Report
 from ..records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
-from ..stream.streams import Block, BlockType, walk
+from ..stream.blocks import Block, BlockType
+from ..stream.streams import walk
 from .plan import ENGINES, Plan, PlannedCommands
 
 if TYPE_CHECKING:

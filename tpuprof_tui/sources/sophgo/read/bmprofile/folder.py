@@ -29,8 +29,8 @@ from ..core_data import number_scopes
 from ..host_trace import GROUP, KIND
 from ..problems import Report
 from ..profile_builder import Lost, ProfileBuilder
+from ..stream.blocks import Block, BlockType, walk_blocks
 from ..stream.files import Settings, count_text, file_size, read_bytes
-from ..stream.streams import Block, BlockType, walk_blocks
 from .core_runs import CoreRuns, Launch
 from .plan import ENGINES, Plan, read_forecast, read_plan
 

@@ -18,8 +18,9 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
-from ..stream.streams import BlockType
-from .command_table import Commands, Mode, ModelStream
+from ..stream.blocks import BlockType
+from .command_table import Commands, Mode
+from .des_streams import ModelStream
 from .registers import (
     addresses_of_many,
     codes_of_many,

@@ -25,7 +25,8 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 from ..arrays import I16, I64, U32, Bools, Bytes
 from ..core_data import CoreData
 from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
-from ..stream.streams import BlockType, walk
+from ..stream.blocks import BlockType
+from ..stream.streams import walk
 from .command_table import Commands, Mode
 from .lane_registers import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many

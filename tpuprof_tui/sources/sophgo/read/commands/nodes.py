@@ -16,20 +16,8 @@ from tpuprof_tui.model.uniques import uniques
 
 from ..arrays import I32, I64, U8
 from ..problems import Report
-from .command_table import (
-    CORE_ENGINES,
-    Commands,
-    DesEntry,
-    DesNode,
-    Mode,
-    Node,
-    NodeRules,
-    NodeStream,
-    Words,
-    bits_of,
-    match_nodes_to_streams,
-    report_mismatches,
-)
+from .command_table import CORE_ENGINES, Commands, DesNode, Mode, Node, NodeRules, NodeStream, Words, bits_of
+from .des_streams import DesEntry, match_nodes_to_streams, report_mismatches
 
 _IGNORED = (2, 3, 4, 5, 6, 7, 100, 127)
 _LIST_OF = {"TIU": "TIU", "GDMA": "GDMA", "SDMA": "SDMA", "VSDMA": "SDMA", "CDMA": "CDMA"}

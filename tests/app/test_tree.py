@@ -22,8 +22,8 @@ from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Role
+from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-from tpuprof_tui.sources.sophgo.vocabulary import RX_NAMES, TX_NAMES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
 import torch_trace

@@ -14,7 +14,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.chrome.peek import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
-from tpuprof_tui.sources.torch.source import sessions
+from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.views.info import info_record
 from tpuprof_tui.views.report import recordings
 

@@ -186,7 +186,7 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.recipes:mfu", place="", in_summary=False, facts=False),
         View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
-             f"{_VIEWS}.memory:memory"),
+             f"{_VIEWS}.device:memory"),
         View("tables", "Other tables", "Tables of the exporter that no other view shows, as recorded.",
              f"{_VIEWS}.ranks:other_tables", in_summary=False, place="",
              facts=False),

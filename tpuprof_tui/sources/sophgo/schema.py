@@ -6,15 +6,10 @@ sections of the capture format's description.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
 from .counters import COUNTERS
@@ -187,16 +182,3 @@ _LAYERS: Final = {
     "forecast": replace(column("forecast"), shown=True),
 }
 LAYER_COLUMNS: Final = tuple(_LAYERS.get(column.key, column) for column in COLUMNS if column.key != "layer")
-
-
-def map_texts(
-    profile: Profile, lane: Lane, key: str, rows: Rows, function: Callable[[str], Any], missing: Any = False
-) -> npt.NDArray[Any]:
-    """``function(text)`` for the text of each row; ``missing`` where there is none."""
-    texts = profile.strings[key]
-    # the last entry is for codes without a text
-    table = np.array([*map(function, texts), missing])
-    if key not in lane:
-        return np.full(len(lane.take("start", rows)), missing)
-    codes = lane.take(key, rows)
-    return np.asarray(table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))])

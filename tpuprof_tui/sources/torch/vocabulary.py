@@ -159,7 +159,7 @@ VOCABULARY: Final = Vocabulary(
         View("names", "Short names", "Calls and time on host and device by short name, for comparing runs.",
              f"{_VIEWS}.by_name:names", place="", facts=False),
         View("recording", "Recording", "Metadata next to the events of a file; values of secrets are masked.",
-             f"{_VIEWS}.recording:recording", place="", compared=False, facts=False, screen_only=True),
+             f"{_VIEWS}.overview:recording", place="", compared=False, facts=False, screen_only=True),
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", all_workers=True),
     ),

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
-from ..schema import map_texts
 from .published_rows import published_part, published_window
 from .summary_table import summary_table, to_ns
 

@@ -17,9 +17,9 @@ from msgspec.structs import fields
 
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 from tpuprof_tui.sources.sophgo.schema import column
 
-from ..schema import map_texts
 from .published_rows import HANDSHAKES
 
 Array = npt.NDArray[Any]

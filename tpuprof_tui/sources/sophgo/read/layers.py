@@ -26,8 +26,8 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import distinct_together
 
 from ..file_names import LOCATIONS, NETWORK
-from ..schema import map_texts
 from ..vocabulary import LAYER_VOCABULARY
+from .arrays import map_texts
 
 Array = npt.NDArray[Any]
 

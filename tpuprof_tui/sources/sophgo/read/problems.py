@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tpuprof_tui.model import Groups, Problem, Severity
-from tpuprof_tui.sources.sophgo.vocabulary import core_group
+from tpuprof_tui.sources.sophgo.groups import core_group
 
 from .arrays import I64
 

@@ -18,7 +18,8 @@ from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..chips.chip import Chip
 from ..file_names import SETTINGS_FILE
-from ..vocabulary import BMPROFILE_VOCABULARY, VOCABULARY, capture_groups
+from ..groups import capture_groups
+from ..vocabulary import BMPROFILE_VOCABULARY, VOCABULARY
 from .arrays import I64, Bools
 from .columns.lanes import LaneBuilder, LaneSource
 from .commands.command_table import CORE_ENGINES, Commands

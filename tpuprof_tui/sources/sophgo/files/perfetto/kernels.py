@@ -27,7 +27,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
 from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_parts, select_rows
-from tpuprof_tui.sources.sophgo.schema import map_texts
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 I64 = npt.NDArray[np.int64]
 

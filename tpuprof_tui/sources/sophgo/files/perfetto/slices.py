@@ -43,7 +43,8 @@ from tpuprof_tui.formats.perfetto.wire import (
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers
-from tpuprof_tui.sources.sophgo.schema import column, map_texts
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
+from tpuprof_tui.sources.sophgo.schema import column
 
 from .kernels import scope_title
 

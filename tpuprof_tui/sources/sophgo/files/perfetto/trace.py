@@ -35,8 +35,8 @@ from tpuprof_tui.formats.perfetto.wire import messages, varint_field
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_parts, rows_at, select_rows
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.schema import map_texts
-from tpuprof_tui.sources.sophgo.vocabulary import RX_NAMES, TX_NAMES
+from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 from .kernels import encoded_launches, launches_of, scope_title
 from .slices import LaneFlows, SliceEncoder, encoded_nesting, lane_flows, rates_of, system_rows

@@ -20,7 +20,8 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
-from tpuprof_tui.sources.sophgo.schema import column, map_texts
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
+from tpuprof_tui.sources.sophgo.schema import column
 
 # Fields of the reference's register text, in its order: by chip family, engine, and kind of command.
 #

@@ -10,7 +10,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, Strings
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of, variant_direction
-from tpuprof_tui.sources.sophgo.vocabulary import owner_groups, ports_group
+from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
 from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode

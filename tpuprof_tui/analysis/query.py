@@ -34,25 +34,18 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     """A profile and the part of it that views are computed for.
 
     Events of the scope that pass the filter count; with a range, those that start in it, and unions are clipped to it.
-
-    Attributes:
-        session: The profile with its cached results.
-        scope: Group or lane.
-        range: Start and end of the range, ns; None: the whole profile, also if one from its start to its end is given.
-        filter: Filter expression; empty: none.
-        step: Number of the step whose events count; None: all. Without a range, it determines the window. A step
-            condition in ``filter``, as the explorer writes it, is moved here.
-        baseline: The same query on the profile that this one is compared with; None: no comparison.
-        among: Ids of the units that figures are listed for; None: all of the scope.
     """
 
-    session: Session
-    scope: Scope = EVERYTHING
+    session: Session  #: The profile with its cached results
+    scope: Scope = EVERYTHING  #: Group or lane
+    #: Start and end of the range, ns; None: the whole profile, also if one from its start to its end is given.
     range: tuple[int, int] | None = None
-    filter: str = ""
+    filter: str = ""  #: Filter expression; empty: none
+    #: Number of the step whose events count; None: all. Without a range, it determines the window. A step condition in
+    #: ``filter``, as the explorer writes it, is moved here.
     step: int | None = None
-    baseline: Query | None = None
-    among: frozenset[int] | None = None
+    baseline: Query | None = None  #: The same query on the profile that this one is compared with; None: no comparison
+    among: frozenset[int] | None = None  #: Ids of the units that figures are listed for; None: all of the scope
 
     def __post_init__(self) -> None:
         if self.range is not None and self.range[0] <= self.profile.start_ns and self.profile.end_ns <= self.range[1]:

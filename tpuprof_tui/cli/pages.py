@@ -34,15 +34,10 @@ def pages_of(options: argparse.Namespace) -> Pages:
 
 
 class Pages(Struct, frozen=True):
-    """Printer of the reports of a command.
+    """Printer of the reports of a command."""
 
-    Attributes:
-        markdown: Whether to print Markdown, regardless of stdout.
-        whole: Whether to print reports of any length.
-    """
-
-    markdown: bool = False
-    whole: bool = False
+    markdown: bool = False  #: Whether to print Markdown, regardless of stdout
+    whole: bool = False  #: Whether to print reports of any length
 
     def show(self, pages: Iterable[Report], more: str = "") -> None:
         """Prints reports, separated by empty lines.

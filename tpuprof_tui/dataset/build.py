@@ -45,29 +45,21 @@ Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
 
 
 class Built(Struct):
-    """Result of a build: paths of captures.
+    """Result of a build: paths of captures."""
 
-    Attributes:
-        written, replaced, same: New captures, changed ones, and copies of captures at other paths.
-        unchanged: Number of unchanged captures, which were skipped.
-        unreadable: Captures that could not be read, now or by an earlier build.
-        known_unreadable: Those of them that were skipped, because they are unchanged.
-        reasons: Why captures could not be read, and why arguments name none, by path and argument.
-        deleted: Captures of the data set whose path no longer exists.
-        missing: Arguments that do not exist or contain no capture.
-        internal_errors: Captures that are missing or incomplete because of a bug in this package, with error type and
-            location.
-    """
-
+    #: written, replaced, same: New captures, changed ones, and copies of captures at other paths.
     written: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
-    unchanged: int = 0
-    unreadable: list[str] = field(default_factory=list)
+    unchanged: int = 0  #: Number of unchanged captures, which were skipped
+    unreadable: list[str] = field(default_factory=list)  #: Captures that could not be read, now or by an earlier build
+    #: Those of them that were skipped, because they are unchanged.
     known_unreadable: list[str] = field(default_factory=list)
+    #: Why captures could not be read, and why arguments name none, by path and argument.
     reasons: dict[str, str] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)  #: Captures of the data set whose path no longer exists
+    missing: list[str] = field(default_factory=list)  #: Arguments that do not exist or contain no capture
+    #: Captures that are missing or incomplete because of a bug in this package, with error type and location.
     internal_errors: list[str] = field(default_factory=list)
 
 

@@ -81,15 +81,10 @@ GROUP_BY: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') |
 
 
 class Rows(Struct):
-    """Result of a query.
+    """Result of a query."""
 
-    Attributes:
-        columns: (name, DuckDB type) of each column.
-        rows: Iterator over the rows, which streams them.
-    """
-
-    columns: list[tuple[str, str]]
-    rows: Iterator[tuple[Any, ...]]
+    columns: list[tuple[str, str]]  #: (name, DuckDB type) of each column
+    rows: Iterator[tuple[Any, ...]]  #: Iterator over the rows, which streams them
 
 
 class Queried(ABC):
@@ -97,12 +92,11 @@ class Queried(ABC):
 
     Attributes:
         connection: The connection.
-        names: Names of the tables.
         hint: What names tables and columns, a sentence.
         expired: Whether the time of the last query is over.
     """
 
-    names: tuple[str, ...] = tuple(FIELDS)
+    names: tuple[str, ...] = tuple(FIELDS)  #: Names of the tables
     hint = "tpuprof dataset schema names tables and columns."
 
     def __init__(self, connection: Any) -> None:

@@ -17,19 +17,15 @@ from tpuprof_tui.views.answer import Fact
 
 
 class Selection(Struct, frozen=True, dict=True):
-    """Selection of events; by default all.
+    """Selection of events; by default all."""
 
-    Attributes:
-        units: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if
-            the lane does not record that. None: all.
-        start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
-        filter: Filter expression; empty: none.
-    """
-
+    #: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if the lane
+    #: does not record that. None: all.
     units: frozenset[int] | None = None
+    #: start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
     start_ns: int | None = None
     end_ns: int | None = None
-    filter: str = ""
+    filter: str = ""  #: Filter expression; empty: none
 
     @property
     def everything(self) -> bool:
@@ -133,19 +129,12 @@ def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
 
 
 class RowPage(Struct):
-    """A page (offset and limit) of a sequence of rows that arrive in parts.
+    """A page (offset and limit) of a sequence of rows that arrive in parts."""
 
-    Attributes:
-        limit: Maximum number of rows on the page; None: unlimited.
-        offset: Number of rows before the page.
-        total: Number of rows seen so far.
-        taken: Number of rows taken so far.
-    """
-
-    limit: int | None = None
-    offset: int = 0
-    total: int = 0
-    taken: int = 0
+    limit: int | None = None  #: Maximum number of rows on the page; None: unlimited
+    offset: int = 0  #: Number of rows before the page
+    total: int = 0  #: Number of rows seen so far
+    taken: int = 0  #: Number of rows taken so far
 
     def take(self, count: int) -> slice:
         """Advances by ``count`` rows; returns the slice of these that is on the page."""

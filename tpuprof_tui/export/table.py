@@ -95,19 +95,12 @@ def known_columns(profile: Profile) -> tuple[Column, ...]:
 
 
 class TableRows(Struct, frozen=True, eq=False):
-    """Rows of the table: event numbers (across all lanes of the profile) in order.
+    """Rows of the table: event numbers (across all lanes of the profile) in order."""
 
-    Attributes:
-        profile: The profile.
-        offsets: Number of the first event of each lane.
-        numbers: int64, event numbers in order.
-        whole: Event numbers before paging, whose total time shares refer to; None without paging.
-    """
-
-    profile: Profile
-    offsets: Ints
-    numbers: Ints
-    whole: Ints | None = None
+    profile: Profile  #: The profile
+    offsets: Ints  #: Number of the first event of each lane
+    numbers: Ints  #: int64, event numbers in order
+    whole: Ints | None = None  #: Event numbers before paging, whose total time shares refer to; None without paging
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -25,44 +25,27 @@ _Repair = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken rule.
+    """A broken rule."""
 
-    Attributes:
-        severity: "error" or "warning".
-        code: Name of the rule.
-        option: Name of the option; None: the whole text.
-        value: Value of that option as written; None also if it is not written.
-        text: What is wrong.
-        fix: What to do.
-        repair: Applies the fix to options; None if there is no single obvious fix.
-    """
-
-    severity: str
-    code: str
-    option: str | None
-    value: Any
-    text: str
-    fix: str
+    severity: str  #: "error" or "warning"
+    code: str  #: Name of the rule
+    option: str | None  #: Name of the option; None: the whole text
+    value: Any  #: Value of that option as written; None also if it is not written
+    text: str  #: What is wrong
+    fix: str  #: What to do
+    #: Applies the fix to options; None if there is no single obvious fix.
     repair: _Repair | None = field(default=None, compare=False, repr=False)
 
 
 class Checked(Struct, frozen=True):
-    """Result of a check.
+    """Result of a check."""
 
-    Attributes:
-        verdict: "ok", "warnings" or "errors".
-        kind: The kind of the options.
-        findings: Findings in the order of the tables, regardless of the order in the text.
-        values: The options as written.
-        readable: Whether the text could be parsed.
-        line: Corrected options as a line to paste; None if there are no findings or not all have a single fix.
-    """
-
-    verdict: str
-    kind: Kind
-    findings: list[Finding]
-    values: Mapping[str, Any]
-    readable: bool
+    verdict: str  #: "ok", "warnings" or "errors"
+    kind: Kind  #: The kind of the options
+    findings: list[Finding]  #: Findings in the order of the tables, regardless of the order in the text
+    values: Mapping[str, Any]  #: The options as written
+    readable: bool  #: Whether the text could be parsed
+    #: Corrected options as a line to paste; None if there are no findings or not all have a single fix.
     line: str | None
 
 

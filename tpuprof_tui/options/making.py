@@ -29,17 +29,11 @@ _MOST_DIGITS: Final = 12
 
 
 class Records(Struct, frozen=True):
-    """The engine with the most records in a capture.
+    """The engine with the most records in a capture."""
 
-    Attributes:
-        engine: Name of the engine.
-        count: Number of its records.
-        size: Capacity of a buffer, records; 0: unknown.
-    """
-
-    engine: str
-    count: int
-    size: int = 0
+    engine: str  #: Name of the engine
+    count: int  #: Number of its records
+    size: int = 0  #: Capacity of a buffer, records; 0: unknown
 
     @property
     def new_size(self) -> int:
@@ -61,18 +55,12 @@ class Records(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Options of one profiling run.
+    """Options of one profiling run."""
 
-    Attributes:
-        wishes: Wishes that it fulfils.
-        values: Options by name, in the order of the table.
-        reasons: Reason for each option, by name.
-        forms: Lines to paste, by title of their destination; the title is empty if there is only one destination.
-    """
-
-    wishes: Sequence[Wish]
-    values: Mapping[str, Any]
-    reasons: Mapping[str, str]
+    wishes: Sequence[Wish]  #: Wishes that it fulfils
+    values: Mapping[str, Any]  #: Options by name, in the order of the table
+    reasons: Mapping[str, str]  #: Reason for each option, by name
+    #: Lines to paste, by title of their destination; the title is empty if there is only one destination.
     forms: Mapping[str, Sequence[str]]
 
 

@@ -55,17 +55,12 @@ class Other(str):
 
 
 class Written(Struct, frozen=True):
-    """Parsed options.
+    """Parsed options."""
 
-    Attributes:
-        values: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; in calls also int.
-        repeated: Names that occur more than once.
-        problem: Why the text cannot be parsed, as part of a sentence; empty if it can.
-    """
-
+    #: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; in calls also int.
     values: dict[str, Any] = field(default_factory=dict)
-    repeated: tuple[str, ...] = ()
-    problem: str = ""
+    repeated: tuple[str, ...] = ()  #: Names that occur more than once
+    problem: str = ""  #: Why the text cannot be parsed, as part of a sentence; empty if it can
 
 
 class _UnreadableError(Exception):

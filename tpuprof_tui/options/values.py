@@ -29,17 +29,11 @@ NO_FIX: Final = object()
 
 
 class Flaw(Struct, frozen=True):
-    """An error in a value.
+    """An error in a value."""
 
-    Attributes:
-        code: Code of the broken rule.
-        reason: The faulty part of the value.
-        better: The obvious correct value, or `NO_FIX`.
-    """
-
-    code: str
-    reason: str = ""
-    better: Any = NO_FIX
+    code: str  #: Code of the broken rule
+    reason: str = ""  #: The faulty part of the value
+    better: Any = NO_FIX  #: The obvious correct value, or `NO_FIX`
 
 
 def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:

@@ -22,30 +22,21 @@ NEVER: Final = np.iinfo(np.int64).max
 
 
 class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
-    """A lane with its interval sets and sorted bounds.
+    """A lane with its interval sets and sorted bounds."""
 
-    Attributes:
-        lane: The lane.
-        work, wait, sync: When events of each role ran, as unions without overlap: where several roles ran at once, work
-            counts before wait and wait before sync.
-        rest: ``wait`` or ``sync``.
-        starts: Starts of all events, int64 ns, ascending; row i of the lane is element i.
-        max_end: Running maximum of the events' ends; events of zero duration count as 1 ns.
-        sorted_ends: The same ends, ascending.
-        last: End of the recording, ns: of a window that reaches it, events that start at its end are part too.
-        cache: Cache of results computed from this lane alone.
-    """
-
-    lane: Lane
+    lane: Lane  #: The lane
+    #: work, wait, sync: When events of each role ran, as unions without overlap: where several roles ran at once, work
+    #: counts before wait and wait before sync.
     work: Intervals
     wait: Intervals
     sync: Intervals
-    rest: Intervals
-    starts: Ints
-    max_end: Ints
-    sorted_ends: Ints
+    rest: Intervals  #: ``wait`` or ``sync``
+    starts: Ints  #: Starts of all events, int64 ns, ascending; row i of the lane is element i
+    max_end: Ints  #: Running maximum of the events' ends; events of zero duration count as 1 ns
+    sorted_ends: Ints  #: The same ends, ascending
+    #: End of the recording, ns: of a window that reaches it, events that start at its end are part too.
     last: int = NEVER
-    cache: ResultCache = field(default_factory=ResultCache)
+    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from this lane alone
 
     def begun_before(self, end: int) -> int:
         """Number of events that start before the end of a window, or at it if that is the end of the recording."""
@@ -54,19 +45,14 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
 
 
 class Cells(Struct, frozen=True, eq=False):
-    """Contents of each of n cells of a lane.
+    """Contents of each of n cells of a lane."""
 
-    Attributes:
-        busy, wait, sync: ns of work, waits and syncs inside the cell, int64.
-        count: Number of events that run or start in the cell, int64.
-        first: Row of the first event (by start) that runs or starts in the cell, int64; -1: none.
-    """
-
+    #: busy, wait, sync: ns of work, waits and syncs inside the cell, int64.
     busy: Ints
     wait: Ints
     sync: Ints
-    count: Ints
-    first: Ints
+    count: Ints  #: Number of events that run or start in the cell, int64
+    first: Ints  #: Row of the first event (by start) that runs or starts in the cell, int64; -1: none
 
 
 def build_index(lane: Lane, arrays: MappedArrays | None = None, last: int = NEVER) -> LaneIndex:
@@ -116,15 +102,10 @@ def cells(index: LaneIndex, edges: Ints) -> Cells:
 
 
 class Sublane(Struct, frozen=True, eq=False):
-    """The events of a lane on one of its sub-lanes, which overlap no other there.
+    """The events of a lane on one of its sub-lanes, which overlap no other there."""
 
-    Attributes:
-        index: Index of a lane of these events alone.
-        rows: Their rows in the whole lane, int64, ascending.
-    """
-
-    index: LaneIndex
-    rows: Ints
+    index: LaneIndex  #: Index of a lane of these events alone
+    rows: Ints  #: Their rows in the whole lane, int64, ascending
 
 
 def sublanes_of(index: LaneIndex) -> tuple[Sublane, ...]:
@@ -254,16 +235,12 @@ def inner_blocks(index: LaneIndex, start: int, end: int, block: int) -> tuple[in
 
 
 class PiecewiseRate(Struct, frozen=True, eq=False):
-    """A quantity that flows at a constant rate during each of n disjoint intervals.
+    """A quantity that flows at a constant rate during each of n disjoint intervals."""
 
-    Attributes:
-        starts, ends: int64 ns, ascending; intervals of zero duration carry nothing.
-        amounts: float64, n + 1: amount before each interval (prefix sums), then the total.
-    """
-
+    #: starts, ends: int64 ns, ascending; intervals of zero duration carry nothing.
     starts: Ints
     ends: Ints
-    amounts: Floats
+    amounts: Floats  #: float64, n + 1: amount before each interval (prefix sums), then the total
 
     @classmethod
     def of(cls, starts: Ints, ends: Ints, rates: Floats) -> PiecewiseRate:

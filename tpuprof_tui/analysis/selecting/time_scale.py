@@ -58,15 +58,10 @@ class StraightAxis(Struct, frozen=True):
 
 
 class Ruler(Struct, frozen=True):
-    """Ticks of a ruler.
+    """Ticks of a ruler."""
 
-    Attributes:
-        unit: Unit of all labels.
-        ticks: (cell, label) from left to right.
-    """
-
-    unit: TimeUnit
-    ticks: tuple[tuple[int, str], ...]
+    unit: TimeUnit  #: Unit of all labels
+    ticks: tuple[tuple[int, str], ...]  #: (cell, label) from left to right
 
 
 def ruler(

@@ -155,23 +155,14 @@ def calling_names(session: Session, pattern: str = "") -> Ints:
 
 
 class _Frames(Struct, frozen=True, eq=False):
-    """Host events that are frames of call paths.
+    """Host events that are frames of call paths."""
 
-    Attributes:
-        frame_of_event: By event of the profile: index of its frame; -1 for events that are not frames.
-        caller: By event: index of the innermost frame that called it; -1: none.
-        above: By frame: index of the enclosing frame; -1: none.
-        top: By frame: id of its lane's topmost group.
-        name: By frame: code of its name.
-        own: By frame: duration without the frames it calls, ns.
-    """
-
-    frame_of_event: Ints
-    caller: Ints
-    above: Ints
-    top: Ints
-    name: Ints
-    own: Ints
+    frame_of_event: Ints  #: By event of the profile: index of its frame; -1 for events that are not frames
+    caller: Ints  #: By event: index of the innermost frame that called it; -1: none
+    above: Ints  #: By frame: index of the enclosing frame; -1: none
+    top: Ints  #: By frame: id of its lane's topmost group
+    name: Ints  #: By frame: code of its name
+    own: Ints  #: By frame: duration without the frames it calls, ns
 
 
 def _frames_of(session: Session) -> _Frames | None:
@@ -256,23 +247,14 @@ def parents_of(lane: Lane) -> Ints:
 
 
 class CallTree(Struct, frozen=True, eq=False):
-    """A call tree as int64 columns of one length, in depth-first order; siblings by ``total`` descending.
+    """A call tree as int64 columns of one length, in depth-first order; siblings by ``total`` descending."""
 
-    Attributes:
-        parent: Index of the caller; -1 for roots.
-        depth: Number of callers above it.
-        label: Label, see ``Labels``.
-        own: Time of the path itself, ns.
-        total: Time including callees, ns.
-        count: Number of events including callees.
-    """
-
-    parent: Ints
-    depth: Ints
-    label: Ints
-    own: Ints
-    total: Ints
-    count: Ints
+    parent: Ints  #: Index of the caller; -1 for roots
+    depth: Ints  #: Number of callers above it
+    label: Ints  #: Label, see ``Labels``
+    own: Ints  #: Time of the path itself, ns
+    total: Ints  #: Time including callees, ns
+    count: Ints  #: Number of events including callees
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -362,15 +344,10 @@ def _in_depth_first_order(parent: Ints, label: Ints, own: Ints, count: Ints, edg
 
 
 class Icicle(Struct, frozen=True, eq=False, dict=True):
-    """A call tree as int64 columns of one length, in depth-first order; siblings from left to right.
+    """A call tree as int64 columns of one length, in depth-first order; siblings from left to right."""
 
-    Attributes:
-        depth: Number of callers above each path; at most one more than that of the path before it.
-        total: Time of each path including callees, ns; the sum over its callees does not exceed it.
-    """
-
-    depth: Ints
-    total: Ints
+    depth: Ints  #: Number of callers above each path; at most one more than that of the path before it
+    total: Ints  #: Time of each path including callees, ns; the sum over its callees does not exceed it
 
     @cached_property
     def parent(self) -> Ints:

@@ -28,18 +28,14 @@ BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (
 
 
 class ChartData(Struct, frozen=True, eq=False):
-    """Data of the summary's charts.
+    """Data of the summary's charts."""
 
-    Attributes:
-        start, end: The window, ns.
-        bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin
-            below the first and one above the last; int64.
-    """
-
+    #: start, end: The window, ns.
     start: int
     end: int
-    bandwidth: dict[str, Floats]
+    bandwidth: dict[str, Floats]  #: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64
+    #: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin below the first
+    #: and one above the last; int64.
     durations: Ints
 
 
@@ -75,15 +71,10 @@ def _by_length(durations: Ints) -> Ints:
 
 
 class _LaneSums(Struct, frozen=True, eq=False):
-    """Prefix sums of a lane.
+    """Prefix sums of a lane."""
 
-    Attributes:
-        lengths: int64 (blocks + 1, bounds + 1): histogram of durations of all work before each block of rows.
-        bytes: Bytes moved over time; None: unknown.
-    """
-
-    lengths: Ints
-    bytes: PiecewiseRate | None
+    lengths: Ints  #: int64 (blocks + 1, bounds + 1): histogram of durations of all work before each block of rows
+    bytes: PiecewiseRate | None  #: Bytes moved over time; None: unknown
 
     @classmethod
     def of(cls, lane: Lane) -> _LaneSums:

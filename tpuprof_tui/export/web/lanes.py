@@ -93,17 +93,11 @@ DETAIL_COLUMNS: Final = (("order", True), ("command_id", True), ("scope", True),
 
 
 class ChosenLane(Struct, frozen=True, eq=False):
-    """A lane with its selected rows.
+    """A lane with its selected rows."""
 
-    Attributes:
-        lane: The lane.
-        rows: Selected rows, ascending.
-        count: Number of selected rows.
-    """
-
-    lane: Lane
-    rows: Rows
-    count: int
+    lane: Lane  #: The lane
+    rows: Rows  #: Selected rows, ascending
+    count: int  #: Number of selected rows
 
     def before(self, time: int) -> int:
         """Number of selected rows that start before a time, ns."""

@@ -43,24 +43,15 @@ Shaped = tuple[npt.NDArray[np.intp] | None, U8]
 
 
 class Track(Struct, frozen=True):
-    """A track.
-
-    Attributes:
-        parent: Parent track; None for the root.
-        rank: Sort rank among its siblings; None: not written.
-        ordered: Whether its children are ordered by rank.
-        counter: Whether it is a counter track.
-        unit: Unit of the samples; empty: not written.
-        description: Description for the user; may be empty.
-    """
+    """A track."""
 
     name: str
-    parent: Track | None = None
-    rank: int | None = None
-    ordered: bool = False
-    counter: bool = False
-    unit: str = ""
-    description: str = ""
+    parent: Track | None = None  #: Parent track; None for the root
+    rank: int | None = None  #: Sort rank among its siblings; None: not written
+    ordered: bool = False  #: Whether its children are ordered by rank
+    counter: bool = False  #: Whether it is a counter track
+    unit: str = ""  #: Unit of the samples; empty: not written
+    description: str = ""  #: Description for the user; may be empty
 
     @property
     def path(self) -> str:

@@ -34,24 +34,16 @@ PERCENT: Final = "0.00%"
 
 
 class Style(Struct, frozen=True):
-    """Style of a cell.
+    """Style of a cell."""
 
-    Attributes:
-        fill: Background, RRGGBB; empty: none.
-        colour: Text colour, RRGGBB.
-        border: Whether it has a thin border.
-        align: Horizontal alignment; empty: by type of value.
-        form: Number format.
-    """
-
-    fill: str = ""
+    fill: str = ""  #: Background, RRGGBB; empty: none
     font: str = _CJK
     size: int = 10
     bold: bool = True
-    colour: str = "000000"
-    border: bool = False
-    align: str = ""
-    form: str = "General"
+    colour: str = "000000"  #: Text colour, RRGGBB
+    border: bool = False  #: Whether it has a thin border
+    align: str = ""  #: Horizontal alignment; empty: by type of value
+    form: str = "General"  #: Number format
 
     def named(self, name: str) -> Any:
         """Converts it to a named style of openpyxl."""
@@ -92,39 +84,25 @@ _DECIMALS: Final = 4
 
 
 class Source(Struct, frozen=True, eq=False):
-    """Values of a field of the events of a lane.
+    """Values of a field of the events of a lane."""
 
-    Attributes:
-        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
-        values: Returns the values of some rows; None: all rows have ``absent``.
-        absent: Value to write for missing ones; None: an empty cell.
-        texts: Texts by code.
-        filler: Whether it carries no information (reserved): included in the register text, not in sheets.
-    """
-
+    #: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
     kind: Literal["int", "float", "percent", "text"]
+    #: Returns the values of some rows; None: all rows have ``absent``.
     values: Callable[[Rows], npt.NDArray[Any]] | None = None
-    absent: str | int | float | None = None
-    texts: Sequence[str] = ()
-    filler: bool = False
+    absent: str | int | float | None = None  #: Value to write for missing ones; None: an empty cell
+    texts: Sequence[str] = ()  #: Texts by code
+    filler: bool = False  #: Whether it carries no information (reserved): included in the register text, not in sheets
 
 
 class SheetColumn(Struct, frozen=True):
-    """A column of a sheet.
+    """A column of a sheet."""
 
-    Attributes:
-        name: Header.
-        kind: How values are written; ``hex`` as text.
-        style: Style of the cells.
-        filled: Whether empty cells have that style as well.
-        empty: Whether no row can have a value.
-    """
-
-    name: str
-    kind: Literal["int", "hex", "float", "percent", "text"]
-    style: Style
-    filled: bool
-    empty: bool = False
+    name: str  #: Header
+    kind: Literal["int", "hex", "float", "percent", "text"]  #: How values are written; ``hex`` as text
+    style: Style  #: Style of the cells
+    filled: bool  #: Whether empty cells have that style as well
+    empty: bool = False  #: Whether no row can have a value
 
 
 class Cell(Struct, frozen=True):

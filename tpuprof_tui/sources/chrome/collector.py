@@ -70,10 +70,6 @@ class Collector:
     """Collects the events of a file, or of a section of it, in one pass.
 
     Attributes:
-        phases: What is decoded of events, and the methods of this class that add them.
-        coded: Table of codes of each column that holds codes.
-        in_title: Argument of samples of counters that is no value, but a part of the counter's name.
-        memory_factor: Memory required before other processes read sections, as a multiple of the file.
         codes: Values by code: ``keys`` of complete events (first category, process, thread), ``names``, and others.
         tables: Columns, of ``events`` with a row for each complete event, of ``chunks`` for each chunk of text (number
             of its first complete event, offset), of ``samples`` of counters, and others.
@@ -86,10 +82,11 @@ class Collector:
         packed: The text, if the file is packed.
     """
 
-    phases: ClassVar[Phases]
-    coded: ClassVar[dict[str, str]] = {}
+    phases: ClassVar[Phases]  #: What is decoded of events, and the methods of this class that add them
+    coded: ClassVar[dict[str, str]] = {}  #: Table of codes of each column that holds codes
+    #: Memory required before other processes read sections, as a multiple of the file.
     memory_factor: ClassVar[float] = 2
-    in_title: ClassVar[str] = ""
+    in_title: ClassVar[str] = ""  #: Argument of samples of counters that is no value, but a part of the counter's name
     #: Whether events are converted to columns after each chunk.
     eager = False
 

@@ -150,15 +150,12 @@ def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
 
 
 class Kind(Struct, frozen=True):
-    """What becomes of the values of an argument.
+    """What becomes of the values of an argument."""
 
-    Attributes:
-        column: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
-        type, missing: Type that msgspec decodes a value to, and the value of an event without the argument.
-    """
-
+    #: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
     column: Callable[[Values, Codes, list[int] | None], Any]
     missing: Any = None
+    #: type, missing: Type that msgspec decodes a value to, and the value of an event without the argument.
     type: Any = Any
 
 

@@ -110,13 +110,12 @@ class ConvertedText(PackedText):
 
     Attributes:
         ratio: Bytes of text of a byte of such a trace, at most in those that were measured.
-        kept: The text in a temporary file, since making it of the trace again takes long; None if there is none.
-        units: Units of counters, by process and name.
     """
 
     ratio = 1
+    #: The text in a temporary file, since making it of the trace again takes long; None if there is none.
     kept: BinaryIO | None
-    units: dict[tuple[str, str], str]
+    units: dict[tuple[str, str], str]  #: Units of counters, by process and name
 
     @property
     @abstractmethod
@@ -139,19 +138,12 @@ class ConvertedText(PackedText):
 
 
 class RestartPoint(NamedTuple):
-    """A restart point: state from which the text can be decompressed without reading what precedes it.
+    """A restart point: state from which the text can be decompressed without reading what precedes it."""
 
-    Attributes:
-        text_offset: Offset in the text.
-        raw_offset: Offset in the compressed file.
-        member: State of the decompressor; None between members.
-        pending: Compressed bytes that were read but not yet decompressed.
-    """
-
-    text_offset: int
-    raw_offset: int
-    member: Any
-    pending: bytes
+    text_offset: int  #: Offset in the text
+    raw_offset: int  #: Offset in the compressed file
+    member: Any  #: State of the decompressor; None between members
+    pending: bytes  #: Compressed bytes that were read but not yet decompressed
 
 
 class GzipText(PackedText):

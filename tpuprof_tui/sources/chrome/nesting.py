@@ -252,51 +252,35 @@ def _move_overlapping(start: I64, end: I64, sublane: I16, moved: I64) -> None:
 
 
 class CounterSeries(Struct, frozen=True, eq=False):
-    """A counter: samples by time.
+    """A counter: samples by time."""
 
-    Attributes:
-        process, name: Its process and name.
-        unit: Unit of the values; empty if there is none.
-        times: int64 ns, ascending.
-        values: float64.
-        device: Device number; -1 if unknown.
-    """
-
+    #: process, name: Its process and name.
     process: str
     name: str
-    unit: str
-    times: I64
-    values: F64
-    device: int = -1
+    unit: str  #: Unit of the values; empty if there is none
+    times: I64  #: int64 ns, ascending
+    values: F64  #: float64
+    device: int = -1  #: Device number; -1 if unknown
 
 
 class Slices(Struct, frozen=True, eq=False, dict=True, kw_only=True):
-    """Slices in columns of one length: by thread, then start, outer before inner ones.
-
-    Attributes:
-        first: int64, one longer than the threads: row of the first slice of each, and the end.
-        start, end: int64 ns.
-        name: int32 codes into ``names``.
-        file_order: Number among the slices of the file.
-        texts: Texts of codes in further columns; code -1: absent.
-        counters: Counters.
-        problems: Defects of the file.
-        away: Only of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to
-            their start or end, above; 0: they are far from their launch only.
-    """
+    """Slices in columns of one length: by thread, then start, outer before inner ones."""
 
     #: Columns with a value for each slice.
     per_slice: ClassVar[tuple[str, ...]] = ()
 
-    first: I64
+    first: I64  #: int64, one longer than the threads: row of the first slice of each, and the end
+    #: start, end: int64 ns.
     start: I64
     end: I64
-    name: I32
-    file_order: npt.NDArray[np.integer]
+    name: I32  #: int32 codes into ``names``
+    file_order: npt.NDArray[np.integer]  #: Number among the slices of the file
     names: tuple[str, ...]
-    texts: tuple[str, ...]
-    counters: tuple[CounterSeries, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    texts: tuple[str, ...]  #: Texts of codes in further columns; code -1: absent
+    counters: tuple[CounterSeries, ...] = ()  #: Counters
+    problems: tuple[Problem, ...] = ()  #: Defects of the file
+    #: Only of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to their
+    #: start or end, above; 0: they are far from their launch only.
     away: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:

@@ -95,15 +95,10 @@ _BORDER: Final = lazy_pattern(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid)"\s*:)'
 
 
 class Section(Struct, frozen=True):
-    """A byte range of a file, from the begin of an event to the end of another.
+    """A byte range of a file, from the begin of an event to the end of another."""
 
-    Attributes:
-        begin: Offset of its first event; 0: the beginning of the file.
-        end: Offset behind its last event; -1: the end of the file.
-    """
-
-    begin: int
-    end: int
+    begin: int  #: Offset of its first event; 0: the beginning of the file
+    end: int  #: Offset behind its last event; -1: the end of the file
 
 
 def section_count(size: int, processes: int) -> int:

@@ -234,15 +234,11 @@ def coded(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:
 
 
 class RowArguments(Arguments, frozen=True, eq=False):
-    """The rows of tables that events were read from: their columns are the arguments.
+    """The rows of tables that events were read from: their columns are the arguments."""
 
-    Attributes:
-        tables: The tables, in the order of their events, with the number of the first event of each.
-        rowid: The row of each event in its table.
-    """
-
+    #: The tables, in the order of their events, with the number of the first event of each.
     tables: Sequence[tuple[int, str]]
-    rowid: I64
+    rowid: I64  #: The row of each event in its table
 
     def of(self, number: int) -> dict[str, Any]:
         """The row of the event of a number, with the texts of names; empty if the file has changed or is unreadable."""

@@ -27,17 +27,11 @@ def family_of(engine: str) -> str:
 
 
 class SyncRecord(Struct, frozen=True):
-    """Index of the raw TIU record of a core that ends at the common instant of all cores; negative counts from the end.
+    """Index of a core's raw TIU record that ends at the common instant of all cores; negative counts from the end."""
 
-    Attributes:
-        operator: Index in operator captures (modes 0 to 2).
-        bmodel: Index in bmodel captures.
-        bmodel_after_trim: Whether the bmodel index counts after the edges were trimmed.
-    """
-
-    operator: int
-    bmodel: int
-    bmodel_after_trim: bool
+    operator: int  #: Index in operator captures (modes 0 to 2)
+    bmodel: int  #: Index in bmodel captures
+    bmodel_after_trim: bool  #: Whether the bmodel index counts after the edges were trimmed
 
 
 class SystemRule(Struct, frozen=True):
@@ -68,20 +62,13 @@ class DependencyRule(Struct, frozen=True):
 
 
 class MemoryRule(Struct, frozen=True):
-    """Determines the memory of an address.
+    """Determines the memory of an address."""
 
-    Attributes:
-        high_bits: Width of the address's high part; the low part has 32 bits.
-        tag_bit: The tag is the address shifted right by this.
-        tags: Memory code by tag.
-        other: Memory code of tags not listed.
-        windows: ``(first, bytes, memory code)`` of the address below the tag, looked up for unlisted tags.
-    """
-
-    high_bits: int
-    tag_bit: int
-    tags: Mapping[int, int]
-    other: int
+    high_bits: int  #: Width of the address's high part; the low part has 32 bits
+    tag_bit: int  #: The tag is the address shifted right by this
+    tags: Mapping[int, int]  #: Memory code by tag
+    other: int  #: Memory code of tags not listed
+    #: ``(first, bytes, memory code)`` of the address below the tag, looked up for unlisted tags.
     windows: tuple[tuple[int, int, int], ...]
 
     @property
@@ -91,78 +78,51 @@ class MemoryRule(Struct, frozen=True):
 
 
 class BmprofileRules(Struct, frozen=True):
-    """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes.
+    """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes."""
 
-    Attributes:
-        arch_codes: Integer codes in their ``arch=`` lines; empty: there are no such folders.
-        clock_recorded: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
-        clock_known: Whether the chip runs at its default clock where none is recorded.
-        one_clock: Whether GDMA ticks at the TIU clock.
-        unrecorded: Families whose system commands may leave no record.
-    """
-
-    arch_codes: tuple[int, ...] = ()
+    arch_codes: tuple[int, ...] = ()  #: Integer codes in their ``arch=`` lines; empty: there are no such folders
+    #: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
     clock_recorded: bool = False
-    clock_known: bool = True
-    one_clock: bool = False
-    unrecorded: tuple[str, ...] = ()
+    clock_known: bool = True  #: Whether the chip runs at its default clock where none is recorded
+    one_clock: bool = False  #: Whether GDMA ticks at the TIU clock
+    unrecorded: tuple[str, ...] = ()  #: Families whose system commands may leave no record
 
 
 class Chip(Struct, frozen=True, eq=False):
     """Constants of one chip; see the data files for the values.
 
     Mappings by family have the keys ``tiu``, ``dma`` (GDMA and SDMA) and, where the chip has ports, ``cdma``.
-
-    Attributes:
-        arch_codes: Integer codes in ``arch=`` lines.
-        arch_names: Names in ``arch=`` lines, in either case.
-        core_count: Number of cores; the last one is the anchor of the CDMA ports.
-        records: Monitor record layout by family.
-        preamble: Number of synchronisation commands that open each engine's stream.
-        system_types: Type code of system commands by family.
-        send_functions: Function codes of system sends by family.
-        wait_functions: Function codes of system waits by family.
-        system_records: Rule that recognises system records by their counters, by family; some families have none.
-        engine_codes: Engine name by the engine code of dynamic nodes.
-        rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
-        rvt_fill: Type and function of those inserted commands by family.
-        tiu_edge_trim: Number of stray TIU records at each end of a stream.
-        tiu_mhz: Default TIU clock.
-        dma_mhz: Clock of GDMA, SDMA and CDMA.
-        parameters: Architecture parameters (label, value) in printing order.
-        data_types: Data type names by code.
-        memories: Memory names by code.
-        name_tables: Condensed names by family; ``rvt`` where generator indices have names of their own.
-        bmprofile: Rules of folders of libbmrt.
     """
 
     name: str
-    arch_codes: tuple[int, ...]
-    arch_names: tuple[str, ...]
-    core_count: int
+    arch_codes: tuple[int, ...]  #: Integer codes in ``arch=`` lines
+    arch_names: tuple[str, ...]  #: Names in ``arch=`` lines, in either case
+    core_count: int  #: Number of cores; the last one is the anchor of the CDMA ports
     cdma_ports: int
-    records: Mapping[str, RecordLayout]
-    preamble: int
-    system_types: Mapping[str, int]
-    send_functions: Mapping[str, frozenset[int]]
-    wait_functions: Mapping[str, frozenset[int]]
+    records: Mapping[str, RecordLayout]  #: Monitor record layout by family
+    preamble: int  #: Number of synchronisation commands that open each engine's stream
+    system_types: Mapping[str, int]  #: Type code of system commands by family
+    send_functions: Mapping[str, frozenset[int]]  #: Function codes of system sends by family
+    wait_functions: Mapping[str, frozenset[int]]  #: Function codes of system waits by family
+    #: Rule that recognises system records by their counters, by family; some families have none.
     system_records: Mapping[str, SystemRule]
     messages: Mapping[str, MessageRule]
     dependencies: Mapping[str, DependencyRule]
     figures: Mapping[str, TransferFigures]
-    engine_codes: Mapping[int, str]
-    rvt_id_limit: int | None
-    rvt_fill: Mapping[str, tuple[int, int]]
+    engine_codes: Mapping[int, str]  #: Engine name by the engine code of dynamic nodes
+    rvt_id_limit: int | None  #: TIU id at which firmware inserts a pair that resets ids; None when it never does
+    rvt_fill: Mapping[str, tuple[int, int]]  #: Type and function of those inserted commands by family
     sync_record: SyncRecord
-    tiu_edge_trim: int
-    tiu_mhz: int
-    dma_mhz: int
+    tiu_edge_trim: int  #: Number of stray TIU records at each end of a stream
+    tiu_mhz: int  #: Default TIU clock
+    dma_mhz: int  #: Clock of GDMA, SDMA and CDMA
     memory_of_address: MemoryRule
-    parameters: tuple[tuple[str, str | int | float], ...]
-    data_types: tuple[str, ...]
-    memories: tuple[str, ...]
+    parameters: tuple[tuple[str, str | int | float], ...]  #: Architecture parameters (label, value) in printing order
+    data_types: tuple[str, ...]  #: Data type names by code
+    memories: tuple[str, ...]  #: Memory names by code
+    #: Condensed names by family; ``rvt`` where generator indices have names of their own.
     name_tables: Mapping[str, NameTable]
-    bmprofile: BmprofileRules = BmprofileRules()
+    bmprofile: BmprofileRules = BmprofileRules()  #: Rules of folders of libbmrt
 
     def parameter(self, label: str) -> str | int | float:
         """Architecture parameter by its printed label.
@@ -328,20 +288,14 @@ class Formula(Struct, frozen=True):
 
 
 class TransferFigures(Struct, frozen=True):
-    """Formulas for the figures of transfers.
+    """Formulas for the figures of transfers."""
 
-    Attributes:
-        condensed: Formula by column, for records of commands without known registers.
-        detailed: Formula by column, for those with known registers; other columns use ``condensed``.
-        rates: Column of bytes by the column of the bandwidth computed from it.
-        ddr_only: Columns that are 0 where the direction does not involve DDR.
-        by_direction: Whether bandwidths of condensed commands are split by direction; else all count as DDR's.
-    """
-
-    condensed: Mapping[str, Formula] = {}
+    condensed: Mapping[str, Formula] = {}  #: Formula by column, for records of commands without known registers
+    #: Formula by column, for those with known registers; other columns use ``condensed``.
     detailed: Mapping[str, Formula] = {}
-    rates: Mapping[str, str] = {}
-    ddr_only: frozenset[str] = frozenset()
+    rates: Mapping[str, str] = {}  #: Column of bytes by the column of the bandwidth computed from it
+    ddr_only: frozenset[str] = frozenset()  #: Columns that are 0 where the direction does not involve DDR
+    #: Whether bandwidths of condensed commands are split by direction; else all count as DDR's.
     by_direction: bool = False
 
 
@@ -384,24 +338,15 @@ _STORING_ENDINGS = ("_st", "_stt", "_mst")
 
 
 class NameTable(Struct, frozen=True, eq=False):
-    """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12.
+    """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12."""
 
-    Attributes:
-        types: (Type name, names by function code) by type code.
-        unknown_type: Pattern for a type outside the table; ``{type}`` is replaced by the code.
-        unknown_name: Pattern for a function outside it; also ``{type_name}`` and ``{function}``.
-        directed: Whether keys contain memories, on which names may depend.
-        variants: Whether the function takes all bits above the type (CV84X6 generator indices).
-        moves: Suffix of a plain move's name by direction; none for other directions.
-    """
-
-    types: Mapping[int, tuple[str, Mapping[int, str]]]
-    unknown_type: str
-    unknown_name: str
-    directed: bool
-    variants: bool
+    types: Mapping[int, tuple[str, Mapping[int, str]]]  #: (Type name, names by function code) by type code
+    unknown_type: str  #: Pattern for a type outside the table; ``{type}`` is replaced by the code
+    unknown_name: str  #: Pattern for a function outside it; also ``{type_name}`` and ``{function}``
+    directed: bool  #: Whether keys contain memories, on which names may depend
+    variants: bool  #: Whether the function takes all bits above the type (CV84X6 generator indices)
     memories: tuple[str, ...]
-    moves: Mapping[str, str]
+    moves: Mapping[str, str]  #: Suffix of a plain move's name by direction; none for other directions
 
     def type_text(self, type_code: int) -> str:
         """Function Type of a type code."""

@@ -100,15 +100,10 @@ def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
 
 
 class RecordLayout(Struct, frozen=True, eq=False, dict=True):
-    """The layout of one fixed-size monitor record.
+    """The layout of one fixed-size monitor record."""
 
-    Attributes:
-        name: Key in the data file, such as ``dma_64``.
-        size: Bytes per record, a multiple of 4.
-    """
-
-    name: str
-    size: int
+    name: str  #: Key in the data file, such as ``dma_64``
+    size: int  #: Bytes per record, a multiple of 4
     fields: tuple[Field, ...]
 
     @cached_property

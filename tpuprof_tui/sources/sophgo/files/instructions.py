@@ -47,23 +47,16 @@ _NUMBERING: Final = ("order", "command_id")
 
 
 class RowSyntax(Struct, frozen=True):
-    """Syntax of a row.
+    """Syntax of a row."""
 
-    Attributes:
-        opening, closing: Text before and after a row; the engine's text follows the opening.
-        lead: Text before a value, by field name; includes the separator from the previous field.
-        quote: Quotation mark around a text that needs no escapes.
-        absent: Text of a field without a value.
-        every_field: Whether each row has every field of the header.
-    """
-
+    #: opening, closing: Text before and after a row; the engine's text follows the opening.
     opening: str
     closing: str
-    lead: Callable[[str], str]
+    lead: Callable[[str], str]  #: Text before a value, by field name; includes the separator from the previous field
     text: Callable[[str], str]
-    quote: str
-    absent: str
-    every_field: bool
+    quote: str  #: Quotation mark around a text that needs no escapes
+    absent: str  #: Text of a field without a value
+    every_field: bool  #: Whether each row has every field of the header
 
 
 SYNTAXES: Final[dict[Format, RowSyntax]] = {

@@ -99,17 +99,11 @@ LOCAL: Final = "LMEM"
 
 
 class LocalMemory(Struct, frozen=True):
-    """Geometry of local memory.
+    """Geometry of local memory."""
 
-    Attributes:
-        lane_bytes: Bytes of one lane's share; a power of two.
-        bank_bytes: Bytes of one bank of a share.
-        lanes: Number of lanes.
-    """
-
-    lane_bytes: int
-    bank_bytes: int
-    lanes: int
+    lane_bytes: int  #: Bytes of one lane's share; a power of two
+    bank_bytes: int  #: Bytes of one bank of a share
+    lanes: int  #: Number of lanes
 
     @staticmethod
     def of(profile: Profile) -> LocalMemory | None:
@@ -126,19 +120,12 @@ class LocalMemory(Struct, frozen=True):
 
 
 class Accesses(Struct, frozen=True, eq=False):
-    """Accesses of one lane's commands, by row.
+    """Accesses of one lane's commands, by row."""
 
-    Attributes:
-        rows: Index of the command among the requested rows.
-        operand: Index into ``OPERANDS``.
-        address: Address in a lane's share.
-        size: Bytes per lane, at least 1.
-    """
-
-    rows: Ints
-    operand: Ints
-    address: Ints
-    size: Ints
+    rows: Ints  #: Index of the command among the requested rows
+    operand: Ints  #: Index into ``OPERANDS``
+    address: Ints  #: Address in a lane's share
+    size: Ints  #: Bytes per lane, at least 1
 
     @staticmethod
     def concatenated(parts: list[Accesses]) -> Accesses:

@@ -21,14 +21,11 @@ EVERYTHING: Final = Selection()
 
 
 class SummaryColumn(Struct, frozen=True):
-    """A column of the summary.
-
-    Attributes:
-        peak: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
-    """
+    """A column of the summary."""
 
     name: str
     help: str
+    #: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
     peak: str = ""
 
 

@@ -236,15 +236,10 @@ KINDS: Final = ("read", "write", "ddr", "l2")
 
 
 class Moves(Struct, frozen=True, eq=False):
-    """Moves of one kind.
+    """Moves of one kind."""
 
-    Attributes:
-        size: Bytes; None where the capture does not show which moves are of this kind.
-        intervals: Intervals in which at least one of them ran.
-    """
-
-    size: int | None = None
-    intervals: Intervals = Intervals.empty()
+    size: int | None = None  #: Bytes; None where the capture does not show which moves are of this kind
+    intervals: Intervals = Intervals.empty()  #: Intervals in which at least one of them ran
 
     def __add__(self, other: Moves) -> Moves:
         """Sum of both; unknown if either is unknown."""

@@ -104,20 +104,13 @@ def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, release
 
 
 class _Epochs(Struct, frozen=True):
-    """A lane split into epochs, at each restart of its ids or change of launch.
-
-    Attributes:
-        first: First row of each epoch.
-        of_row: Epoch of each row.
-        idle_before: Time (ns) at which everything before the epoch had ended.
-        scope: Launch of each row; -1 unknown.
-    """
+    """A lane split into epochs, at each restart of its ids or change of launch."""
 
     lane: Lane
-    first: I64
-    of_row: I64
-    idle_before: I64
-    scope: I64
+    first: I64  #: First row of each epoch
+    of_row: I64  #: Epoch of each row
+    idle_before: I64  #: Time (ns) at which everything before the epoch had ended
+    scope: I64  #: Launch of each row; -1 unknown
 
 
 def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> list[Part]:

@@ -38,11 +38,7 @@ _MOST_CORES = 1024
 
 
 class ProfileBuilder(Struct):
-    """The decoded parts of a capture, of which the profile is built.
-
-    Attributes:
-        layers: Whether scopes are layers of a network; else launches of kernel functions.
-    """
+    """The decoded parts of a capture, of which the profile is built."""
 
     directory: Path
     settings: Settings
@@ -53,7 +49,7 @@ class ProfileBuilder(Struct):
     lost: Lost
     report: Report
     untimed: list[dict[str, Commands]]
-    layers: bool = False
+    layers: bool = False  #: Whether scopes are layers of a network; else launches of kernel functions
 
     def profile(self) -> Profile:
         """The profile; the problems of cores and ports are added to the report."""

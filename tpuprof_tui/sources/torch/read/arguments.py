@@ -110,22 +110,16 @@ _FEW: Final = 4
 
 
 class Arguments(Struct, frozen=True, eq=False):
-    """Index of a file's text by which the arguments of events are found.
-
-    Attributes:
-        state: Size and modification time when it was read; a file changed since then yields no arguments.
-        first: Number of the first complete event (``ph`` X) of each chunk of text.
-        offset: Offset of each chunk, and the end of the last one.
-        restart_points: Of a gzip file; empty: not compressed; None: only readable from the beginning.
-        kept: The text in a temporary file: offsets are not those of the file.
-    """
+    """Index of a file's text by which the arguments of events are found."""
 
     path: Path
+    #: Size and modification time when it was read; a file changed since then yields no arguments.
     state: tuple[int, int]
-    first: Sequence[int]
-    offset: Sequence[int]
+    first: Sequence[int]  #: Number of the first complete event (``ph`` X) of each chunk of text
+    offset: Sequence[int]  #: Offset of each chunk, and the end of the last one
+    #: Of a gzip file; empty: not compressed; None: only readable from the beginning.
     restart_points: Sequence[RestartPoint] | None
-    kept: BinaryIO | None
+    kept: BinaryIO | None  #: The text in a temporary file: offsets are not those of the file
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of the complete event of a number; empty if the file cannot be read any more."""

@@ -211,22 +211,16 @@ def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64
 
 
 class FlowEnds(Struct, frozen=True, eq=False):
-    """Ends of flows in the order of the file, in columns of one length.
+    """Ends of flows in the order of the file, in columns of one length."""
 
-    Attributes:
-        begins: Whether each is the flow's start.
-        of_work: Whether the flow is one of device work, else from a forward to a backward operator.
-        id, number: Code of the flow's id, and its value; missing if it is no integer.
-        thread: Index of its thread.
-        time: ns from the trace's zero.
-    """
-
-    begins: npt.NDArray[np.bool_]
+    begins: npt.NDArray[np.bool_]  #: Whether each is the flow's start
+    #: Whether the flow is one of device work, else from a forward to a backward operator.
     of_work: npt.NDArray[np.bool_]
+    #: id, number: Code of the flow's id, and its value; missing if it is no integer.
     id: I64
     number: I64
-    thread: I64
-    time: I64
+    thread: I64  #: Index of its thread
+    time: I64  #: ns from the trace's zero
 
     def joined(self, which: npt.NDArray[np.bool_], row: I64) -> tuple[I64, I64, I64]:
         """Rows at the start and at the end of some flows, and their numbers, given the row of each end; -1: none."""

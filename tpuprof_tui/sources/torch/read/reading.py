@@ -555,19 +555,15 @@ def _of_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I
 
 
 class Window(Struct, frozen=True, eq=False):
-    """Selection of the events that belong to a time range.
+    """Selection of the events that belong to a time range."""
 
-    Attributes:
-        low, high: Range of device work, ns of the file's clock.
-        host_low, host_high: Range of host activity.
-        correlations: Correlation ids of calls and device work in the range, ascending.
-    """
-
+    #: low, high: Range of device work, ns of the file's clock.
     low: int
     high: int
+    #: host_low, host_high: Range of host activity.
     host_low: int
     host_high: int
-    correlations: I64
+    correlations: I64  #: Correlation ids of calls and device work in the range, ascending
 
     def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
         """Mask of the events that belong to the range (an ``EventFilter``)."""

@@ -36,59 +36,43 @@ NO_LINKS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
-    """Contents of one file: its complete events are the slices, their times count from ``zero_ns``.
-
-    Attributes:
-        path: The file.
-        metadata: Members of the file's object other than the events.
-        threads: Process and thread of each lane, as texts.
-        zero_ns: Time in the file of the earliest event or memory instant, ns.
-        kind: int8, see ``Kind``.
-        category: int16 codes into ``categories``.
-        correlation, external: int64 ids; missing if absent.
-        work_rows: Rows of device work, ascending.
-        work: Further columns of these rows, those of `events.WORK`.
-        memory: Columns of memory instants by time, those of `events.MEMORY`, with ``time`` and ``thread`` (its index).
-        flow_processes: Processes that flows begin in, as in the file.
-        process_names, thread_names: Names in the file, by process, and by process and thread.
-        arguments: Reads arguments of single events, by ``file_order``.
-        aside: Events that are set aside, with the times of the file; None: none.
-        told: The ``file_order`` of events that tell what identifies their collective, the same on all ranks that take
-            part in it, ascending; and codes into ``identities``.
-        part: What the file says of whose events these are, if several ranks are merged into it.
-        file_threads: ``threads`` as the file writes them; empty: the same.
-        flows, waits: Of a Perfetto trace: ``file_order`` of the events that flows join, and of work of a GPU that other
-            work waits for; of causes and of consequences.
-        step_labels: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
-        writer, device_titles: Program that wrote the file, and titles of devices by process, if it is not PyTorch.
-    """
+    """Contents of one file: its complete events are the slices, their times count from ``zero_ns``."""
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "category", "file_order", "correlation", "external")
 
-    path: Path
-    metadata: dict[str, Any]
-    threads: tuple[tuple[str, str], ...]
-    zero_ns: int
-    kind: npt.NDArray[np.int8]
-    category: npt.NDArray[np.int16]
+    path: Path  #: The file
+    metadata: dict[str, Any]  #: Members of the file's object other than the events
+    threads: tuple[tuple[str, str], ...]  #: Process and thread of each lane, as texts
+    zero_ns: int  #: Time in the file of the earliest event or memory instant, ns
+    kind: npt.NDArray[np.int8]  #: int8, see ``Kind``
+    category: npt.NDArray[np.int16]  #: int16 codes into ``categories``
+    #: correlation, external: int64 ids; missing if absent.
     correlation: I64
     external: I64
     categories: tuple[str, ...]
-    work_rows: I64
-    work: Columns
+    work_rows: I64  #: Rows of device work, ascending
+    work: Columns  #: Further columns of these rows, those of `events.WORK`
+    #: Columns of memory instants by time, those of `events.MEMORY`, with ``time`` and ``thread`` (its index).
     memory: Columns
-    flow_processes: frozenset[str]
+    flow_processes: frozenset[str]  #: Processes that flows begin in, as in the file
+    #: process_names, thread_names: Names in the file, by process, and by process and thread.
     process_names: dict[str, str]
     thread_names: dict[tuple[str, str], str]
-    arguments: Arguments
-    aside: Trace | None = None
+    arguments: Arguments  #: Reads arguments of single events, by ``file_order``
+    aside: Trace | None = None  #: Events that are set aside, with the times of the file; None: none
+    #: The ``file_order`` of events that tell what identifies their collective, the same on all ranks that take part in
+    #: it, ascending; and codes into ``identities``.
     told: tuple[I64, I32]
     identities: tuple[str, ...]
-    part: str = ""
-    file_threads: tuple[tuple[str, str], ...] = ()
+    part: str = ""  #: What the file says of whose events these are, if several ranks are merged into it
+    file_threads: tuple[tuple[str, str], ...] = ()  #: ``threads`` as the file writes them; empty: the same
+    #: flows, waits: Of a Perfetto trace: ``file_order`` of the events that flows join, and of work of a GPU that other
+    #: work waits for; of causes and of consequences.
     flows: tuple[I64, I64] = NO_LINKS
     waits: tuple[I64, I64] = NO_LINKS
+    #: Numbers of steps by the names of the ranges that mark them, beside PyTorch's own.
     step_labels: Mapping[str, str] = field(default_factory=dict)
+    #: writer, device_titles: Program that wrote the file, and titles of devices by process, if it is not PyTorch.
     writer: str = ""
     device_titles: Mapping[str, str] = field(default_factory=dict)
 

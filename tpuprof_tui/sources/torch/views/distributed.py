@@ -43,20 +43,15 @@ _TOLD: Final = (
 
 
 class Collectives(Struct, frozen=True, eq=False):
-    """The collectives of a worker by start, with the intervals of each: its host event and its kernels.
-
-    Attributes:
-        start, end: int64 ns of the host events.
-        identities: What identifies each collective among those of all ranks; empty if nothing does.
-        intervals: ``collective`` (index), ``start``, ``end``; by collective, then start.
-    """
+    """The collectives of a worker by start, with the intervals of each: its host event and its kernels."""
 
     worker: Worker
+    #: start, end: int64 ns of the host events.
     start: I64
     end: I64
     names: list[str]
-    identities: list[str]
-    intervals: Frame
+    identities: list[str]  #: What identifies each collective among those of all ranks; empty if nothing does
+    intervals: Frame  #: ``collective`` (index), ``start``, ``end``; by collective, then start
 
     @property
     def of(self) -> I64:

@@ -21,19 +21,12 @@ from .worker_events import WorkerEvents, per_worker
 
 
 class Card(NamedTuple):
-    """Peak rates of a card.
+    """Peak rates of a card."""
 
-    Attributes:
-        name: Regular expression of its name in traces.
-        half: TFLOP/s of 16-bit numbers with matrix units.
-        single: TFLOP/s of 32-bit numbers; TF32 if matrix units support it.
-        memory: GB/s.
-    """
-
-    name: str
-    half: float
-    single: float
-    memory: float
+    name: str  #: Regular expression of its name in traces
+    half: float  #: TFLOP/s of 16-bit numbers with matrix units
+    single: float  #: TFLOP/s of 32-bit numbers; TF32 if matrix units support it
+    memory: float  #: GB/s
 
     def peak(self, size: int) -> float | None:
         """FLOP/s of numbers of ``size`` bytes; None if it is not known."""

@@ -42,27 +42,19 @@ _NO_STREAM: Final = "These figures are of device streams, and the scope has none
 
 
 class Steps(Struct, frozen=True, eq=False):
-    """Steps by time, in columns of one length; times are ns.
+    """Steps by time, in columns of one length; times are ns."""
 
-    Attributes:
-        label: Label of each step.
-        number: Its number, as ``--step`` takes it; missing: it cannot be selected.
-        host_start, host_end: As annotated by the host.
-        start, end: Including the device work that they launched.
-        launched: Number of device events launched.
-        counted: Whether a step counts in figures; the last ones may not.
-        annotated: Whether the host annotated the steps.
-    """
-
-    label: tuple[str, ...]
-    number: I64
+    label: tuple[str, ...]  #: Label of each step
+    number: I64  #: Its number, as ``--step`` takes it; missing: it cannot be selected
+    #: host_start, host_end: As annotated by the host.
     host_start: I64
     host_end: I64
+    #: start, end: Including the device work that they launched.
     start: I64
     end: I64
-    launched: I64
-    counted: Mask
-    annotated: bool
+    launched: I64  #: Number of device events launched
+    counted: Mask  #: Whether a step counts in figures; the last ones may not
+    annotated: bool  #: Whether the host annotated the steps
 
 
 class WorkerEvents(Struct, frozen=True, eq=False, dict=True):

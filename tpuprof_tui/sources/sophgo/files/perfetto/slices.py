@@ -61,18 +61,12 @@ class Note(Struct, frozen=True):
     """One annotation of a slice.
 
     Batch, kernel function and mode are left out where missing; other annotations get the reference's placeholder.
-
-    Attributes:
-        name: Name, exactly as in the reference.
-        form: How the value is read and encoded.
-        key: Column, register field, or memory (``bandwidth``, ``endpoint``) that it comes from.
-        system: Whether system commands have it.
     """
 
-    name: str
-    form: Form
-    key: str
-    system: bool = True
+    name: str  #: Name, exactly as in the reference
+    form: Form  #: How the value is read and encoded
+    key: str  #: Column, register field, or memory (``bandwidth``, ``endpoint``) that it comes from
+    system: bool = True  #: Whether system commands have it
 
 
 _HEAD: Final = (

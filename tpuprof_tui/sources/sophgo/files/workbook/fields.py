@@ -51,25 +51,15 @@ Entries = tuple[Entry, ...]
 
 
 class Layout(Struct, frozen=True):
-    """Fields of one engine of a chip family.
+    """Fields of one engine of a chip family."""
 
-    Attributes:
-        condensed: Fields of commands known by their node only, and of records without a command.
-        decoded: Fields of commands with known registers; for transfers these follow the registers.
-        after: Fields of decoded TIU commands after the registers.
-        zeros: Registers of all decoded transfers, 0 where their layout lacks them.
-        memory: Source and destination of decoded system transfers.
-        no_format: Data type of decoded transfers without one in their registers.
-        unless_rvt: Whether condensed commands of the RVT dispatch have no data format.
-    """
-
-    condensed: Entries
-    decoded: Entries
-    after: Entries = ()
-    zeros: tuple[str, ...] = DMA_REGISTERS
-    memory: str = "DDR"
-    no_format: str = ""
-    unless_rvt: bool = False
+    condensed: Entries  #: Fields of commands known by their node only, and of records without a command
+    decoded: Entries  #: Fields of commands with known registers; for transfers these follow the registers
+    after: Entries = ()  #: Fields of decoded TIU commands after the registers
+    zeros: tuple[str, ...] = DMA_REGISTERS  #: Registers of all decoded transfers, 0 where their layout lacks them
+    memory: str = "DDR"  #: Source and destination of decoded system transfers
+    no_format: str = ""  #: Data type of decoded transfers without one in their registers
+    unless_rvt: bool = False  #: Whether condensed commands of the RVT dispatch have no data format
 
 
 def layout_of(lane: Lane) -> Layout:
@@ -177,14 +167,10 @@ _PAIRS: Final = tuple(f"{operand} -> {result}" for operand in _SIDES for result 
 
 
 class FieldSet(Struct, frozen=True, eq=False):
-    """Fields of commands of one kind.
+    """Fields of commands of one kind."""
 
-    Attributes:
-        main: Fields by name, in order.
-        extra: Further fields, which the register text has under a line of their own (TIU).
-    """
-
-    main: dict[str, Source]
+    main: dict[str, Source]  #: Fields by name, in order
+    #: Further fields, which the register text has under a line of their own (TIU).
     extra: dict[str, Source] = field(default_factory=dict)
 
     @property

@@ -124,23 +124,15 @@ def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None
 
 
 class LaneRows(Struct, dict=True):
-    """The chosen instructions of a lane, in the terms of workbook and merged CSV.
-
-    Attributes:
-        rows: Chosen rows in stream order.
-        count: Number of these rows.
-        by_start: The same rows in the order of their start.
-        fields: Fields of the reference.
-        layers: Layer of each command; None where it is not known.
-    """
+    """The chosen instructions of a lane, in the terms of workbook and merged CSV."""
 
     profile: Profile
     lane: Lane
-    rows: Rows
-    count: int
-    by_start: Rows
-    fields: LaneFields
-    layers: LayerMap | None = None
+    rows: Rows  #: Chosen rows in stream order
+    count: int  #: Number of these rows
+    by_start: Rows  #: The same rows in the order of their start
+    fields: LaneFields  #: Fields of the reference
+    layers: LayerMap | None = None  #: Layer of each command; None where it is not known
 
     @property
     def title(self) -> str:

@@ -35,56 +35,39 @@ _SHORTEST = 8
 
 
 class Launch(Struct):
-    """What one core ran in a run.
-
-    Attributes:
-        base: Offset of the run's file in the bytes of the folder.
-        blocks: Its blocks by type, at offsets in these bytes.
-        commands: Address, offset from there and number of its commands by engine; empty: none were announced.
-    """
+    """What one core ran in a run."""
 
     core: int
     file: str
-    base: int
-    blocks: Mapping[int, Block]
+    base: int  #: Offset of the run's file in the bytes of the folder
+    blocks: Mapping[int, Block]  #: Its blocks by type, at offsets in these bytes
+    #: Address, offset from there and number of its commands by engine; empty: none were announced.
     commands: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 class _Engine(Struct):
-    """One engine of a launch.
-
-    Attributes:
-        commands: Commands that leave records, and those beyond that were recorded.
-        bound: Index of each record's command; -1 without one.
-        model: Mask of the records that are no copies by the runtime.
-        copies: Mask of the copies.
-        unrecorded: Number of commands that leave no record.
-    """
+    """One engine of a launch."""
 
     stream: RecordStream
-    commands: Commands
+    commands: Commands  #: Commands that leave records, and those beyond that were recorded
     planned: PlannedCommands
-    bound: I64
-    model: Bools
-    copies: Bools
-    unrecorded: int
+    bound: I64  #: Index of each record's command; -1 without one
+    model: Bools  #: Mask of the records that are no copies by the runtime
+    copies: Bools  #: Mask of the copies
+    unrecorded: int  #: Number of commands that leave no record
 
 
 class CoreRuns(Struct):
-    """Reads the launches of a folder.
-
-    Attributes:
-        files: Range in ``data`` of each file of commands, by address, core (-1: any) and engine.
-        forecast: Forecast length of core 0's commands by engine.
-    """
+    """Reads the launches of a folder."""
 
     chip: Chip
     mhz: float
     data: Bytes
     parts: Sequence[tuple[int, str]]
+    #: Range in ``data`` of each file of commands, by address, core (-1: any) and engine.
     files: Mapping[tuple[int, int, str], tuple[int, int]]
     plan: Plan
-    forecast: Mapping[str, I64]
+    forecast: Mapping[str, I64]  #: Forecast length of core 0's commands by engine
     walked: dict[tuple[int, int, str], tuple[I64, I64]] = field(default_factory=dict)
 
     def read(self, runs: Sequence[Run], report: Report) -> list[CoreData]:
@@ -338,18 +321,12 @@ def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int
 
 
 class ModelRecords(Struct, frozen=True):
-    """Records of an engine that are commands of the model.
-
-    Attributes:
-        rows: Their rows in ``stream``, whose times are ns.
-        number: Number of each one's command, from 1.
-        depends: Number of the other engine's command that it waits for; 0 without one.
-    """
+    """Records of an engine that are commands of the model."""
 
     stream: RecordStream
-    rows: I64
-    number: I64
-    depends: I64
+    rows: I64  #: Their rows in ``stream``, whose times are ns
+    number: I64  #: Number of each one's command, from 1
+    depends: I64  #: Number of the other engine's command that it waits for; 0 without one
 
 
 class Offset(Struct, frozen=True):

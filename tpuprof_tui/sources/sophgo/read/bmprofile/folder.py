@@ -45,30 +45,21 @@ _DYNAMIC = (BlockType.DYN_DATA, BlockType.DYN_EXTRA)
 
 
 class Run(Struct):
-    """One run of a subnet.
-
-    Attributes:
-        begin_us: Host time when the runtime began to set it up, us since 1970; 0 unknown.
-        launches: What each core ran.
-    """
+    """One run of a subnet."""
 
     file: str
     subnet: int = 0
-    begin_us: int = 0
-    launches: list[Launch] = field(default_factory=list)
+    begin_us: int = 0  #: Host time when the runtime began to set it up, us since 1970; 0 unknown
+    launches: list[Launch] = field(default_factory=list)  #: What each core ran
 
 
 class Folder(Struct):
-    """Bytes of all files, one after the other.
-
-    Attributes:
-        parts: First offset of each file and its name, ascending.
-        commands: Range of each file of commands by address, core (-1: any) and engine.
-    """
+    """Bytes of all files, one after the other."""
 
     data: Bytes
-    parts: list[tuple[int, str]]
+    parts: list[tuple[int, str]]  #: First offset of each file and its name, ascending
     runs: list[tuple[str, int, int]]
+    #: Range of each file of commands by address, core (-1: any) and engine.
     commands: dict[tuple[int, int, str], tuple[int, int]]
 
 

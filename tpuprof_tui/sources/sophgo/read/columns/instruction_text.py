@@ -33,20 +33,14 @@ _LOCAL = "LMEM"
 
 
 class InstructionDescriber(Struct, frozen=True):
-    """Describes the instructions of one lane.
-
-    Attributes:
-        text: Text of a code of a text column, by column key.
-        registers: Registers of the commands; None without any.
-        guessed: Whether the roles work and wait are guessed.
-    """
+    """Describes the instructions of one lane."""
 
     chip: Chip
     engine: str
     columns: Mapping[str, Array | LazyColumn]
-    text: Callable[[str, int], str]
-    registers: LaneRegisters | None
-    guessed: bool
+    text: Callable[[str, int], str]  #: Text of a code of a text column, by column key
+    registers: LaneRegisters | None  #: Registers of the commands; None without any
+    guessed: bool  #: Whether the roles work and wait are guessed
 
     def __call__(self, row: int) -> str:
         """Description of one row."""

@@ -47,15 +47,11 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
 
 
 class NodeWords(Struct, frozen=True, dict=True):
-    """Node words of a lane, and which of them are system commands.
-
-    Attributes:
-        system: Type code of system commands.
-        generated: Mask of the commands with generator indices instead of codes; None where there are none.
-    """
+    """Node words of a lane, and which of them are system commands."""
 
     word: Words
-    system: int
+    system: int  #: Type code of system commands
+    #: Mask of the commands with generator indices instead of codes; None where there are none.
     generated: Bools | None = None
 
     @cached_property

@@ -54,19 +54,13 @@ def node_memories(word: Words) -> U8:
 
 
 class Transfers(Struct, frozen=True, dict=True):
-    """Builds the columns of one lane.
-
-    Attributes:
-        stream: Records; None where there are none, so that nothing was measured.
-        nodes: Node words; those of decoded commands are made from their registers.
-        memories: Packed memories of each row; None where they are those of ``word``.
-    """
+    """Builds the columns of one lane."""
 
     tables: TransferTables
     engine: str
-    stream: RecordStream | None
-    nodes: NodeWords
-    memories: U8 | None
+    stream: RecordStream | None  #: Records; None where there are none, so that nothing was measured
+    nodes: NodeWords  #: Node words; those of decoded commands are made from their registers
+    memories: U8 | None  #: Packed memories of each row; None where they are those of ``word``
     registers: LaneRegisters | None
 
     @property

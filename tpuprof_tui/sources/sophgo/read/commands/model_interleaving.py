@@ -27,16 +27,11 @@ _MOST_PAIRS = 40_000
 
 
 class EngineCommands(Struct, frozen=True):
-    """Records and commands of one engine.
-
-    Attributes:
-        static: Commands of the model's streams; ``node_index`` is the stream number.
-        dynamic: Commands of nodes; ``node_index`` is the index of the node.
-    """
+    """Records and commands of one engine."""
 
     records: EngineItems
-    static: Commands
-    dynamic: Commands
+    static: Commands  #: Commands of the model's streams; ``node_index`` is the stream number
+    dynamic: Commands  #: Commands of nodes; ``node_index`` is the index of the node
 
 
 def concatenated(parts: Sequence[Commands]) -> Commands:

@@ -23,19 +23,12 @@ UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
 
 
 class EngineItems(Struct):
-    """Records or commands of one engine, reduced to the columns that pairing compares.
+    """Records or commands of one engine, reduced to the columns that pairing compares."""
 
-    Attributes:
-        id: Ids, restarting at resets.
-        key: Sort key across engines: start in ns for records, node index for commands.
-        kind: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK.
-        end: End of each record, ns; None for commands, or where it is not needed.
-    """
-
-    id: I64
-    key: I64
-    kind: I8
-    end: I64 | None = None
+    id: I64  #: Ids, restarting at resets
+    key: I64  #: Sort key across engines: start in ns for records, node index for commands
+    kind: I8  #: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK
+    end: I64 | None = None  #: End of each record, ns; None for commands, or where it is not needed
 
     def end_of(self, row: int) -> int:
         """End of a record, ns; its key where ends are not known."""

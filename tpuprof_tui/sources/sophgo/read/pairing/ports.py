@@ -38,42 +38,27 @@ _OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, B
 
 
 class PortData(Struct):
-    """One CDMA port.
-
-    Attributes:
-        stream: Its records in launch order.
-        commands: Commands of all cores for the port, concatenated; None without any.
-        core: Submitting core of each command.
-        bound: Index of each record's command; -1 without one.
-        keep: Mask or slice of the records that are instructions.
-        data: Register bytes of the commands.
-        file_data: Bytes of the port's file.
-        stream_blocks: Begin and end offset of each command stream in ``file_data``.
-        anchored: Whether the port's times are on the cores' time line.
-        anchor_core: Core that released the opening wait; -1 when unknown.
-        wrap_ns: Period of the port's 32-bit counter, ns.
-        head: Number of leading records of the opening wait and the nop after it.
-        head_wait_end: End of that wait, ns; None without one.
-        launches: First and end record of each launch.
-    """
+    """One CDMA port."""
 
     port: int
     file: str
     report: Report
-    stream: RecordStream
-    commands: Commands | None = None
-    core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    stream: RecordStream  #: Its records in launch order
+    commands: Commands | None = None  #: Commands of all cores for the port, concatenated; None without any
+    core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))  #: Submitting core of each command
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))  #: Index of each record's command; -1 without one
+    #: Mask or slice of the records that are instructions.
     keep: slice | Bools = field(default_factory=lambda: slice(None))
-    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
-    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Register bytes of the commands
+    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Bytes of the port's file
+    #: Begin and end offset of each command stream in ``file_data``.
     stream_blocks: list[tuple[int, int]] = field(default_factory=list)
-    anchored: bool = False
-    anchor_core: int = -1
-    wrap_ns: int = 0
-    head: int = 0
-    head_wait_end: int | None = None
-    launches: list[tuple[int, int]] = field(default_factory=list)
+    anchored: bool = False  #: Whether the port's times are on the cores' time line
+    anchor_core: int = -1  #: Core that released the opening wait; -1 when unknown
+    wrap_ns: int = 0  #: Period of the port's 32-bit counter, ns
+    head: int = 0  #: Number of leading records of the opening wait and the nop after it
+    head_wait_end: int | None = None  #: End of that wait, ns; None without one
+    launches: list[tuple[int, int]] = field(default_factory=list)  #: First and end record of each launch
 
 
 def read_port(port: int, path: Path, chip: Chip) -> PortData:

@@ -36,15 +36,10 @@ _MOST_NAMED = 8
 
 
 class CaptureFiles(Struct, frozen=True):
-    """Files of a capture directory, by role.
+    """Files of a capture directory, by role."""
 
-    Attributes:
-        cores: (core number, file), ascending.
-        ports: (port number, file), ascending.
-    """
-
-    cores: tuple[tuple[int, Path], ...]
-    ports: tuple[tuple[int, Path], ...]
+    cores: tuple[tuple[int, Path], ...]  #: (core number, file), ascending
+    ports: tuple[tuple[int, Path], ...]  #: (port number, file), ascending
 
 
 def settings_file(directory: Path) -> Path | None:
@@ -216,22 +211,14 @@ _COUNT_KEY = lazy_pattern(r"(?:core)?(?P<core>\d{1,4})_(?P<engine>tiu|gdma|sdma)
 
 
 class Settings(Struct):
-    """Values of ``global.profile``; None where missing or unusable.
+    """Values of ``global.profile``; None where missing or unusable."""
 
-    Attributes:
-        arch: Value of the last ``arch`` line.
-        bmodel: Whether any line contains "bmodel".
-        tpu_freq: TIU clock, MHz.
-        core_num: Lower bound for the number of cores.
-        tail_offset_ns: Host time from the last record to the end of ``disable_profile``, ns.
-        claimed: Record counts by (engine or "CDMA", core or port), for keys that name an engine or port.
-    """
-
-    arch: str | None = None
-    bmodel: bool = False
-    tpu_freq: int | None = None
-    core_num: int | None = None
-    tail_offset_ns: int | None = None
+    arch: str | None = None  #: Value of the last ``arch`` line
+    bmodel: bool = False  #: Whether any line contains "bmodel"
+    tpu_freq: int | None = None  #: TIU clock, MHz
+    core_num: int | None = None  #: Lower bound for the number of cores
+    tail_offset_ns: int | None = None  #: Host time from the last record to the end of ``disable_profile``, ns
+    #: Record counts by (engine or "CDMA", core or port), for keys that name an engine or port.
     claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 

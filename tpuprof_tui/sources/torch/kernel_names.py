@@ -139,7 +139,7 @@ CATEGORIES: Final = (*(category for category, _ in _NAMES), COPY, OTHER)
 @lru_cache(1 << 14)
 def category_of(operator: str, kernel: str) -> str:
     """Category of a kernel that an operator launched (empty: not known)."""
-    if COLLECTIVE.match(kernel):
+    if COMMUNICATION.match(kernel):
         return COLLECTIVES
     known = (category for text in (operator, kernel) for category, names in _NAMES if text and names.search(text))
     return next(known, OTHER)

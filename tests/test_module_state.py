@@ -32,6 +32,7 @@ STAYS = {
     "dataset/schema.py arrow_schema": "a function of a table's name, asked for each capture of a build",
     "dataset/schema.py arrow_types": "a constant that needs pyarrow",
     "dataset/tables.py _event_schema": "a function of a source's columns, asked for each capture of a build",
+    "sources/kept.py _code": "the code of the package, which a process loads once",
     "formats/escape.py clean": "a function of a text, asked for each name of a frame",
     **dict.fromkeys(
         (

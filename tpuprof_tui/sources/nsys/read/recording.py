@@ -64,7 +64,7 @@ def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Pr
     arrays, traces, problems = MappedArrays(), list[Trace](), list[Problem]()
     for file in files:
         try:
-            found = read_or_kept(file, partial(_traces_of, file, report))
+            found = read_or_kept([file], partial(_traces_of, file, report))
         except UnreadableError as error:
             if len(files) == 1:
                 raise

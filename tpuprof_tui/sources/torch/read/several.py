@@ -141,7 +141,7 @@ def _read(
         return read_trace(file, report, part, alone=alone)
 
     try:
-        return read() if part is not None else read_or_kept(file, read, _to_keep, _has_text)
+        return read() if part is not None else read_or_kept([file], read, _to_keep, _has_text)
     except UnreadableError as error:
         return error
 

@@ -47,7 +47,6 @@ from tpuprof_tui.views.registry import ask, view_of, views_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path.insert(0, str(SAMPLES))
 
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402

@@ -10,18 +10,19 @@ import random
 import re
 import shutil
 import sqlite3
-import sys
 import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ascend_profile
 import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
 from msgspec import Struct
 from msgspec.structs import asdict
+from screen import explorer, frame, opened, press
 from sections_here import by_several, in_process
 
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
@@ -36,10 +37,6 @@ from tpuprof_tui.sources.ascend.read.places import found_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 from tpuprof_tui.sources.chrome import collector, processes
 from tpuprof_tui.views.registry import ask
-
-sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
-import ascend_profile  # noqa: E402
-from screen import explorer, frame, opened, press  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"

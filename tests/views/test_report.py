@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ from tpuprof_tui.views.report import exact_us, report_record, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode2", SAMPLES / "aks_damaged"
-sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
 
 #: Filters, ranges and scopes that every view is asked with.
 ASKED = [

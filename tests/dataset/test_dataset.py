@@ -479,7 +479,7 @@ def test_a_query_during_a_build_says_so(copied, capfd):
         write_capture(Options(first.name, cores=(0,), batches=1, run=97), first.parent, truth=False)
         building.build(out, [str(folder)], building.local(1))
         with pytest.raises(UnreadableError, match="was changed by a build while it was read"):
-            query.asked(data, "select count(*) from events")
+            query.run_sql(data, "select count(*) from events")
 
 
 def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
@@ -782,7 +782,7 @@ def test_ctrl_c_interrupts_a_running_query(built, monkeypatch):
         monkeypatch.setattr(data, "connection", Connection())
         monkeypatch.setattr(data, "make_views", lambda *_: True)
         with pytest.raises(KeyboardInterrupt):
-            query.asked(data, "select 1")
+            query.run_sql(data, "select 1")
     assert interrupted
 
 

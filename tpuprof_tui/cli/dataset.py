@@ -185,7 +185,7 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
             print(f"{options.parquet}: {count:,} rows")
             return OK
         queries: dict[str, Callable[[], Rows]] = {
-            "query": lambda: query.asked(data, words[0]),
+            "query": lambda: query.run_sql(data, words[0]),
             "top": lambda: query.top(data),
             "trend": lambda: query.trend(data, words[0]),
             "outliers": lambda: query.outliers(data, options.among),

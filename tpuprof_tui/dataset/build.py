@@ -18,9 +18,9 @@ from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
+from .captures import captures_of, exists, fingerprint, is_address, reason_of
 from .listing import LIST, write_list
 from .manifest import Entry, Manifest
-from .places import captures_of, exists, fingerprint, is_address, reason_of
 from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
 from .store import AT_A_TIME, Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
@@ -215,7 +215,7 @@ def ray(address: str | None) -> Executor:
             cluster.init(address=address, log_to_driver=False)
         try:
             # if a worker dies, another one retries its capture
-            task = cluster.remote(max_retries=3)(function_of(function))
+            task = cluster.remote(max_retries=3)(plain_function(function))
             rest = iter(paths)
             waiting = [task.remote(path) for path in islice(rest, _IN_FLIGHT)]
             while waiting:
@@ -236,7 +236,7 @@ def ray(address: str | None) -> Executor:
     return run
 
 
-def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
+def plain_function(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
     """Wraps a callable in a plain function, which Ray requires."""
     return lambda path: function(path)
 

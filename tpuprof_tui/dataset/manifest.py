@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 from tpuprof_tui.errors import UnreadableError
 
 from . import LOG
-from .places import exists
+from .captures import exists
 from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
 

@@ -24,8 +24,8 @@ from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 
+from .captures import is_address
 from .manifest import Manifest
-from .places import is_address
 from .schema import FIELDS, FOLDERS, UNKNOWN, arrow_schema
 from .store import AT_A_TIME
 
@@ -164,7 +164,7 @@ class DataSet(Queried):
 
     def schema(self) -> dict[str, list[tuple[str, str]]]:
         """Names and DuckDB types of the columns of each table."""
-        return {name: asked(self, f"from {name} limit 0").columns for name in self.names}
+        return {name: run_sql(self, f"from {name} limit 0").columns for name in self.names}
 
     def check_files(self) -> None:
         """Checks that the files of the tables with views exist and could be read; see `Manifest.check_files`."""
@@ -300,10 +300,10 @@ def first_rows(data: Queried, sql: str, count: int, skipped: int = 0) -> Rows:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
     _only_select(sql, data)
-    return asked(data, f"from ({sql.strip().rstrip(';')}\n) limit {count} offset {skipped}", name=sql)
+    return run_sql(data, f"from ({sql.strip().rstrip(';')}\n) limit {count} offset {skipped}", name=sql)
 
 
-def asked(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str = "") -> Rows:
+def run_sql(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str = "") -> Rows:
     """Runs a SELECT statement; streams the result. ``name``: the text that names its tables; empty: ``sql``.
 
     Raises:
@@ -428,8 +428,8 @@ def _sql_error(error: Exception, data: Queried | None) -> UsageError:
 
 def top(data: DataSet) -> Rows:
     """Kernels by total time over all captures; operations if no capture has kernels."""
-    kinds = {kind for (kind,) in asked(data, "select distinct kind from figures").rows}
-    return asked(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
+    kinds = {kind for (kind,) in run_sql(data, "select distinct kind from figures").rows}
+    return run_sql(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
 
 
 def trend(data: DataSet, figure: str) -> Rows:
@@ -438,10 +438,10 @@ def trend(data: DataSet, figure: str) -> Rows:
     Raises:
         UnreadableError: No capture has the figure.
     """
-    found = asked(data, TREND, [figure])
+    found = run_sql(data, TREND, [figure])
     days = list(found.rows)
     if not days:
-        known = [name for (name,) in asked(data, ALIKE, [figure, figure]).rows]
+        known = [name for (name,) in run_sql(data, ALIKE, [figure, figure]).rows]
         raise UnreadableError(f"No capture has the figure {figure}.", f"Similar: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):
@@ -453,7 +453,7 @@ def trend(data: DataSet, figure: str) -> Rows:
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
-    return asked(data, OUTLIERS.replace("{among}", GROUP_BY[among]))
+    return run_sql(data, OUTLIERS.replace("{among}", GROUP_BY[among]))
 
 
 #: Minimum strength of a change, in standard errors.

@@ -27,7 +27,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severi
 from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.sources.catalog import Catalog
 
-from .places import local_copy
+from .captures import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:

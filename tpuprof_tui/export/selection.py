@@ -87,7 +87,7 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
 
     Views of a source read its own rows, not those of ``profile.lanes``: only a query narrows them.
     """
-    (step, expression), scope, window, among = split_step(selection.filter), Scope(), None, None
+    (step, expression), scope, window, listed_units = split_step(selection.filter), Scope(), None, None
     if selection.start_ns is not None or selection.end_ns is not None:
         window = (
             profile.start_ns if selection.start_ns is None else selection.start_ns,
@@ -102,8 +102,8 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
         if scope.everything:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
             expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
-            among = selection.units
-    return query_of(profile, scope=scope, range=window, filter=expression, step=step, among=among)
+            listed_units = selection.units
+    return query_of(profile, scope=scope, range=window, filter=expression, step=step, listed_units=listed_units)
 
 
 def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from .conditions import Context, passes, subjects, value_text
-from .reading import Number, Other, Written, line_of
+from .reading import Digits, Parsed, Unparsed, line_of
 from .tables import Kind, Option, Rule, Tables, nearest
 from .values import NO_FIX, expected, flaws
 
@@ -49,7 +49,7 @@ class Checked(Struct, frozen=True):
     line: str | None
 
 
-def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Checked:
+def check(written: Parsed, kind: Kind, tables: Tables, context: Context) -> Checked:
     """Checks options against the values and rules of their kind."""
     if written.problem:
         unreadable = _finding(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
@@ -64,10 +64,10 @@ def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Che
 
 def check_values(values: Mapping[str, Any], kind: Kind, tables: Tables, context: Context) -> list[Finding]:
     """Findings for options given as values rather than as text."""
-    return list(_findings(Written(dict(values)), kind, tables, context))
+    return list(_findings(Parsed(dict(values)), kind, tables, context))
 
 
-def _findings(written: Written, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
+def _findings(written: Parsed, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
     options, values = tables.of_kind(kind.name), written.values
     order = {name: index for index, name in enumerate(options)}
     # reading has already merged repeated options, so that their repair changes nothing
@@ -127,7 +127,7 @@ def _finding(
 
 
 def _corrected(
-    written: Written, found: list[Finding], kind: Kind, tables: Tables, context: Context
+    written: Parsed, found: list[Finding], kind: Kind, tables: Tables, context: Context
 ) -> dict[str, Any] | None:
     """The options with all obvious fixes applied; None if findings remain."""
     values = written.values
@@ -162,7 +162,7 @@ def _renaming(name: str, to: str) -> _Repair:
 
 
 def json_value(value: Any) -> Any:
-    """Converts a value for JSON: `Number` of less than 16 characters to a number, `Number` and `Other` else to text."""
-    if isinstance(value, Number) and len(value) < 16:
+    """A value for JSON: `Digits` of less than 16 characters as a number, other `Digits` and `Unparsed` as text."""
+    if isinstance(value, Digits) and len(value) < 16:
         return float(value) if not value.lstrip("-").isdecimal() else int(value)
-    return str(value) if isinstance(value, (Number, Other)) else value
+    return str(value) if isinstance(value, (Digits, Unparsed)) else value

@@ -15,7 +15,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 
 from .checking import check_values
 from .conditions import Context, passes, subjects, value_text
-from .reading import Other, json_text, line_of
+from .reading import Unparsed, json_text, line_of
 from .tables import Kind, Tables, Wish
 
 _WORD: Final = lazy_pattern(r"[^\W_]+|[^\w\s]")
@@ -213,7 +213,7 @@ def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest
     for name, rule in making.get("given", {}).items():
         if name in request.given and (rule.get("always") or rule["option"] in values):
             values[rule["option"]] = _input_value(name, request.given[name], rule, tables)
-    values = {name: Other(values[name]) if option.type == "expression" else values[name]
+    values = {name: Unparsed(values[name]) if option.type == "expression" else values[name]
               for name, option in options.items() if values.get(name) is not None}  # fmt: skip
     forms = {}
     reasons: dict[str, str] = {}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.analysis.totals.figures import LaneFigures
 from tpuprof_tui.formats.escape import line_text
@@ -184,8 +184,8 @@ def lane_record(
         "label": line_text(lane.label),
         "group": line_text(profile.groups.title(lane.group)),
         "engine": line_text(lane.kind),
-        "core": constant_value(profile, lane, "core"),
-        "port": constant_value(profile, lane, "port"),
+        "core": unit_or_port(profile, lane, "core"),
+        "port": unit_or_port(profile, lane, "port"),
         # boxes of transfer lanes show bandwidth
         "transfers": activity is Activity.TRANSFER,
         "ofHost": lane.on_host,

@@ -54,8 +54,8 @@ from .clocks import align
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
+from .folders import Export, WorkerFiles, export_command, found_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
-from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers

@@ -25,8 +25,8 @@ from .believable import believable, believable_kernels
 from .csv_table import DEVICES, CsvTable, device_number
 from .database import Database, kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
+from .folders import WorkerFiles, export_command
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
-from .places import WorkerFiles, export_command
 from .records import DATABASES, Records, number, of_csv, records_of
 from .steps import Iterations, steps_of, work_starts
 from .timeline import Layer, Timeline

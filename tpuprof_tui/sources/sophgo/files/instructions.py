@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.export.selection import RowPage, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -204,7 +204,7 @@ def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Seque
 def _field(profile: Profile, lane: Lane, column: PublishedColumn, syntax: RowSyntax) -> Field | str:
     """A column as a field; a string if it is the same in every row."""
     lead, absent = syntax.lead(column.file_name), syntax.absent
-    fixed = constant_value(profile, lane, column.key)
+    fixed = unit_or_port(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
         return f"{lead}{fixed}"
     applies, placeholder = column.applies_to(lane.kind), column.placeholder

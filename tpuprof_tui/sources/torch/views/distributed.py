@@ -27,7 +27,7 @@ from ..categories import Kind
 from ..kernel_names import is_operator
 from ..recorded import RecordedTrace, numbered
 from .overview import is_collective
-from .worker_events import WorkerEvents, not_narrowed, one_by_one
+from .worker_events import WorkerEvents, not_narrowed, worker_by_worker
 
 I64 = npt.NDArray[np.int64]
 #: Larger sums are not known.
@@ -69,7 +69,7 @@ def distributed(query: Query) -> Answer:
     transfer_rows: list[tuple[Any, ...]] = []
     group_rows: list[tuple[Any, ...]] = []
     several = {each.worker.key for group in _comparable(found) if len(group) > 1 for each in group}
-    for each, events in zip(found, one_by_one(query, [each.worker for each in found]), strict=True):
+    for each, events in zip(found, worker_by_worker(query, [each.worker for each in found]), strict=True):
         events = events.in_worker
         chosen = events.rows(events.table("collectives"))
         begins = starts.get(each.worker.key)
@@ -125,7 +125,7 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
     """Collectives of the workers that communicate, start of transfer of their intervals, and what is unknown."""
 
     def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
-        found = [each for events in one_by_one(query) if (each := _collectives_of(events)) is not None]
+        found = [each for events in worker_by_worker(query) if (each := _collectives_of(events)) is not None]
         return found, *_transfer_starts(found)
 
     return query.cache.get("collectives", compare, query.top_group)
@@ -257,7 +257,7 @@ def transfers_by_run(query: Query) -> list[list[tuple[Any, ...]]]:
     found, starts, _ = _compared(query)
     several = (group for group in _comparable(found) if len(group) > 1)
     return [
-        [row for each, events in zip(group, one_by_one(query, [each.worker for each in group]), strict=True)
+        [row for each, events in zip(group, worker_by_worker(query, [each.worker for each in group]), strict=True)
          for row in _transfer(events.in_worker, each, starts[each.worker.key], np.arange(len(each.names)))]
         for group in ([each for each in group if each.worker.key in starts] for group in several)
     ]  # fmt: skip

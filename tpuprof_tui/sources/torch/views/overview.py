@@ -30,11 +30,11 @@ from .worker_events import (
     WorkerEvents,
     not_narrowed,
     of_workers,
-    one_by_one,
     per_worker,
     ratio,
     steps_of,
     work_of_steps,
+    worker_by_worker,
 )
 
 I64 = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ _CAPTURED: Final = "CUDA graphs are captured, not run."
 def step_spans(query: Query) -> list[StepSpans]:
     """The steps of each worker, with the work that they launched; if none are marked, those that ``--step`` selects."""
     spans = []
-    for events in one_by_one(query):
+    for events in worker_by_worker(query):
         steps = steps_of(query, events.worker)
         lengths = (steps.end - steps.start)[steps.counted]
         mean = _mean(lengths)

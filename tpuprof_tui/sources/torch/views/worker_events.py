@@ -199,7 +199,7 @@ def workers_of(query: Query) -> list[Worker]:
     return [worker for worker in query.profile.workers or () if top < 0 or worker.group == top]
 
 
-def one_by_one(query: Query, workers: Iterable[Worker] | None = None) -> Iterator[WorkerEvents]:
+def worker_by_worker(query: Query, workers: Iterable[Worker] | None = None) -> Iterator[WorkerEvents]:
     """The events of a query's workers, or of some of them; after each, what was computed of it leaves memory."""
     for worker in workers_of(query) if workers is None else workers:
         own = query if query.top_group == worker.group else replace(query, scope=Scope(worker.group))
@@ -313,7 +313,7 @@ def of_workers(query: Query, compute: Callable[[WorkerEvents], Answer], needs: s
     ``needs``: capability that the view requires; if the profile lacks it, the answer states what to record.
     """
     found, worked = [], False
-    for events in one_by_one(query):
+    for events in worker_by_worker(query):
         answer = compute(events)
         worked = worked or any(lane.kind == "stream" for lane in query.profile.lanes_of(events.worker.group))
         lacking = () if needs == MEMORY else tuple(map(Missing, events.recorded.unrecorded))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
@@ -291,7 +291,7 @@ class LaneFields:
         kind = "int" if spec.kind == "hex" else spec.kind
         absent = "None" if key == "core" else spec.placeholder
         if key not in lane:
-            fixed = constant_value(self.profile, lane, key)
+            fixed = unit_or_port(self.profile, lane, key)
             return Source(kind, None, fixed if fixed >= 0 else absent)
         texts = self.profile.strings[key] if spec.kind == "text" else ()
         return Source(kind, partial(lane.take, key), absent, texts)

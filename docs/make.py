@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tpuprof_tui.app.settings.actions import GROUPS, Action, actions_of, key_text  # noqa: E402
-from tpuprof_tui.cli.man import man_page  # noqa: E402
+from tpuprof_tui.cli.help import man_page  # noqa: E402
 from tpuprof_tui.exit_status import meanings  # noqa: E402
 from tpuprof_tui.model.vocabulary import GENERIC  # noqa: E402
 

@@ -30,9 +30,9 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import NO_GROUP
-from tpuprof_tui.sources.sophgo.device import capabilities_of, recording_of, tpu_device
 from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
 from tpuprof_tui.sources.sophgo.read.dependencies import with_dependencies
+from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of, tpu_device
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 #: Groups of many cores whose ids are their numbers: for problems that are told before there is a profile.

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from command_line import SAMPLES
-
-sys.path.insert(0, str(SAMPLES))
-
 from capture_writer.capture import write_capture
 from capture_writer.options import Options
+from command_line import SAMPLES
 from torch_trace import write_run
 
 from tpuprof_tui.cli.agent import PAGE

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from decimal import Decimal
-from pathlib import Path
 
 import jsonschema
 import pytest
 from command_line import DAMAGED, SOUND, tool
-
-sys.path.insert(0, str(Path(__file__).with_name("sources")))
-
 from every_source import NAMES, every_source
 
 from tpuprof_tui.cli.describe import MOST_BYTES

@@ -16,16 +16,11 @@ INTERRUPTED: Final = 130
 
 
 class Status(Struct, frozen=True):
-    """An exit status.
+    """An exit status."""
 
-    Attributes:
-        code: The number.
-        meaning: Its meaning for every command; in English and Chinese.
-        also: Its meaning for single commands, by command, which replaces ``meaning``; in English and Chinese.
-    """
-
-    code: int
-    meaning: tuple[str, str]
+    code: int  #: The number
+    meaning: tuple[str, str]  #: Its meaning for every command; in English and Chinese
+    #: Its meaning for single commands, by command, which replaces ``meaning``; in English and Chinese.
     also: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 

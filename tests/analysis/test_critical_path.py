@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,6 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.registry import answer, view_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path.insert(0, str(SAMPLES))
 
 
 def add_up(path: CriticalPath, start: int, end: int) -> None:

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from profiles import big_profile
 from work_rows import headroom, top
 
-from tpuprof_tui.analysis.index.lane_index import rows_between
-from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
+from tpuprof_tui.analysis.index.lane_index import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks, rows_between
 from tpuprof_tui.analysis.index.unit_index import build_indexes
 from tpuprof_tui.analysis.totals.figures import bytes_between
 from tpuprof_tui.model import INT_MISSING, Lane, Role

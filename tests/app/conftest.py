@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from profiles import session_of, small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.shell import memory_tuning
 from tpuprof_tui.model import Profile
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

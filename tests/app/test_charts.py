@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
+from tpuprof_tui.analysis.index.lane_index import PiecewiseRate
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.chart_data import BINS, ChartData, chart_data

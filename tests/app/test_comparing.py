@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.views.differences import differences_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path.insert(0, str(SAMPLES))
 
 import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402

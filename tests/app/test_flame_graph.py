@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from screen import explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.totals.icicle import Icicle
+from tpuprof_tui.analysis.totals.call_stacks import Icicle
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode2"
 

@@ -11,13 +11,12 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.index.axis import cell_at
 from tpuprof_tui.analysis.selecting.navigation import parse_time
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, clock_of, measure_of
+from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, cell_at, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Device
-from tpuprof_tui.sources.sophgo.device import tpu_device
+from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 DEVICE = tpu_device("AKS", tiu_mhz=800, dma_mhz=1000)
 VIEW = DisplayState.of(0, 20_000_000)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import OTHER, category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, merged, paint_lane, paint_unit

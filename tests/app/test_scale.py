@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList, ChooseScreen
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "samples"))
 
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.index.axis import cell_at, edges_of, ruler
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.time_scale import cell_at, edges_of, ruler
 
 STARTS = st.integers(-(10**9), 10**15)
 SPANS = st.integers(1, 10**15)

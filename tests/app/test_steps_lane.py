@@ -11,9 +11,9 @@ from profiles import make_lane, make_profile, session_of, small_profile
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, SMALL, compared, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE

@@ -13,9 +13,9 @@ from profiles import big_profile, make_lane, make_profile, session_of, small_pro
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.launches import launches, span_of
 from tpuprof_tui.analysis.selecting.state import Selection
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import (
     FIFTHS,
     PiecewiseRate,

@@ -10,12 +10,12 @@ from profiles import big_profile, make_lane, make_profile, session_of, small_pro
 from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.navigation import step_event
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing

@@ -7,10 +7,10 @@ import pytest
 from profiles import make_lane, make_profile, session_of
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, linked_instructions
 from tpuprof_tui.analysis.selecting.navigation import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.model import Strings

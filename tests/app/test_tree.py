@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch_trace
 from profiles import make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
@@ -22,11 +22,8 @@ from tpuprof_tui.app.panes.tree_nodes import nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Role
-from tpuprof_tui.sources.sophgo.port_directions import RX_NAMES, TX_NAMES
+from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
-import torch_trace
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

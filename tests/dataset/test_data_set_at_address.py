@@ -81,12 +81,12 @@ def everything(out) -> dict[str, list]:
     with query.opened(out) as data:
         for table in FIELDS:
             wanted = "capture, name, day, count(*), sum(start), max(sophgo_command_id)" if table == "events" else "*"
-            rows = query.asked(data, f"select {wanted} from {table} {'group by all' if table == 'events' else ''}")
+            rows = query.run_sql(data, f"select {wanted} from {table} {'group by all' if table == 'events' else ''}")
             names = [name for name, _ in rows.columns]
             found[table] = sorted(repr(sorted(zip(names, row, strict=True))) for row in rows.rows)
         found["top"] = list(query.top(data).rows)
         found["outliers"] = list(query.outliers(data).rows)
-        found["counted"] = list(query.asked(data, "with x as (select 1) select min(day) from captures, x").rows)
+        found["counted"] = list(query.run_sql(data, "with x as (select 1) select min(day) from captures, x").rows)
     return found
 
 

@@ -36,8 +36,8 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import query
 from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import LOG, Manifest
+from tpuprof_tui.dataset.query import change_points
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
-from tpuprof_tui.dataset.statistics import change_points
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
 from tpuprof_tui.errors import UnreadableError
@@ -47,7 +47,6 @@ from tpuprof_tui.views.registry import ask, view_of, views_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path.insert(0, str(SAMPLES))
 
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402
@@ -480,7 +479,7 @@ def test_a_query_during_a_build_says_so(copied, capfd):
         write_capture(Options(first.name, cores=(0,), batches=1, run=97), first.parent, truth=False)
         building.build(out, [str(folder)], building.local(1))
         with pytest.raises(UnreadableError, match="was changed by a build while it was read"):
-            query.asked(data, "select count(*) from events")
+            query.run_sql(data, "select count(*) from events")
 
 
 def test_what_is_no_regular_file_is_not_waited_for(copied, tmp_path, capfd):
@@ -783,7 +782,7 @@ def test_ctrl_c_interrupts_a_running_query(built, monkeypatch):
         monkeypatch.setattr(data, "connection", Connection())
         monkeypatch.setattr(data, "make_views", lambda *_: True)
         with pytest.raises(KeyboardInterrupt):
-            query.asked(data, "select 1")
+            query.run_sql(data, "select 1")
     assert interrupted
 
 

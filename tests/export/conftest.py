@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tpuprof_tui.model import Profile
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 # the writer is a program, not a package
-sys.path.insert(0, str(SAMPLES))
 
 
 @pytest.fixture(scope="session")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from kept import SAMPLES
+from kept_traces import unpacked_trace
 from msgspec.structs import replace
 from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.selection import Selection
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
-from kept_traces import unpacked_trace
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.sources.sophgo import counters
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.files.registers_text import write_registers_text
-from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files.workbook.lanes import DMA_COLUMNS, TIU_COLUMNS
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 COUNTERS = {column.key for column in counters.COUNTERS}

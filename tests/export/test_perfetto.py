@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-import sys
 from collections import Counter
 
 import numpy as np
 import pytest
-from kept import DATA, kept_profile
+from kept import kept_profile
+from kept_captures import kept_reference
 from profiles import Registers, Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
+from truth_tables import unpack
 
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
@@ -20,10 +21,6 @@ from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.files.outputs import write_trace
 from tpuprof_tui.sources.sophgo.files.perfetto import trace as perfetto
 from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
-
-sys.path.insert(0, str(DATA.parent / "sources" / "sophgo"))
-from kept_captures import kept_reference
-from truth_tables import unpack
 
 REFERENCES = ("aks_mode2", "aks_sdma", "aks_cdma", "aks_des_kv", "aksv_mode2", "aksv_rvt")
 HEAD = {"Batch Launch": "batch_launch", "Kernel Function": "kernel_func", "Function Type": "Function Type"}

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
+from tpuprof_tui.formats.perfetto.tracks import by_time, first_free_lanes, nested_tracks
 from tpuprof_tui.model import sublanes
 
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=50)

@@ -14,7 +14,7 @@ from trace_reading import with_overflow, written
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Links, Profile, Scopes
-from tpuprof_tui.sources.sophgo.files.perfetto.flows import MOST_FLOWS
+from tpuprof_tui.sources.sophgo.files.perfetto.slices import MOST_FLOWS
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 # -- launches -----------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.formats.redaction import Redactor
+from tpuprof_tui.views.redacting import Redactor
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SECRETS = ("acme_run_7", "dgx-a17", "alice.w", "topsecret", "10.1.2.33", "corp-share", "bobby.q", "quartz9", "carl.z")

@@ -19,7 +19,7 @@ from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from tpuprof_tui.analysis.index.ordering import lane_values
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export import table, table_parquet
+from tpuprof_tui.export import table
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.table import (
     SHARE,
@@ -105,12 +105,12 @@ def test_every_column_of_every_instruction(mode, piece, monkeypatch):
 @pytest.mark.parametrize("group", [7, 65_536])
 def test_parquet_holds_the_same_with_types(mode, group, monkeypatch, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(table_parquet, "GROUP", group)
+    monkeypatch.setattr(table, "GROUP", group)
     profile = small_profile(mode)
     columns = (*known_columns(profile), SHARE)
     rows = table_rows(profile, sort=Sort("name"))
     with (tmp_path / "table.parquet").open("wb") as sink:
-        assert table_parquet.write_parquet(rows, columns, sink) == len(rows)
+        assert table.write_parquet(rows, columns, sink) == len(rows)
     found = parquet.read_table(tmp_path / "table.parquet")
     assert found.column_names == [column.key for column in columns]
     total = rows.total_ns
@@ -130,7 +130,7 @@ def test_parquet_stores_any_text(tmp_path):
     beyond = make_lane("GDMA", starts=[5], ends=[6], name=np.array([99], dtype=np.int32))
     rows = table_rows(make_profile([lane, beyond], strings=texts.build()))
     with (tmp_path / "table.parquet").open("wb") as sink:
-        table_parquet.write_parquet(rows, parse_columns("engine,name", VOCABULARY), sink)
+        table.write_parquet(rows, parse_columns("engine,name", VOCABULARY), sink)
     found = parquet.read_table(tmp_path / "table.parquet")
     assert found["name"].to_pylist() == ["\\ud800", *names[1:], None]
     assert found["engine"].to_pylist() == ["TIU"] * 4 + ["GDMA"]
@@ -139,7 +139,7 @@ def test_parquet_stores_any_text(tmp_path):
 def test_without_pyarrow_parquet_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs the package pyarrow"):
-        table_parquet.write_parquet(table_rows(small_profile()), parse_columns("name", VOCABULARY), io.BytesIO())
+        table.write_parquet(table_rows(small_profile()), parse_columns("name", VOCABULARY), io.BytesIO())
 
 
 def test_shares_add_up_to_all():

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from profiles import Texts, make_lane, make_profile
 from web_reading import chunk, page_of
 
-from tpuprof_tui.export.web.kinds import Kinds
-from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, bytes_in_cells, edges_of
+from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, Kinds, bytes_in_cells, edges_of
 from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
-from tpuprof_tui.sources.sophgo.device import tpu_device
 from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
 from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
+from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 # -- columns -------------------------------------------------------------------
 

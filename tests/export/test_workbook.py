@@ -14,7 +14,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Role, Severity
 from tpuprof_tui.sources.sophgo.files.workbook import lanes as workbook_lanes
 from tpuprof_tui.sources.sophgo.files.workbook import workbook
-from tpuprof_tui.sources.sophgo.files.workbook.columns import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files.workbook.lanes import DMA_COLUMNS, TIU_COLUMNS
 from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tpuprof_tui.formats.rendering import rendered_rows, tenths
 from tpuprof_tui.formats.xlsx.book import column_letters
-from tpuprof_tui.formats.xlsx.rows import NUMBER, Cell, SheetColumn, Source, cell_field
-from tpuprof_tui.formats.xlsx.styles import CELL, KEY_CELL
+from tpuprof_tui.formats.xlsx.rows import CELL, KEY_CELL, NUMBER, Cell, SheetColumn, Source, cell_field
 from tpuprof_tui.model import INT_MISSING
 
 TEXTS = ("arith", "=1+1", "", "a & b", "<c>")

@@ -29,7 +29,7 @@ from events where role = 'work' group by all order by ran
 
 def duckdb_says(out: Path) -> list[tuple[Any, ...]]:
     with query.opened(out) as data:
-        return [tuple(row) for row in query.asked(data, SQL.replace("`", '"')).rows]
+        return [tuple(row) for row in query.run_sql(data, SQL.replace("`", '"')).rows]
 
 
 def polars_says(out: Path) -> list[tuple[Any, ...]]:
@@ -110,10 +110,10 @@ def engines_agree(fleet: Fleet, out: Path, place: Path) -> dict[str, Any]:
     assert polars_says(out) == told
     assert spark_says(out, place / "spark") == told
     with query.opened(out) as data:
-        paths = [path for (path,) in query.asked(data, "select path from captures order by path limit 20").rows]
+        paths = [path for (path,) in query.run_sql(data, "select path from captures order by path limit 20").rows]
         listed = ", ".join(f"'{path}'" for path in paths)
         sql = f"select count(*) from figures join captures using (capture) where path in ({listed})"
-        ((figures,),) = list(query.asked(data, sql).rows)
+        ((figures,),) = list(query.run_sql(data, sql).rows)
     assert partitions_in_spark(paths, place / "spark") == figures
     before, after = compact(out)
     # three files of each capture are joined to those of the first of its day and device

@@ -24,7 +24,7 @@ def check(fleet: Fleet, folder: Path, out: Path) -> dict[str, Any]:
     with query.opened(out) as data:
 
         def ask(sql: str, *words: object) -> list[tuple[Any, ...]]:
-            return list(query.asked(data, sql, words).rows)
+            return list(query.run_sql(data, sql, words).rows)
 
         ((captures, distinct, claimed),) = ask("select count(*), count(distinct capture), sum(events) from captures")
         assert captures == distinct == len(every) - len(fleet.unreadable), (captures, distinct)

@@ -138,7 +138,7 @@ def _answers(out: Any) -> list[Any]:
     with query.opened(out) as data:
         events = "select kernel, count(*), quantile_disc(duration, 0.9) from events group by all order by all"
         asked = (query.top, lambda data: query.trend(data, "overview.total_us"), query.outliers,
-                 lambda data: query.asked(data, events))  # fmt: skip
+                 lambda data: query.run_sql(data, events))  # fmt: skip
         found = []
         for ask in asked:
             rows = ask(data)

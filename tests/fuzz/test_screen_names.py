@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 import raw_bytes as raw
 
 pytest.importorskip("pexpect")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "app"))
 
 from test_terminal import Session
 

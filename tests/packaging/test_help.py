@@ -16,9 +16,8 @@ import pytest
 from tpuprof_tui import __version__
 from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, actions_for, key_text
 from tpuprof_tui.cli import texts as cli_texts
-from tpuprof_tui.cli.help import help_text
+from tpuprof_tui.cli.help import help_text, man_page
 from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command
-from tpuprof_tui.cli.man import man_page
 from tpuprof_tui.cli.options import OPTIONS
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import TABLE, help_lines, meanings

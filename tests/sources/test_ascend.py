@@ -10,18 +10,19 @@ import random
 import re
 import shutil
 import sqlite3
-import sys
 import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ascend_profile
 import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
 from msgspec import Struct
 from msgspec.structs import asdict
+from screen import explorer, frame, opened, press
 from sections_here import by_several, in_process
 
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
@@ -32,14 +33,10 @@ from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.vocabulary import Word
 from tpuprof_tui.sources.ascend.read import csv_table, trace_view
 from tpuprof_tui.sources.ascend.read.csv_table import CsvTable
-from tpuprof_tui.sources.ascend.read.places import found_at
+from tpuprof_tui.sources.ascend.read.folders import found_at
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 from tpuprof_tui.sources.chrome import collector, processes
 from tpuprof_tui.views.registry import ask
-
-sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "app")]
-import ascend_profile  # noqa: E402
-from screen import explorer, frame, opened, press  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 RANK = "rank0_ascend_pt"
@@ -1200,9 +1197,9 @@ def test_rows_that_are_asked_for_one_by_one_are_read_together(made, tmp_path, mo
     monkeypatch.setattr(
         CsvTable, "read_rows", lambda self, some, kinds: asked.append(len(some)) or read(self, some, kinds)
     )
-    one_by_one = [[values[row] for row in range(20)] for values in table.values]
+    worker_by_worker = [[values[row] for row in range(20)] for values in table.values]
     assert asked == [min(len(table), 256)]
-    assert one_by_one == [list(values[:20]) for values in table.values]
+    assert worker_by_worker == [list(values[:20]) for values in table.values]
 
 
 def test_of_a_table_that_is_gone_what_was_read_stays(made, tmp_path):

@@ -19,7 +19,7 @@ import pytest
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
-from tpuprof_tui.sources.ascend.read.places import NamedFile, found_at, named_file, newest_export, seconds_of
+from tpuprof_tui.sources.ascend.read.folders import NamedFile, found_at, named_file, newest_export, seconds_of
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 
 PROF = "PROF_000001_20260601101010101_ABCDEFGHIJKLMNOP"

@@ -8,20 +8,16 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ascend_profile
 import pytest
-from command_line import SAMPLES
 
 from tpuprof_tui.sources.ascend.views.recipes import operations
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.registry import ask
-
-sys.path[:0] = [str(SAMPLES)]
-import ascend_profile  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 Records = list[dict[str, Any]]

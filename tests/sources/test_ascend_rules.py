@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ascend_profile
 import pytest
-from command_line import SAMPLES
 from test_ascend_recipes import (
     experts,
     moving,
@@ -27,9 +26,6 @@ from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.ascend.views.findings import RULES
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.findings import findings_of
-
-sys.path[:0] = [str(SAMPLES)]
-import ascend_profile  # noqa: E402
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 #: Writes a profile into a folder, and returns what to open.

@@ -13,8 +13,7 @@ from every_source import NAMES, every_source
 
 import tpuprof_tui
 from tpuprof_tui.analysis.selecting.filters import compile_filter, filter_keys
-from tpuprof_tui.export.table import known_columns, parse_columns, parse_sort, table_rows, write_table
-from tpuprof_tui.export.table_parquet import write_parquet
+from tpuprof_tui.export.table import known_columns, parse_columns, parse_sort, table_rows, write_parquet, write_table
 
 
 @pytest.fixture(scope="module")

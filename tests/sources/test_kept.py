@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ascend_profile import run_of, write_database
 
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model.mapped_arrays import pickled
@@ -60,8 +61,20 @@ def test_the_second_answer_is_the_first_without_reading(
     assert lane.arguments(3)["correlation"] == 3
 
 
+@pytest.fixture(scope="module")
+def ascend_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose slices are in a database."""
+    return write_database(run_of(0), tmp_path_factory.mktemp("database"))
+
+
+def test_timelines_of_databases_are_kept_too(
+    ascend_database: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_other_formats_are_kept_too(str(ascend_database), folder, capsys, monkeypatch)
+
+
 @pytest.mark.parametrize(
-    "sample", ["torch_perfetto", "nsys_synthetic/run.sqlite", "memory_snapshot_synthetic.pickle.gz"]
+    "sample", ["torch_perfetto", "nsys_synthetic/run.sqlite", "memory_snapshot_synthetic.pickle.gz", "ascend_synthetic"]
 )
 def test_other_formats_are_kept_too(
     sample: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -131,7 +144,7 @@ def test_the_least_recently_used_go_first(tmp_path: Path, folder: Path, monkeypa
     for number in range(5):
         file = tmp_path / f"{number}"
         file.write_text("x")
-        kept.read_or_kept(file, lambda: np.zeros(9_000))
+        kept.read_or_kept([file], lambda: np.zeros(9_000))
         os.utime(max(folder.iterdir(), key=lambda each: each.stat().st_ctime_ns), ns=(number, number))
     sizes = [size for _, size in kept.files()]
     assert len(sizes) == 3

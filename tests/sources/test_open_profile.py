@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "sophgo"))
-
 import raw_bytes as raw
 from kept_captures import kept_truth, unpacked
 from truth_tables import differences

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from command_line import SOUND, tool
 from installed_sources import OVEN, WITH_OVEN, installed
+from screen import frame, opened, press
+from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.derived_columns import with_exposed
@@ -21,13 +23,6 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.model import INT_MISSING, Activity, Counter, Links, Severity, Steps
 from tpuprof_tui.sources.catalog import SOURCES, Catalog
-
-# pages and screens are read with what their own tests read them with
-for _room in ("export", "app"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / _room))
-
-from screen import frame, opened, press  # noqa: E402
-from web_reading import page_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from installed_sources import OVEN, installed
+from screen import frame, opened, press, settled
+from web_browser import chromium, open_page
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.cli.main import main
-
-# pages and screens are read with what their own tests read them with
-for _room in ("export", "app"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / _room))
-
-from screen import frame, opened, press, settled  # noqa: E402
-from web_browser import chromium, open_page  # noqa: E402
 
 PAGE_PARTS = Path(__file__).parents[2] / "tpuprof_tui" / "export" / "web" / "page_parts"
 #: Words of the Sophgo source.

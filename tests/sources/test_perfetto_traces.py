@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import random
-import sys
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -97,7 +96,6 @@ def test_an_export_of_ours_is_read_as_it_was(tmp_path, sample):
 
 def of_export(path: Path) -> dict:
     """Slices with their arguments, flows and counters of a file, as the package perfetto decodes it."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "export"))
     from trace_reading import TraceReader
 
     tracks = TraceReader(path.read_bytes()).by_path.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kept_traces import unpacked_trace
+from screen import frame, opened, press
 from slow_ascend import OUTPUT, read_csv, read_ranks
+from web_reading import page_of
 from work_rows import top
 
 from tpuprof_tui.analysis.index.unit_index import build_indexes
@@ -25,13 +26,6 @@ from tpuprof_tui.model import INT_MISSING, Activity, Role, is_missing
 from tpuprof_tui.sources.catalog import Catalog, open_profile
 from tpuprof_tui.views import ask
 from tpuprof_tui.views.info import info_record
-
-# pages and screens are read with what their own tests read them with
-for _room in ("export", "app"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / _room))
-
-from screen import frame, opened, press  # noqa: E402
-from web_reading import page_of  # noqa: E402
 
 NAME = "ascend_level1_text"
 #: The profile as it was published, where it is at hand: what is kept is a part of it.

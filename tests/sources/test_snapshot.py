@@ -6,21 +6,18 @@ import gzip
 import json
 import os
 import pickle
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from memory_snapshot import LINEAR, LINES, MIB, OUTER, Device, snapshot, train, write
 
 from tpuprof_tui.__main__ import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.registry import ask
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
-from memory_snapshot import LINEAR, LINES, MIB, OUTER, Device, snapshot, train, write
 
 OWN = ("model.py", "train.py")
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
+import torch_trace
 from command_line import SAMPLES
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.model import INT_MISSING, is_missing
-
-sys.path.insert(0, str(SAMPLES))
-import torch_trace
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 CALLS = ("cuda_runtime", "cuda_driver")

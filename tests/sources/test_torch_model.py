@@ -6,15 +6,14 @@ import csv
 import gzip
 import json
 import re
-import sys
 import threading
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import SAMPLES
 from kept_traces import unpacked_trace
+from screen import explorer, frame, opened, settled
 from sections_here import by_several, in_process
 
 from tpuprof_tui import open_profile, open_profiles
@@ -34,9 +33,6 @@ from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views import screen as screen_views
 from tpuprof_tui.views.info import info_record
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
-from screen import explorer, frame, opened, settled
 
 #: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.
 ROUNDING_NS = 61 * 0.5

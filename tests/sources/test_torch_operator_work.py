@@ -9,9 +9,9 @@ import pytest
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.catalog import open_profile
+from tpuprof_tui.sources.torch.kernel_names import CATEGORIES, category_of
 from tpuprof_tui.sources.torch.operator_work import FORMULAS, Call, Lengths, lengths_told, work_of
 from tpuprof_tui.sources.torch.views.modules import longest_of_peers, peers_of
-from tpuprof_tui.sources.torch.work_categories import CATEGORIES, category_of
 from tpuprof_tui.views.registry import answer, view_of
 
 #: Of two requests: 3 queries over 5 keys, and one over 7.

@@ -26,7 +26,7 @@ from tpuprof_tui.formats.units import MISSING
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
-from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+from tpuprof_tui.sources.chrome.columns import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.categories import Kind
 from tpuprof_tui.sources.torch.read import reading
 from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+import torch_trace
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.critical_path import critical_path
@@ -23,9 +23,6 @@ from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.registry import views_of
 from tpuprof_tui.views.report import report_record, workers_of
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
-import torch_trace
 
 
 def event(category: str, name: str, start: float, length: float, pid: object = 1, tid: object = 1, **args) -> dict:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch_trace
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
@@ -33,9 +34,6 @@ from tpuprof_tui.sources.torch.vocabulary import VOCABULARY
 from tpuprof_tui.views.answer import places_text
 from tpuprof_tui.views.registry import answer, facts_of, view_of, views_of
 from tpuprof_tui.views.report import report_record, workers_of
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "samples"))
-import torch_trace
 
 NAME = "h100.pt.trace.json.gz"
 

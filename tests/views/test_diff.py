@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -34,7 +33,6 @@ from tpuprof_tui.views.differences import difference_text, differences_of
 from tpuprof_tui.views.joining import join_sides
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
 
 import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,6 @@ from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path.insert(0, str(SAMPLES))
 
 import torch_trace  # noqa: E402
 from capture_writer.capture import write_capture  # noqa: E402

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from profiles import Texts, make_lane, make_profile, session_of, small_profile
 
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.filters import with_step
-from tpuprof_tui.analysis.selecting.place import scope_named
+from tpuprof_tui.analysis.selecting.navigation import scope_named
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.cli.main import main
@@ -28,7 +27,6 @@ from tpuprof_tui.views.report import exact_us, report_record, workers_of
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode2", SAMPLES / "aks_damaged"
-sys.path.insert(0, str(Path(__file__).parents[1] / "sources"))
 
 #: Filters, ranges and scopes that every view is asked with.
 ASKED = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.comparing import Compared
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-sys.path[:0] = [str(SAMPLES)]
 
 from capture_writer.capture import write_capture  # noqa: E402
 from capture_writer.options import Options  # noqa: E402

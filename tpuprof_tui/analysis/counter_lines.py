@@ -11,7 +11,7 @@ from msgspec import Struct
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Profile
 
-from .index.running_sums import PiecewiseRate
+from .index.lane_index import PiecewiseRate
 from .selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -22,22 +22,14 @@ MOST_UNFOLDED = 4
 
 
 class CounterLine(Struct, frozen=True):
-    """One line of the timeline: a single counter, or several that fold into it.
-
-    Attributes:
-        group: Id of the measured group; -1: the whole system.
-        counters: Indexes into ``Profile.counters``.
-        depth: Nesting depth; 0 at top level.
-        parent: Index of the line it is folded into; -1: none.
-        is_parent: Whether it is the parent of the lines that follow it.
-    """
+    """One line of the timeline: a single counter, or several that fold into it."""
 
     label: str
-    group: int
-    counters: tuple[int, ...]
-    depth: int = 0
-    parent: int = -1
-    is_parent: bool = False
+    group: int  #: Id of the measured group; -1: the whole system
+    counters: tuple[int, ...]  #: Indexes into ``Profile.counters``
+    depth: int = 0  #: Nesting depth; 0 at top level
+    parent: int = -1  #: Index of the line it is folded into; -1: none
+    is_parent: bool = False  #: Whether it is the parent of the lines that follow it
 
 
 def counter_lines(session: Session) -> tuple[CounterLine, ...]:
@@ -85,15 +77,12 @@ def visible_lines(lines: Sequence[CounterLine], unfolded: Sequence[int]) -> Iter
 
 
 class CounterCurve(Struct, frozen=True, eq=False):
-    """Step function of a counter: each sample holds until the next, the last until the end of the profile.
+    """Step function of a counter: each sample holds until the next, the last until the end of the profile."""
 
-    Attributes:
-        times, values: The samples: int64 ns, ascending, and float64 (NaN: missing).
-        low, high: Range of the vertical axis: minimum and maximum of the values and 0.
-    """
-
+    #: times, values: The samples: int64 ns, ascending, and float64 (NaN: missing).
     times: Ints
     values: Floats
+    #: low, high: Range of the vertical axis: minimum and maximum of the values and 0.
     low: float
     high: float
     _amounts: PiecewiseRate

@@ -54,22 +54,16 @@ class Part(IntEnum):
 
 
 class CriticalPath(Struct, frozen=True, eq=False):
-    """Parts in order of time; arrays of one length.
+    """Parts in order of time; arrays of one length."""
 
-    Attributes:
-        part: int8, see ``Part``.
-        lane: int32 index in ``Profile.lanes``; for a gap, of the event after it; -1 after the last event.
-        row: int64 row of that lane; -1 after the last event.
-        start, end: int64 ns; each starts where the previous one ends.
-        assumed: Whether no recorded link puts it on the path.
-    """
-
-    part: npt.NDArray[np.int8]
+    part: npt.NDArray[np.int8]  #: int8, see ``Part``
+    #: int32 index in ``Profile.lanes``; for a gap, of the event after it; -1 after the last event.
     lane: npt.NDArray[np.int32]
-    row: Ints
+    row: Ints  #: int64 row of that lane; -1 after the last event
+    #: start, end: int64 ns; each starts where the previous one ends.
     start: Ints
     end: Ints
-    assumed: npt.NDArray[np.bool_]
+    assumed: npt.NDArray[np.bool_]  #: Whether no recorded link puts it on the path
 
     def __len__(self) -> int:
         return len(self.part)
@@ -437,17 +431,11 @@ def _releasers(dependencies: Dependencies, start: Ints, end: Ints, own: npt.NDAr
 
 
 class Slack(Struct, frozen=True):
-    """How much later an event may end without delaying the window's end, ns; 0 on the path.
+    """How much later an event may end without delaying the window's end, ns; 0 on the path."""
 
-    Attributes:
-        ns: The slack.
-        at_least: Whether the search was cut short, so that it is a lower bound.
-        assumed: Whether the limiting chain relies on the order of lanes of a unit, not on links.
-    """
-
-    ns: int
-    at_least: bool = False
-    assumed: bool = False
+    ns: int  #: The slack
+    at_least: bool = False  #: Whether the search was cut short, so that it is a lower bound
+    assumed: bool = False  #: Whether the limiting chain relies on the order of lanes of a unit, not on links
 
 
 class SlackSearch:

@@ -19,15 +19,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Frame(Struct, frozen=True, eq=False):
-    """Rows of events or of a table, in columns of one length.
+    """Rows of events or of a table, in columns of one length."""
 
-    Attributes:
-        columns: Arrays by key; text columns hold codes (-1: missing) into ``texts``, times and durations are in ns.
-        texts: Texts of text columns, by key.
-    """
-
+    #: Arrays by key; text columns hold codes (-1: missing) into ``texts``, times and durations are in ns.
     columns: Mapping[str, Array]
-    texts: Mapping[str, Sequence[str]]
+    texts: Mapping[str, Sequence[str]]  #: Texts of text columns, by key
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

@@ -34,25 +34,18 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     """A profile and the part of it that views are computed for.
 
     Events of the scope that pass the filter count; with a range, those that start in it, and unions are clipped to it.
-
-    Attributes:
-        session: The profile with its cached results.
-        scope: Group or lane.
-        range: Start and end of the range, ns; None: the whole profile, also if one from its start to its end is given.
-        filter: Filter expression; empty: none.
-        step: Number of the step whose events count; None: all. Without a range, it determines the window. A step
-            condition in ``filter``, as the explorer writes it, is moved here.
-        baseline: The same query on the profile that this one is compared with; None: no comparison.
-        among: Ids of the units that figures are listed for; None: all of the scope.
     """
 
-    session: Session
-    scope: Scope = EVERYTHING
+    session: Session  #: The profile with its cached results
+    scope: Scope = EVERYTHING  #: Group or lane
+    #: Start and end of the range, ns; None: the whole profile, also if one from its start to its end is given.
     range: tuple[int, int] | None = None
-    filter: str = ""
+    filter: str = ""  #: Filter expression; empty: none
+    #: Number of the step whose events count; None: all. Without a range, it determines the window. A step condition in
+    #: ``filter``, as the explorer writes it, is moved here.
     step: int | None = None
-    baseline: Query | None = None
-    among: frozenset[int] | None = None
+    baseline: Query | None = None  #: The same query on the profile that this one is compared with; None: no comparison
+    listed_units: frozenset[int] | None = None  #: Ids of the units that figures are listed for; None: all of the scope
 
     def __post_init__(self) -> None:
         if self.range is not None and self.range[0] <= self.profile.start_ns and self.profile.end_ns <= self.range[1]:
@@ -156,7 +149,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def units(self) -> tuple[int, ...]:
         """Ids of the units in the scope; empty for a lane."""
         units = () if self.scope.lane >= 0 else self.profile.groups.units_within(self.scope.group)
-        return units if self.among is None else tuple(unit for unit in units if unit in self.among)
+        return units if self.listed_units is None else tuple(unit for unit in units if unit in self.listed_units)
 
     @cached_property
     def unit_figures(self) -> tuple[UnitFigures, ...]:
@@ -171,7 +164,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
             guessed = any(self.filtered_session.profile.lanes[number].role_guessed for number in self.lanes)
             return Headline.of(self.span, self.event_count, self.unit_figures, guessed)
 
-        which = (self.scope, self.range, self.full_filter, self.among)
+        which = (self.scope, self.range, self.full_filter, self.listed_units)
         return self.cache.get("headline", compute, *which, limit=4)
 
     @property
@@ -198,8 +191,8 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     def lanes(self) -> tuple[int, ...]:
         """Indexes in ``Profile.lanes`` of the scope's device lanes, or of its host lanes if it has no others."""
         lanes = self.session.lanes_in(self.scope)
-        if self.among is not None:
-            lanes = tuple(number for number in lanes if self.session.unit_of(number) in (-1, *self.among))
+        if self.listed_units is not None:
+            lanes = tuple(number for number in lanes if self.session.unit_of(number) in (-1, *self.listed_units))
         device = tuple(number for number in lanes if not self.profile.lanes[number].on_host)
         return device or tuple(number for number in lanes if not self.profile.lanes[number].is_aside)
 

@@ -165,19 +165,12 @@ def _held_by(thing: Any) -> Iterator[object]:
 
 
 class Memory(Struct, frozen=True):
-    """Memory of a profile in bytes of arrays and texts; shared objects count where they occur first.
+    """Memory of a profile in bytes of arrays and texts; shared objects count where they occur first."""
 
-    Attributes:
-        columns: Columns held as arrays, by kind of lane.
-        names: String tables, which columns refer to by code.
-        records: Raw records, from which further columns and details are decoded lazily.
-        derived: Cached results by kind; ``a/b`` is a result ``b`` cached inside a result ``a``.
-    """
-
-    columns: Mapping[str, int]
-    names: int
-    records: int
-    derived: Mapping[str, int]
+    columns: Mapping[str, int]  #: Columns held as arrays, by kind of lane
+    names: int  #: String tables, which columns refer to by code
+    records: int  #: Raw records, from which further columns and details are decoded lazily
+    derived: Mapping[str, int]  #: Cached results by kind; ``a/b`` is a result ``b`` cached inside a result ``a``
 
     @property
     def total(self) -> int:

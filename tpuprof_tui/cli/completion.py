@@ -25,25 +25,15 @@ _PATHS: Final = {"CAPTURE": "any", "CAPTURE|VIEW": "any", "FILE": "any", "DIR": 
 
 
 class Word(Struct, frozen=True):
-    """An option or operand to complete.
+    """An option or operand to complete."""
 
-    Attributes:
-        flags: Spellings of the option; empty for an operand.
-        text: Help.
-        choices: Values to offer.
-        path: "any" or "folder" if the value is a path.
-        takes_value: Whether a value follows.
-        repeats: Whether an operand may be repeated.
-        listed: Whether the value is a comma-separated list of choices.
-    """
-
-    flags: tuple[str, ...]
-    text: str
-    choices: tuple[str, ...] = ()
-    path: str = ""
-    takes_value: bool = True
-    repeats: bool = False
-    listed: bool = False
+    flags: tuple[str, ...]  #: Spellings of the option; empty for an operand
+    text: str  #: Help
+    choices: tuple[str, ...] = ()  #: Values to offer
+    path: str = ""  #: "any" or "folder" if the value is a path
+    takes_value: bool = True  #: Whether a value follows
+    repeats: bool = False  #: Whether an operand may be repeated
+    listed: bool = False  #: Whether the value is a comma-separated list of choices
 
 
 def print_script(options: argparse.Namespace) -> int:

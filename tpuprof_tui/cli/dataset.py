@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 from .options import output_path
-from .rows import print_csv, print_json, rows_page
+from .pages import print_csv, print_json, rows_page
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built
@@ -185,7 +185,7 @@ def _ask(out: str, words: list[str], options: argparse.Namespace, show: Callable
             print(f"{options.parquet}: {count:,} rows")
             return OK
         queries: dict[str, Callable[[], Rows]] = {
-            "query": lambda: query.asked(data, words[0]),
+            "query": lambda: query.run_sql(data, words[0]),
             "top": lambda: query.top(data),
             "trend": lambda: query.trend(data, words[0]),
             "outliers": lambda: query.outliers(data, options.among),

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tpuprof_tui.analysis.selecting.place import scope_named
+from tpuprof_tui.analysis.selecting.navigation import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.selection import RowPage, Selection
@@ -152,7 +152,7 @@ def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -
     names = options.columns
     columns = known_columns(profile) if names is None else parse_columns(names, profile.vocabulary)
     if options.format == "parquet":
-        from tpuprof_tui.export.table_parquet import write_parquet
+        from tpuprof_tui.export.table import write_parquet
 
         write_parquet(rows, columns, sink)
     else:

@@ -74,29 +74,20 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Command(Struct, frozen=True):
-    """A command of the command line.
+    """A command of the command line."""
 
-    Attributes:
-        help: Help in one line.
-        run: Entry (see `entry`, also for the functions below) of the function that runs it and returns the exit status.
-        operands: Positional arguments.
-        description: Description in the help, unless a source's vocabulary has one (``NAME_help`` among its texts).
-        epilog: Lines below the options.
-        reads: Whether it takes the options for reading a capture.
-        arguments: Entry of a function that adds all arguments to the parser, instead of the common ones.
-        localise: Entry of a function that translates a parser's help as the arguments request; returns the language.
-        completions: Entry of a function that returns completions by the preceding words.
-    """
-
-    help: str
+    help: str  #: Help in one line
+    #: Entry (see `entry`, also for the functions below) of the function that runs it and returns the exit status.
     run: str
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[Operand, ...] = ()  #: Positional arguments
+    #: Description in the help, unless a source's vocabulary has one (``NAME_help`` among its texts).
     description: str = ""
-    epilog: str = ""
-    reads: bool = True
-    arguments: str = ""
+    epilog: str = ""  #: Lines below the options
+    reads: bool = True  #: Whether it takes the options for reading a capture
+    arguments: str = ""  #: Entry of a function that adds all arguments to the parser, instead of the common ones
+    #: Entry of a function that translates a parser's help as the arguments request; returns the language.
     localise: str = ""
-    completions: str = ""
+    completions: str = ""  #: Entry of a function that returns completions by the preceding words
 
 
 def entry(path: str) -> Any:

@@ -18,19 +18,12 @@ from .texts import said
 
 
 class Option(Struct, frozen=True):
-    """An option of some commands.
+    """An option of some commands."""
 
-    Attributes:
-        flags: Flags as typed.
-        settings: Keyword arguments of ``add_argument``.
-        commands: Commands that take it; empty: all commands that open something.
-        offered: Values that completion offers besides the choices of the settings.
-    """
-
-    flags: tuple[str, ...]
-    settings: dict[str, Any]
-    commands: tuple[str, ...] = ()
-    offered: Callable[[], Sequence[str]] = tuple
+    flags: tuple[str, ...]  #: Flags as typed
+    settings: dict[str, Any]  #: Keyword arguments of ``add_argument``
+    commands: tuple[str, ...] = ()  #: Commands that take it; empty: all commands that open something
+    offered: Callable[[], Sequence[str]] = tuple  #: Values that completion offers besides the choices of the settings
 
 
 def _switch(flags: str, commands: str, text: str, action: str = "store_true", **settings: Any) -> Option:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter
-from tpuprof_tui.analysis.selecting.place import scope_named
+from tpuprof_tui.analysis.selecting.navigation import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.model import Profile
-from tpuprof_tui.model.worker import Worker
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of

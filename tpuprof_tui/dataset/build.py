@@ -18,9 +18,9 @@ from tpuprof_tui.child_process import share_cores
 from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
+from .captures import captures_of, exists, fingerprint, is_address, reason_of
 from .listing import LIST, write_list
 from .manifest import Entry, Manifest
-from .places import captures_of, exists, fingerprint, is_address, reason_of
 from .schema import FOLDERS, SCHEMA, UNKNOWN, arrow_types, needs_pyarrow, origin
 from .store import AT_A_TIME, Store, store_at
 from .tables import GROUP, CachingCatalog, Folders, partitions
@@ -45,29 +45,21 @@ Executor = Callable[[Callable[[str], Entry], Sequence[str]], Iterator[Entry]]
 
 
 class Built(Struct):
-    """Result of a build: paths of captures.
+    """Result of a build: paths of captures."""
 
-    Attributes:
-        written, replaced, same: New captures, changed ones, and copies of captures at other paths.
-        unchanged: Number of unchanged captures, which were skipped.
-        unreadable: Captures that could not be read, now or by an earlier build.
-        known_unreadable: Those of them that were skipped, because they are unchanged.
-        reasons: Why captures could not be read, and why arguments name none, by path and argument.
-        deleted: Captures of the data set whose path no longer exists.
-        missing: Arguments that do not exist or contain no capture.
-        internal_errors: Captures that are missing or incomplete because of a bug in this package, with error type and
-            location.
-    """
-
+    #: written, replaced, same: New captures, changed ones, and copies of captures at other paths.
     written: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
-    unchanged: int = 0
-    unreadable: list[str] = field(default_factory=list)
+    unchanged: int = 0  #: Number of unchanged captures, which were skipped
+    unreadable: list[str] = field(default_factory=list)  #: Captures that could not be read, now or by an earlier build
+    #: Those of them that were skipped, because they are unchanged.
     known_unreadable: list[str] = field(default_factory=list)
+    #: Why captures could not be read, and why arguments name none, by path and argument.
     reasons: dict[str, str] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)  #: Captures of the data set whose path no longer exists
+    missing: list[str] = field(default_factory=list)  #: Arguments that do not exist or contain no capture
+    #: Captures that are missing or incomplete because of a bug in this package, with error type and location.
     internal_errors: list[str] = field(default_factory=list)
 
 
@@ -223,7 +215,7 @@ def ray(address: str | None) -> Executor:
             cluster.init(address=address, log_to_driver=False)
         try:
             # if a worker dies, another one retries its capture
-            task = cluster.remote(max_retries=3)(function_of(function))
+            task = cluster.remote(max_retries=3)(plain_function(function))
             rest = iter(paths)
             waiting = [task.remote(path) for path in islice(rest, _IN_FLIGHT)]
             while waiting:
@@ -244,7 +236,7 @@ def ray(address: str | None) -> Executor:
     return run
 
 
-def function_of(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
+def plain_function(function: Callable[[str], Entry]) -> Callable[[str], Entry]:
     """Wraps a callable in a plain function, which Ray requires."""
     return lambda path: function(path)
 

@@ -41,49 +41,29 @@ _MOST: Final = 10_000
 
 
 class Figure(Struct, frozen=True):
-    """A column of the list.
+    """A column of the list."""
 
-    Attributes:
-        title: Header.
-        kind: ``us``, ``ns``, ``share`` or ``number``.
-    """
-
-    title: str
-    kind: Kind
+    title: str  #: Header
+    kind: Kind  #: ``us``, ``ns``, ``share`` or ``number``
 
 
 class Row(Struct, frozen=True):
-    """A capture in the list.
+    """A capture in the list."""
 
-    Attributes:
-        path: Path when it was read.
-        words: Text that filters search: path, source, chip, device, day.
-        day: Day as text; empty: unknown.
-        device: Device as text; empty: unknown.
-        problems: Number of problems.
-        values: One value per figure; None: unknown.
-    """
-
-    path: str
-    words: str
-    day: str
-    device: str
-    problems: int
-    values: tuple[float | None, ...]
+    path: str  #: Path when it was read
+    words: str  #: Text that filters search: path, source, chip, device, day
+    day: str  #: Day as text; empty: unknown
+    device: str  #: Device as text; empty: unknown
+    problems: int  #: Number of problems
+    values: tuple[float | None, ...]  #: One value per figure; None: unknown
 
 
 class Listing(Struct, frozen=True):
-    """The captures of a data set, by day and path.
+    """The captures of a data set, by day and path."""
 
-    Attributes:
-        figures: The columns.
-        rows: The captures.
-        more: Number of captures beyond `_MOST`, which are left out.
-    """
-
-    figures: tuple[Figure, ...]
-    rows: tuple[Row, ...]
-    more: int = 0
+    figures: tuple[Figure, ...]  #: The columns
+    rows: tuple[Row, ...]  #: The captures
+    more: int = 0  #: Number of captures beyond `_MOST`, which are left out
 
     @classmethod
     def read(cls, out: str | os.PathLike[str]) -> Listing:

@@ -18,31 +18,21 @@ from msgspec.structs import asdict, replace
 from tpuprof_tui.errors import UnreadableError
 
 from . import LOG
-from .places import exists
+from .captures import exists
 from .schema import FIELDS, SCHEMA
 from .store import Store, store_at
 
 
 class Entry(Struct, frozen=True):
-    """A capture in the manifest.
+    """A capture in the manifest."""
 
-    Attributes:
-        path: Path or address when it was read.
-        fingerprint: Fingerprint of its files when they were read.
-        capture: Identity (hash of its contents).
-        readable: Whether it could be read.
-        files: Its Parquet files, relative to the data set; empty if another path has the same content.
-        schema: Version of the tables.
-        internal_error: Type and location of a bug in this package that occurred; empty: none.
-    """
-
-    path: str
-    fingerprint: str
-    capture: str
-    readable: bool
-    files: tuple[str, ...]
-    schema: str = SCHEMA
-    internal_error: str = ""
+    path: str  #: Path or address when it was read
+    fingerprint: str  #: Fingerprint of its files when they were read
+    capture: str  #: Identity (hash of its contents)
+    readable: bool  #: Whether it could be read
+    files: tuple[str, ...]  #: Its Parquet files, relative to the data set; empty if another path has the same content
+    schema: str = SCHEMA  #: Version of the tables
+    internal_error: str = ""  #: Type and location of a bug in this package that occurred; empty: none
 
 
 class Manifest:

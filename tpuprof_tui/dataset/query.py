@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -10,19 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from threading import Timer
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
 
+from .captures import is_address
 from .manifest import Manifest
-from .places import is_address
 from .schema import FIELDS, FOLDERS, UNKNOWN, arrow_schema
 from .store import AT_A_TIME
 
@@ -78,15 +81,10 @@ GROUP_BY: Final = {"chip": "coalesce(chip, '')", "device": "coalesce(chip, '') |
 
 
 class Rows(Struct):
-    """Result of a query.
+    """Result of a query."""
 
-    Attributes:
-        columns: (name, DuckDB type) of each column.
-        rows: Iterator over the rows, which streams them.
-    """
-
-    columns: list[tuple[str, str]]
-    rows: Iterator[tuple[Any, ...]]
+    columns: list[tuple[str, str]]  #: (name, DuckDB type) of each column
+    rows: Iterator[tuple[Any, ...]]  #: Iterator over the rows, which streams them
 
 
 class Queried(ABC):
@@ -94,12 +92,11 @@ class Queried(ABC):
 
     Attributes:
         connection: The connection.
-        names: Names of the tables.
         hint: What names tables and columns, a sentence.
         expired: Whether the time of the last query is over.
     """
 
-    names: tuple[str, ...] = tuple(FIELDS)
+    names: tuple[str, ...] = tuple(FIELDS)  #: Names of the tables
     hint = "tpuprof dataset schema names tables and columns."
 
     def __init__(self, connection: Any) -> None:
@@ -167,7 +164,7 @@ class DataSet(Queried):
 
     def schema(self) -> dict[str, list[tuple[str, str]]]:
         """Names and DuckDB types of the columns of each table."""
-        return {name: asked(self, f"from {name} limit 0").columns for name in self.names}
+        return {name: run_sql(self, f"from {name} limit 0").columns for name in self.names}
 
     def check_files(self) -> None:
         """Checks that the files of the tables with views exist and could be read; see `Manifest.check_files`."""
@@ -303,10 +300,10 @@ def first_rows(data: Queried, sql: str, count: int, skipped: int = 0) -> Rows:
         UsageError: The SQL is invalid, or is not a SELECT.
     """
     _only_select(sql, data)
-    return asked(data, f"from ({sql.strip().rstrip(';')}\n) limit {count} offset {skipped}", name=sql)
+    return run_sql(data, f"from ({sql.strip().rstrip(';')}\n) limit {count} offset {skipped}", name=sql)
 
 
-def asked(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str = "") -> Rows:
+def run_sql(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str = "") -> Rows:
     """Runs a SELECT statement; streams the result. ``name``: the text that names its tables; empty: ``sql``.
 
     Raises:
@@ -431,8 +428,8 @@ def _sql_error(error: Exception, data: Queried | None) -> UsageError:
 
 def top(data: DataSet) -> Rows:
     """Kernels by total time over all captures; operations if no capture has kernels."""
-    kinds = {kind for (kind,) in asked(data, "select distinct kind from figures").rows}
-    return asked(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
+    kinds = {kind for (kind,) in run_sql(data, "select distinct kind from figures").rows}
+    return run_sql(data, TOP, ["kernel" if "kernel" in kinds else "operation"])
 
 
 def trend(data: DataSet, figure: str) -> Rows:
@@ -441,12 +438,10 @@ def trend(data: DataSet, figure: str) -> Rows:
     Raises:
         UnreadableError: No capture has the figure.
     """
-    from .statistics import change_points
-
-    found = asked(data, TREND, [figure])
+    found = run_sql(data, TREND, [figure])
     days = list(found.rows)
     if not days:
-        known = [name for (name,) in asked(data, ALIKE, [figure, figure]).rows]
+        known = [name for (name,) in run_sql(data, ALIKE, [figure, figure]).rows]
         raise UnreadableError(f"No capture has the figure {figure}.", f"Similar: {', '.join(known)}." if known else "")
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):
@@ -458,4 +453,49 @@ def trend(data: DataSet, figure: str) -> Rows:
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
     """Captures with outliers among their figures, most outliers first, with the figure of the largest deviation."""
-    return asked(data, OUTLIERS.replace("{among}", GROUP_BY[among]))
+    return run_sql(data, OUTLIERS.replace("{among}", GROUP_BY[among]))
+
+
+#: Minimum strength of a change, in standard errors.
+_LIMIT: Final = 4.0
+#: Minimum noise as a share of the median.
+_FLOOR: Final = 0.005
+
+
+def change_points(values: Sequence[float]) -> dict[int, float]:
+    """Finds the indices where the level of a series changes.
+
+    Binary segmentation: splits at the index where the difference of the means, in units of its standard error, is
+    largest and beyond ``_LIMIT``, then both halves likewise. Noise is 1.4826 times the median absolute difference of
+    adjacent values, divided by the square root of 2; level changes hardly affect it.
+
+    Args:
+        values: Values in order of time.
+
+    Returns:
+        Mean after minus mean before each change, by index of the first value of the new level, ascending.
+    """
+    series = np.asarray(values, np.float64)
+    if len(series) < 2:
+        return {}
+    noise = 1.4826 * float(np.median(np.abs(np.diff(series)))) / math.sqrt(2)
+    noise = max(noise, _FLOOR * abs(float(np.median(series))))
+    places = sorted(_splits(series, 0, noise)) if noise > 0 else []
+    bounds = [0, *places, len(series)]
+    means = [float(series[first:last].mean()) for first, last in pairwise(bounds)]
+    return {place: means[number + 1] - means[number] for number, place in enumerate(places)}
+
+
+def _splits(series: npt.NDArray[np.float64], first: int, noise: float) -> list[int]:
+    count = len(series)
+    if count < 2:
+        return []
+    before = np.arange(1, count)
+    sums = np.cumsum(series)[before - 1]
+    means = (sums / before) - (series.sum() - sums) / (count - before)
+    strength = np.abs(means) * np.sqrt(before * (count - before) / count) / noise
+    best = int(np.argmax(strength))
+    if strength[best] < _LIMIT:
+        return []
+    place = int(before[best])
+    return [*_splits(series[:place], first, noise), first + place, *_splits(series[place:], first + place, noise)]

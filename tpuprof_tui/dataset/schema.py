@@ -20,17 +20,11 @@ UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Field(Struct, frozen=True):
-    """A column of the data set.
+    """A column of the data set."""
 
-    Attributes:
-        name: Name in query engines.
-        kind: ``text`` (dictionary-encoded), ``int`` (int64) or ``float`` (float64).
-        help: One sentence.
-    """
-
-    name: str
-    kind: str
-    help: str
+    name: str  #: Name in query engines
+    kind: str  #: ``text`` (dictionary-encoded), ``int`` (int64) or ``float`` (float64)
+    help: str  #: One sentence
 
 
 _CAPTURE: Final = Field("capture", "text", "Capture: hash of the content of its files and of the facts in its name.")

@@ -19,7 +19,7 @@ from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 
 from . import LOG
-from .places import is_address, system_of, with_retries
+from .captures import is_address, system_of, with_retries
 
 _LOCK: Final = "_tpuprof.lock"
 #: Folder for log lines on file systems where files cannot be appended to; query engines ignore it.

@@ -27,7 +27,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Lane, Profile, Role, Severi
 from tpuprof_tui.model.columns import COUNTERS, Column
 from tpuprof_tui.sources.catalog import Catalog
 
-from .places import local_copy
+from .captures import local_copy
 from .schema import FIELDS, arrow_schema, arrow_types, needs_pyarrow, origin
 
 if TYPE_CHECKING:
@@ -57,23 +57,14 @@ Folders = tuple[str | None, ...]
 
 
 class Tables(Struct, frozen=True):
-    """The tables of one capture.
+    """The tables of one capture."""
 
-    Attributes:
-        capture: Identity (hash of its contents).
-        folders: Values of the partition columns.
-        tables: Arrow tables by name; only ``problems`` if the capture could not be read.
-        readable: Whether it could be read.
-        fetched: Whether all its files could be accessed; if not, the next build tries again.
-        internal_error: Type and location of a bug in this package that occurred; empty: none.
-    """
-
-    capture: str
-    folders: Folders
-    tables: dict[str, Any]
-    readable: bool
-    fetched: bool = True
-    internal_error: str = ""
+    capture: str  #: Identity (hash of its contents)
+    folders: Folders  #: Values of the partition columns
+    tables: dict[str, Any]  #: Arrow tables by name; only ``problems`` if the capture could not be read
+    readable: bool  #: Whether it could be read
+    fetched: bool = True  #: Whether all its files could be accessed; if not, the next build tries again
+    internal_error: str = ""  #: Type and location of a bug in this package that occurred; empty: none
 
 
 #: Consumer of the events of a capture: gets its identity, partition values, and a reader of Arrow record batches.

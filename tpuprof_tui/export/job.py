@@ -32,18 +32,12 @@ Report = Callable[[str, float], None]
 
 
 class Job(Struct, frozen=True):
-    """Parameters of an export.
+    """Parameters of an export."""
 
-    Attributes:
-        folder: Output folder; created if needed.
-        kinds: Keys of outputs (``export.outputs``).
-        selection: Events to export.
-        document_units: Ids of the units in workbook, web and register text; None: those of the selection.
-    """
-
-    folder: Path
-    kinds: frozenset[str]
-    selection: Selection = field(default_factory=Selection)
+    folder: Path  #: Output folder; created if needed
+    kinds: frozenset[str]  #: Keys of outputs (``export.outputs``)
+    selection: Selection = field(default_factory=Selection)  #: Events to export
+    #: Ids of the units in workbook, web and register text; None: those of the selection.
     document_units: frozenset[int] | None = None
 
     @property

@@ -17,19 +17,15 @@ from tpuprof_tui.views.answer import Fact
 
 
 class Selection(Struct, frozen=True, dict=True):
-    """Selection of events; by default all.
+    """Selection of events; by default all."""
 
-    Attributes:
-        units: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if
-            the lane does not record that. None: all.
-        start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
-        filter: Filter expression; empty: none.
-    """
-
+    #: Ids of the selected units; of lanes without a unit, events that these submitted are selected, or all if the lane
+    #: does not record that. None: all.
     units: frozenset[int] | None = None
+    #: start_ns, end_ns: Half-open time window; selects events that start in it. None: no bound.
     start_ns: int | None = None
     end_ns: int | None = None
-    filter: str = ""
+    filter: str = ""  #: Filter expression; empty: none
 
     @property
     def everything(self) -> bool:
@@ -91,7 +87,7 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
 
     Views of a source read its own rows, not those of ``profile.lanes``: only a query narrows them.
     """
-    (step, expression), scope, window, among = split_step(selection.filter), Scope(), None, None
+    (step, expression), scope, window, listed_units = split_step(selection.filter), Scope(), None, None
     if selection.start_ns is not None or selection.end_ns is not None:
         window = (
             profile.start_ns if selection.start_ns is None else selection.start_ns,
@@ -106,8 +102,8 @@ def selected_query(profile: Profile, selection: Selection) -> Query:
         if scope.everything:
             numbers = " | ".join(f"core={number}" for number in map(groups.number, sorted(selection.units))) or "core<0"
             expression = f"({numbers}) ({expression})" if expression else f"({numbers})"
-            among = selection.units
-    return query_of(profile, scope=scope, range=window, filter=expression, step=step, among=among)
+            listed_units = selection.units
+    return query_of(profile, scope=scope, range=window, filter=expression, step=step, listed_units=listed_units)
 
 
 def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
@@ -133,19 +129,12 @@ def selection_facts(profile: Profile, selection: Selection) -> tuple[Fact, ...]:
 
 
 class RowPage(Struct):
-    """A page (offset and limit) of a sequence of rows that arrive in parts.
+    """A page (offset and limit) of a sequence of rows that arrive in parts."""
 
-    Attributes:
-        limit: Maximum number of rows on the page; None: unlimited.
-        offset: Number of rows before the page.
-        total: Number of rows seen so far.
-        taken: Number of rows taken so far.
-    """
-
-    limit: int | None = None
-    offset: int = 0
-    total: int = 0
-    taken: int = 0
+    limit: int | None = None  #: Maximum number of rows on the page; None: unlimited
+    offset: int = 0  #: Number of rows before the page
+    total: int = 0  #: Number of rows seen so far
+    taken: int = 0  #: Number of rows taken so far
 
     def take(self, count: int) -> slice:
         """Advances by ``count`` rows; returns the slice of these that is on the page."""

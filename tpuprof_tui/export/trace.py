@@ -14,7 +14,6 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.formats.perfetto.overlaps import nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
     EVENT_CATEGORY,
@@ -36,6 +35,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
     Track,
     by_shape,
     descriptor,
+    nested_tracks,
 )
 from tpuprof_tui.formats.perfetto.wire import (
     Pieces,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import Book
-from tpuprof_tui.formats.xlsx.styles import PLAIN
+from tpuprof_tui.formats.xlsx.rows import PLAIN
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_sheet import sheets
 

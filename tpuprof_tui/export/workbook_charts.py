@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.xlsx.book import Book, Page, Value
-from tpuprof_tui.formats.xlsx.styles import COLUMN_HEADER, COUNT, KEY_CELL
+from tpuprof_tui.formats.xlsx.rows import COLUMN_HEADER, COUNT, KEY_CELL
 from tpuprof_tui.model.vocabulary import Vocabulary
 from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.registry import answer, view_of

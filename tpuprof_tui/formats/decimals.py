@@ -50,21 +50,13 @@ _NOTHING: Final = np.uint64(int.from_bytes(b"N/A", "little"))
 
 
 class Numbers(Struct, frozen=True, eq=False):
-    """Parsed decimal numbers, in columns of one length.
+    """Parsed decimal numbers, in columns of one length."""
 
-    Attributes:
-        mantissa: int64, all digits as an integer.
-        places: int64, number of digits after the point.
-        known: Mask of the numbers that ``mantissa`` and ``places`` hold.
-        others: (index, number) of the numbers that they cannot hold.
-        bad: Indices of texts that are neither numbers nor empty (see ``_NONE``).
-    """
-
-    mantissa: I64
-    places: I64
-    known: Mask
-    others: Sequence[tuple[int, Decimal]]
-    bad: tuple[int, ...]
+    mantissa: I64  #: int64, all digits as an integer
+    places: I64  #: int64, number of digits after the point
+    known: Mask  #: Mask of the numbers that ``mantissa`` and ``places`` hold
+    others: Sequence[tuple[int, Decimal]]  #: (index, number) of the numbers that they cannot hold
+    bad: tuple[int, ...]  #: Indices of texts that are neither numbers nor empty (see ``_NONE``)
 
     def nanoseconds(self, per_unit: int = 3) -> I64:
         """Converts numbers to whole ns, rounded half to even; one unit is ``10**per_unit`` ns.

@@ -40,20 +40,14 @@ class TypedError(UsageError):
 
 
 class TimeBase(Struct, frozen=True):
-    """Reference points for parsing times.
+    """Reference points for parsing times."""
 
-    Attributes:
-        start, end: The whole time span, ns.
-        cursor: Origin of signed times, ns.
-        mhz: Clock for times in cycles, MHz; 0: unknown.
-        cycles: Whether a plain number is in cycles.
-    """
-
+    #: start, end: The whole time span, ns.
     start: int
     end: int
-    cursor: int = 0
-    mhz: Fraction = Fraction(0)
-    cycles: bool = False
+    cursor: int = 0  #: Origin of signed times, ns
+    mhz: Fraction = Fraction(0)  #: Clock for times in cycles, MHz; 0: unknown
+    cycles: bool = False  #: Whether a plain number is in cycles
 
 
 def step_typed(text: str) -> int | None:

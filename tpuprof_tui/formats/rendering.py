@@ -27,32 +27,20 @@ _CODE_LIMIT: Final = 1 << 62
 
 
 class Field(Struct, frozen=True):
-    """A field of the rows of a lane.
+    """A field of the rows of a lane."""
 
-    Attributes:
-        values: Returns the values of some rows: integers, float64, or codes into ``texts``; floats that are not finite
-            are missing.
-        lead: Text before a value, such as a name and a colon, or a comma.
-        absent: Text for missing values, in place of ``lead`` and value.
-        texts: Texts by code; None for numbers.
-        spell: Converts a text to its written form.
-        form: ``%`` format of numbers.
-        after: Text after a number.
-        decimals: Decimal places that floats are rounded to; None: no rounding.
-        span: Integers are combined with adjacent fields if their range in a slice is smaller than this.
-        inexact: Format of integers beyond ``EXACT``, including lead and end; empty: as all numbers.
-    """
-
+    #: Returns the values of some rows: integers, float64, or codes into ``texts``; floats that are not finite are
+    #: missing.
     values: Callable[[Rows], Array]
-    lead: str
-    absent: str
-    texts: Sequence[str] | None = None
-    spell: Callable[[str], str] = str
-    form: str = "%s"
-    after: str = ""
-    decimals: int | None = None
-    span: int = 0
-    inexact: str = ""
+    lead: str  #: Text before a value, such as a name and a colon, or a comma
+    absent: str  #: Text for missing values, in place of ``lead`` and value
+    texts: Sequence[str] | None = None  #: Texts by code; None for numbers
+    spell: Callable[[str], str] = str  #: Converts a text to its written form
+    form: str = "%s"  #: ``%`` format of numbers
+    after: str = ""  #: Text after a number
+    decimals: int | None = None  #: Decimal places that floats are rounded to; None: no rounding
+    span: int = 0  #: Integers are combined with adjacent fields if their range in a slice is smaller than this
+    inexact: str = ""  #: Format of integers beyond ``EXACT``, including lead and end; empty: as all numbers
 
     def text(self, value: Any) -> str:
         """Text of a value with ``lead`` and ``after``; ``absent`` for codes beyond the table."""

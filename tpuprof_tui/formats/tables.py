@@ -17,31 +17,18 @@ _WORD: Final = 12
 
 
 class Table(Struct, frozen=True):
-    """A titled table of texts.
+    """A titled table of texts."""
 
-    Attributes:
-        title: Heading.
-        header: One text per column.
-        rows: Cells, one list per row, as long as the header.
-        left: Indices of the left-aligned columns; all others are right-aligned.
-        notes: Lines below the table.
-        total: Whether the last row is the total.
-        spare: Headers of columns to drop if the table is too wide, in the order of dropping.
-        more: Number of further rows that are not included; the last note states it.
-        hint: How to see further rows; the end of the sentence.
-        view: Id of the view that the table belongs to; may be empty.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left: frozenset[int] = frozenset()
-    notes: tuple[str, ...] = ()
-    total: bool = False
-    spare: tuple[str, ...] = ()
-    more: int = 0
-    hint: str = "--limit shows them"
-    view: str = ""
+    title: str  #: Heading
+    header: tuple[str, ...]  #: One text per column
+    rows: tuple[tuple[str, ...], ...]  #: Cells, one list per row, as long as the header
+    left: frozenset[int] = frozenset()  #: Indices of the left-aligned columns; all others are right-aligned
+    notes: tuple[str, ...] = ()  #: Lines below the table
+    total: bool = False  #: Whether the last row is the total
+    spare: tuple[str, ...] = ()  #: Headers of columns to drop if the table is too wide, in the order of dropping
+    more: int = 0  #: Number of further rows that are not included; the last note states it
+    hint: str = "--limit shows them"  #: How to see further rows; the end of the sentence
+    view: str = ""  #: Id of the view that the table belongs to; may be empty
 
     def align(self, column: int) -> Align:
         """Alignment of a column, by index."""

@@ -25,15 +25,11 @@ _LEVEL: Final = 1
 
 
 class Chunk(Struct):
-    """Columns of one length, deflated as they are added.
+    """Columns of one length, deflated as they are added."""
 
-    Attributes:
-        count: Number of values of each column.
-        columns: Header of each column for the decoder: key, number of byte planes, whether it is delta-encoded, and
-            whether all values fit into 32 bits.
-    """
-
-    count: int
+    count: int  #: Number of values of each column
+    #: Header of each column for the decoder: key, number of byte planes, whether it is delta-encoded, and whether all
+    #: values fit into 32 bits.
     columns: list[tuple[str, int, bool, bool]] = field(default_factory=list)
     _stream: Any = field(default_factory=lambda: zlib.compressobj(_LEVEL, zlib.DEFLATED, -15))
     _parts: list[bytes] = field(default_factory=list)

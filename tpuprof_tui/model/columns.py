@@ -17,39 +17,24 @@ COUNTERS: Final = "counters"
 
 
 class Column(Struct, frozen=True):
-    """One column of the schema, from which table headers, cells, files and help are derived.
+    """One column of the schema, from which table headers, cells, files and help are derived."""
 
-    Attributes:
-        key: Stable name in code, filters and settings.
-        file_name: Name in files; empty: left out of files with all columns, and tables use the title.
-        unit: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown next to them.
-        width: Preferred width of the column on the screen, in cells.
-        engines: Engines whose instructions have it; empty: all.
-        needs: Key of the capability that a capture must have for the value to be known; empty: always known.
-        aliases: Short names accepted in filters.
-        shown: Whether the table shows it by default.
-        group: Heading in the detail pane.
-        source: Source of the formula.
-        level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
-        is_id: Whether numbers are names, written without separators of thousands.
-    """
-
-    key: str
+    key: str  #: Stable name in code, filters and settings
     title: str
-    file_name: str = ""
+    file_name: str = ""  #: Name in files; empty: left out of files with all columns, and tables use the title
     kind: Kind = "int"
-    unit: str = ""
+    unit: str = ""  #: Unit of the values ("ns", "B", "GB/s", "cycles", ""), shown next to them
     help: str = ""
-    width: int = 10
-    engines: tuple[str, ...] = ()
-    needs: str = ""
-    aliases: tuple[str, ...] = ()
+    width: int = 10  #: Preferred width of the column on the screen, in cells
+    engines: tuple[str, ...] = ()  #: Engines whose instructions have it; empty: all
+    needs: str = ""  #: Key of the capability that a capture must have for the value to be known; empty: always known
+    aliases: tuple[str, ...] = ()  #: Short names accepted in filters
     decimals: int = 2
-    shown: bool = False
-    group: str = EVENT
-    source: str = ""
-    level: str = ""
-    is_id: bool = False
+    shown: bool = False  #: Whether the table shows it by default
+    group: str = EVENT  #: Heading in the detail pane
+    source: str = ""  #: Source of the formula
+    level: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
+    is_id: bool = False  #: Whether numbers are names, written without separators of thousands
 
     @property
     def align(self) -> Literal["left", "right"]:

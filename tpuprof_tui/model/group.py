@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,35 +14,56 @@ from msgspec.structs import replace
 
 from .missing import INT_MISSING
 
+
+class Worker(Struct, frozen=True, eq=False):
+    """A recording of one process or machine."""
+
+    key: str  #: Unique name among the workers
+    group: int = -1  #: Id of its group; -1: the whole profile, if there is a single worker
+    rank: int | None = None  #: Its rank; None: none
+    name: str = ""  #: Its name for people
+    span: int = 1  #: Number of the recording of this worker, from 1
+    files: tuple[str, ...] = ()  #: Names of its files
+    devices: tuple[dict[str, Any], ...] = ()  #: Its devices: ``name`` and further properties
+    hosts: bool = True  #: Whether host events count among its own; a source may keep them separate
+    #: Start and end of the recording, ns, of a source that defines a clock of each worker, which begins there; None:
+    #: extent of its events, on the profile's clock.
+    window: tuple[int, int] | None = None
+    #: Reading of its own clock at the zero of the profile's time line, ns; None: the profile's.
+    epoch_ns: int | None = None
+    #: Wall-clock time at which it began, ns since 1970; None: its own clock is that, if plausible.
+    begun_ns: int | None = None
+    rank_guessed: bool = False  #: Whether its rank is only what the name of a file or folder says
+    stage: str = ""  #: Word for what a server computed meanwhile (EXTEND); empty: not told
+    recorded: Any = None  #: What the views of its source know of the recording beside events and tables
+    #: Returns memory of what columns of its events computed, where memory is short.
+    release: Callable[[], None] = lambda: None
+
+    @property
+    def offset_ns(self) -> int:
+        """Zero of the times of its views in JSON, ns on the profile's time line: 0 unless it has a clock of its own."""
+        return 0 if self.window is None else self.window[0]
+
+
 #: Group id that means "no group".
 NO_GROUP: Final = -1
 
 
 class Group(Struct, frozen=True):
-    """A node of the tree that lanes belong to. Its id is its index in ``Profile.groups``.
-
-    Attributes:
-        kind: Key of its kind ("core", "ports", "host", "rank", "gpu").
-        parent: Id of the parent group; -1 at the top level.
-        number: Number that users type (3); -1 without one. Units share one only if they are one device, recorded twice.
-        is_unit: Whether figures are computed for it.
-        lost: Whether it ran but the capture holds no data of it.
-        remark: A word from the source, shown after the label ("late"); may be empty.
-        host: Top-level groups only: the machine it ran on; empty if unknown.
-        run: Top-level groups only: number of the run that it was recorded in; runs have nothing in common.
-        session: Top-level groups only: groups of one session share a clock and a window. Sessions lie one after the
-            other on the time line; the time between them was not recorded and is in no figure.
-    """
+    """A node of the tree that lanes belong to. Its id is its index in ``Profile.groups``."""
 
     label: str
-    kind: str
-    parent: int = NO_GROUP
+    kind: str  #: Key of its kind ("core", "ports", "host", "rank", "gpu")
+    parent: int = NO_GROUP  #: Id of the parent group; -1 at the top level
+    #: Number that users type (3); -1 without one. Units share one only if they are one device, recorded twice.
     number: int = -1
-    is_unit: bool = False
-    lost: bool = False
-    remark: str = ""
-    host: str = ""
-    run: int = 0
+    is_unit: bool = False  #: Whether figures are computed for it
+    lost: bool = False  #: Whether it ran but the capture holds no data of it
+    remark: str = ""  #: A word from the source, shown after the label ("late"); may be empty
+    host: str = ""  #: Top-level groups only: the machine it ran on; empty if unknown
+    run: int = 0  #: Top-level groups only: number of the run that it was recorded in; runs have nothing in common
+    #: Top-level groups only: groups of one session share a clock and a window. Sessions lie one after the other on the
+    #: time line; the time between them was not recorded and is in no figure.
     session: int = 0
 
 

@@ -15,16 +15,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class Intervals(Struct, frozen=True, eq=False):
-    """Half-open intervals [start, end) in ns; ascending, disjoint (they may touch), none of them empty.
+    """Half-open intervals [start, end) in ns; ascending, disjoint (they may touch), none of them empty."""
 
-    Attributes:
-        starts, ends: int64, n each.
-        cum: int64, n + 1: prefix sums of the lengths.
-    """
-
+    #: starts, ends: int64, n each.
     starts: Ints
     ends: Ints
-    cum: Ints
+    cum: Ints  #: int64, n + 1: prefix sums of the lengths
 
     @staticmethod
     def union(starts: npt.ArrayLike, ends: npt.ArrayLike) -> Intervals:

@@ -150,35 +150,24 @@ class Lane(Struct, frozen=True, kw_only=True, eq=False):
     events of lanes without a unit to units), ``depth`` and ``parent`` (row of the enclosing event). All other columns
     are in the schema of the source (``Vocabulary.columns``); ``lane.keys()`` lists those of this lane. Text columns
     hold int32 codes into ``Profile.strings[key]``.
-
-    Attributes:
-        kind: Key of the kind of lane ("TIU", "GDMA", "stream").
-        group: Id of its group; -1: none.
-        label: Name, unique within the group.
-        columns: Arrays, or functions from rows to values.
-        number: Number among the lanes of its kind in the group; -1 without one.
-        activity: Activity of all events; None if the column ``activity`` holds it for each event.
-        counted: Whether figures of units and sums over several lanes include its events; False if other lanes hold the
-            same time, as a whole or in parts: the tasks of a collective and the collective itself.
-        role_guessed: Whether the distinction of work and wait is a guess (PMU-only captures).
-        registers: Register fields of the commands; None if the capture holds none.
-        describe: Returns one line that describes the event of a row.
-        arguments: Reads the recorded arguments of the event of a row that are not columns, by name.
-        meaning: Schema and string tables; set by the profile.
     """
 
-    kind: str
-    group: int
-    label: str
-    columns: Mapping[str, Array | LazyColumn]
-    number: int = -1
+    kind: str  #: Key of the kind of lane ("TIU", "GDMA", "stream")
+    group: int  #: Id of its group; -1: none
+    label: str  #: Name, unique within the group
+    columns: Mapping[str, Array | LazyColumn]  #: Arrays, or functions from rows to values
+    number: int = -1  #: Number among the lanes of its kind in the group; -1 without one
+    #: Activity of all events; None if the column ``activity`` holds it for each event.
     activity: Activity | None = Activity.COMPUTE
+    #: Whether figures of units and sums over several lanes include its events; False if other lanes hold the same time,
+    #: as a whole or in parts: the tasks of a collective and the collective itself.
     counted: bool = True
-    role_guessed: bool = False
-    registers: RegisterFields | None = None
-    describe: Callable[[int], str] | None = None
+    role_guessed: bool = False  #: Whether the distinction of work and wait is a guess (PMU-only captures)
+    registers: RegisterFields | None = None  #: Register fields of the commands; None if the capture holds none
+    describe: Callable[[int], str] | None = None  #: Returns one line that describes the event of a row
+    #: Reads the recorded arguments of the event of a row that are not columns, by name.
     arguments: Callable[[int], Mapping[str, Any]] | None = None
-    meaning: Meaning | None = None
+    meaning: Meaning | None = None  #: Schema and string tables; set by the profile
 
     def __post_init__(self) -> None:
         columns = dict(self.columns)

@@ -17,7 +17,7 @@ from tpuprof_tui.errors import requires_package
 from tpuprof_tui.formats.units import time_text
 
 from .columns import LANE_KIND
-from .group import Groups
+from .group import Groups, Worker
 from .lane import Array, Lane, LazyColumn, Meaning, Rows, constant, row_count
 from .mapped_arrays import MappedArrays
 from .missing import INT_MISSING
@@ -25,7 +25,6 @@ from .notebook_display import html_table, short
 from .strings import Strings
 from .table import Table
 from .vocabulary import Vocabulary
-from .worker import Worker
 
 if TYPE_CHECKING:
     import pandas
@@ -56,21 +55,14 @@ class Redaction(Protocol):
 
 
 class Device(Struct, frozen=True):
-    """The device that a profile was captured on.
+    """The device that a profile was captured on."""
 
-    Attributes:
-        chip: Name of the chip ("AKS").
-        arch: The ``arch`` value as captured; None if absent.
-        clocks: (name, MHz) of each clock that cycles are counted in, the main one first; 0 if unknown.
-        peaks: (name, GB/s) peak bandwidths of the memories of one unit; 0 if unknown.
-        parameters: (label, value) pairs of the architecture, in the order of printing.
-    """
-
-    chip: str
-    arch: str | None = None
+    chip: str  #: Name of the chip ("AKS")
+    arch: str | None = None  #: The ``arch`` value as captured; None if absent
+    #: (name, MHz) of each clock that cycles are counted in, the main one first; 0 if unknown.
     clocks: tuple[tuple[str, float], ...] = ()
-    peaks: tuple[tuple[str, float], ...] = ()
-    parameters: tuple[tuple[str, str], ...] = ()
+    peaks: tuple[tuple[str, float], ...] = ()  #: (name, GB/s) peak bandwidths of the memories of one unit; 0 if unknown
+    parameters: tuple[tuple[str, str], ...] = ()  #: (label, value) pairs of the architecture, in the order of printing
 
     def clock(self, name: str) -> float:
         """Frequency of a clock, MHz; 0 if there is no clock of this name."""
@@ -90,14 +82,11 @@ class Recording(Struct, frozen=True):
 
 
 class Scopes(Struct, frozen=True):
-    """Kernel launches, one entry per launch.
+    """Kernel launches, one entry per launch."""
 
-    Attributes:
-        kernel: int32 codes into ``Profile.strings["kernel"]``, by scope id.
-        group: int32 id of the group that launched it, by scope id.
-    """
-
+    #: int32 codes into ``Profile.strings["kernel"]``, by scope id.
     kernel: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    #: int32 id of the group that launched it, by scope id.
     group: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __len__(self) -> int:
@@ -107,24 +96,16 @@ class Scopes(Struct, frozen=True):
 class Counter(Struct, frozen=True, eq=False):
     """A counter: samples of one quantity in ascending order of time. Immutable.
 
-    Attributes:
-        group: Id of the group it was measured for; -1: the whole profile.
-        name: Name of the quantity.
-        unit: Unit of the values ("B", "GB/s", "MHz"); empty without one.
-        times: int64 ns on the profile's time line, ascending.
-        values: float64, one per time; NaN: missing.
-        family: Name of the quantity that counters of the same group are parts of (``HBM``); empty: none.
-
     Raises:
         ValueError: Times and values differ in length.
     """
 
-    group: int
-    name: str
-    unit: str
-    times: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    family: str = ""
+    group: int  #: Id of the group it was measured for; -1: the whole profile
+    name: str  #: Name of the quantity
+    unit: str  #: Unit of the values ("B", "GB/s", "MHz"); empty without one
+    times: npt.NDArray[np.int64]  #: int64 ns on the profile's time line, ascending
+    values: npt.NDArray[np.float64]  #: float64, one per time; NaN: missing
+    family: str = ""  #: Name of the quantity that counters of the same group are parts of (``HBM``); empty: none
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.values):
@@ -140,27 +121,21 @@ class Links(Struct, frozen=True, eq=False):
 
     Events are numbered across all lanes of the profile, lane by lane.
 
-    Attributes:
-        kinds: Names of the kinds of links ("launch").
-        kind: int8 codes into ``kinds``.
-        from_row, to_row: int64 event numbers of cause and effect.
-        ending: Codes of kinds where the cause ends the effect, which is a wait; in other kinds it starts the effect.
-        guessed: Codes of kinds that are guesses.
-        meeting: Codes of ``ending`` kinds whose wait ends when the cause begins, as in a collective.
-        launching: Codes of kinds where the cause launched the effect.
-
     Raises:
         ValueError: The columns differ in length.
     """
 
-    kinds: tuple[str, ...]
-    kind: npt.NDArray[np.int8]
+    kinds: tuple[str, ...]  #: Names of the kinds of links ("launch")
+    kind: npt.NDArray[np.int8]  #: int8 codes into ``kinds``
+    #: from_row, to_row: int64 event numbers of cause and effect.
     from_row: npt.NDArray[np.int64]
     to_row: npt.NDArray[np.int64]
+    #: Codes of kinds where the cause ends the effect, which is a wait; in other kinds it starts the effect.
     ending: frozenset[int] = frozenset()
-    guessed: frozenset[int] = frozenset()
+    guessed: frozenset[int] = frozenset()  #: Codes of kinds that are guesses
+    #: Codes of ``ending`` kinds whose wait ends when the cause begins, as in a collective.
     meeting: frozenset[int] = frozenset()
-    launching: frozenset[int] = frozenset()
+    launching: frozenset[int] = frozenset()  #: Codes of kinds where the cause launched the effect
 
     def __post_init__(self) -> None:
         if not len(self.kind) == len(self.from_row) == len(self.to_row):
@@ -188,23 +163,19 @@ class Steps(Struct, frozen=True, eq=False):
     The column ``step`` of an event is the number of its step: device work belongs to the step that launched it,
     regardless of when it ran.
 
-    Attributes:
-        labels: The distinct labels.
-        label: int32 codes into ``labels``.
-        group: int32 ids of the groups that ran the steps; -1: the whole profile.
-        start, end: int64 ns on the profile's time line.
-        number: int64, unique within a group, as users type it (1009 of "ProfilerStep#1009"); by default counted
-            from 0 in each group.
-
     Raises:
         ValueError: The columns differ in length.
     """
 
-    labels: Strings = field(default_factory=Strings)
-    label: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    labels: Strings = field(default_factory=Strings)  #: The distinct labels
+    label: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))  #: int32 codes into ``labels``
+    #: int32 ids of the groups that ran the steps; -1: the whole profile.
     group: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    #: start, end: int64 ns on the profile's time line.
     start: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     end: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: int64, unique within a group, as users type it (1009 of "ProfilerStep#1009"); by default counted from 0 in each
+    #: group.
     number: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
@@ -240,39 +211,28 @@ class Severity(IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A defect of a capture.
+    """A defect of a capture."""
 
-    Attributes:
-        severity: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: recorded data is lost or unreadable.
-        what: What happened, one sentence.
-        done: What was done about it, or what to do next.
-        file: Name of the file inside the capture; empty if it concerns no single file.
-        offset: Byte offset in that file; -1 if unknown.
-        group: Id of the group concerned; -1 if it concerns no single group.
-        lane: Label of the lane concerned, within its group; empty if none.
-        rows: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
-        lost: Number of records that are known to be lost.
-        launches: Number of launches, of which ``lost`` left no record; 0: the lost are records themselves.
-        fragmentary: Whether so many of the device's events are lost that nothing is concluded from the others.
-        repaired: Number of records that are shown otherwise than they were recorded.
-        after_gap: Whether records are missing: ``rows`` are then those directly after the gap.
-        unnamed: Whether it is not known what ``rows`` are, while their times are.
-    """
-
-    severity: Severity
-    what: str
-    done: str = ""
-    file: str = ""
-    offset: int = -1
-    group: int = -1
-    lane: str = ""
+    severity: Severity  #: NOTE: repaired or assumed; WARNING: ambiguous; ERROR: recorded data is lost or unreadable
+    what: str  #: What happened, one sentence
+    done: str = ""  #: What was done about it, or what to do next
+    file: str = ""  #: Name of the file inside the capture; empty if it concerns no single file
+    offset: int = -1  #: Byte offset in that file; -1 if unknown
+    group: int = -1  #: Id of the group concerned; -1 if it concerns no single group
+    lane: str = ""  #: Label of the lane concerned, within its group; empty if none
     count: int = 1
+    #: int64, ascending: rows of that lane that it concerns; None if there are none or they are unknown.
     rows: npt.NDArray[np.int64] | None = dataclasses.field(default=None, compare=False, repr=False)
-    lost: int = dataclasses.field(default=0, compare=False)
+    lost: int = dataclasses.field(default=0, compare=False)  #: Number of records that are known to be lost
+    #: Number of launches, of which ``lost`` left no record; 0: the lost are records themselves.
     launches: int = dataclasses.field(default=0, compare=False)
+    #: Whether so many of the device's events are lost that nothing is concluded from the others.
     fragmentary: bool = dataclasses.field(default=False, compare=False)
+    #: Number of records that are shown otherwise than they were recorded.
     repaired: int = dataclasses.field(default=0, compare=False)
+    #: Whether records are missing: ``rows`` are then those directly after the gap.
     after_gap: bool = dataclasses.field(default=False, compare=False, repr=False)
+    #: Whether it is not known what ``rows`` are, while their times are.
     unnamed: bool = dataclasses.field(default=False, compare=False, repr=False)
 
     def as_record(self, groups: Groups, unit: str) -> dict[str, Any]:
@@ -290,64 +250,44 @@ class Problem:
 
 
 class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
-    """All data of one capture. Immutable.
+    """All data of one capture. Immutable."""
 
-    Attributes:
-        path: Where it was read from.
-        name: Short name for headings.
-        vocabulary: Terms, columns and capabilities of its source.
-        capabilities: Keys of the capabilities (of the vocabulary) that it has.
-        source_data: Source-specific data about the recording, for `info` and for the source's own files.
-        groups: Tree of groups that lanes belong to, including idle units and groups without data.
-        lanes: Lanes by group, in the order of groups.
-        strings: String table of each text column, by column key.
-        tail_ns: Largest end of all records, ns on the profile's time line; None without records.
-        tail_offset_ns: Host time from the last record to the end of ``disable_profile``; None if not captured.
-        facts: Further facts from the source, for `info`.
-        timed: Whether events have times; if not, lanes hold commands in the order of issue, and start, end and
-            duration are ``INT_MISSING``.
-        counters: Counters of the capture.
-        steps: Steps of the run, from the source.
-        tables: Rows that the source recorded beside the events: at most one of each name and group.
-        workers: The recordings that it consists of, in the order of their groups; None: one of the whole profile.
-        identities: Names of hosts and users in the recording, with their kind (host or user), for redaction.
-        epoch_ns: Time of the source's clock at the zero of the time line, ns; 0: the time line has its own zero.
-        wall_ns: Wall-clock time (UTC) at the zero of the time line, ns since 1970; None if unknown.
-        links: Builds the links that the source knows, at each call; None if it knows none.
-        notes: Path of the file of notes; empty: next to the profile.
-        more_follows: Whether it is a partial result of a load in progress.
-        redactor: Replaces hosts, users and paths in texts about the profile; None: no redaction.
-        arrays: Storage for columns and derived arrays.
-    """
-
-    path: str
-    name: str
-    vocabulary: Vocabulary
+    path: str  #: Where it was read from
+    name: str  #: Short name for headings
+    vocabulary: Vocabulary  #: Terms, columns and capabilities of its source
     device: Device
     recording: Recording
-    capabilities: frozenset[str]
+    capabilities: frozenset[str]  #: Keys of the capabilities (of the vocabulary) that it has
+    #: Source-specific data about the recording, for `info` and for the source's own files.
     source_data: Mapping[str, Any]
-    groups: Groups
-    lanes: tuple[Lane, ...]
-    strings: Mapping[str, Strings]
+    groups: Groups  #: Tree of groups that lanes belong to, including idle units and groups without data
+    lanes: tuple[Lane, ...]  #: Lanes by group, in the order of groups
+    strings: Mapping[str, Strings]  #: String table of each text column, by column key
     scopes: Scopes
     problems: tuple[Problem, ...]
-    tail_ns: int | None = None
+    tail_ns: int | None = None  #: Largest end of all records, ns on the profile's time line; None without records
+    #: Host time from the last record to the end of ``disable_profile``; None if not captured.
     tail_offset_ns: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)  #: Further facts from the source, for `info`
+    #: Whether events have times; if not, lanes hold commands in the order of issue, and start, end and duration are
+    #: ``INT_MISSING``.
     timed: bool = True
-    counters: tuple[Counter, ...] = ()
-    steps: Steps = field(default_factory=Steps)
+    counters: tuple[Counter, ...] = ()  #: Counters of the capture
+    steps: Steps = field(default_factory=Steps)  #: Steps of the run, from the source
+    #: Rows that the source recorded beside the events: at most one of each name and group.
     tables: tuple[Table, ...] = ()
+    #: The recordings that it consists of, in the order of their groups; None: one of the whole profile.
     workers: tuple[Worker, ...] | None = None
+    #: Names of hosts and users in the recording, with their kind (host or user), for redaction.
     identities: Mapping[str, str] = field(default_factory=dict)
-    epoch_ns: int = 0
-    wall_ns: int | None = None
+    epoch_ns: int = 0  #: Time of the source's clock at the zero of the time line, ns; 0: the time line has its own zero
+    wall_ns: int | None = None  #: Wall-clock time (UTC) at the zero of the time line, ns since 1970; None if unknown
+    #: Builds the links that the source knows, at each call; None if it knows none.
     links: Callable[[], Links] | None = None
-    redactor: Redaction | None = None
-    notes: str = ""
-    more_follows: bool = False
-    arrays: MappedArrays = field(default_factory=MappedArrays)
+    redactor: Redaction | None = None  #: Replaces hosts, users and paths in texts about the profile; None: no redaction
+    notes: str = ""  #: Path of the file of notes; empty: next to the profile
+    more_follows: bool = False  #: Whether it is a partial result of a load in progress
+    arrays: MappedArrays = field(default_factory=MappedArrays)  #: Storage for columns and derived arrays
 
     def __post_init__(self) -> None:
         """Adds the derived columns (kind, duration, unit and port number) and ``meaning`` to all lanes."""

@@ -25,20 +25,13 @@ class Table(Struct, frozen=True, eq=False, dict=True):
 
     Text columns hold int32 codes into ``texts``, times are int64 ns on the profile's time line, the columns ``EVENTS``
     numbers of events.
-
-    Attributes:
-        name: Name of the kind of record.
-        group: Id of the group that was recorded; -1: the whole profile.
-        file: Name of the file.
-        read: Returns the columns; called on first use.
-        schema: Columns that are not known by key to views of the source: title, kind, group.
     """
 
-    name: str
-    group: int
-    file: str
-    read: Callable[[], TableColumns]
-    schema: tuple[Column, ...] = ()
+    name: str  #: Name of the kind of record
+    group: int  #: Id of the group that was recorded; -1: the whole profile
+    file: str  #: Name of the file
+    read: Callable[[], TableColumns]  #: Returns the columns; called on first use
+    schema: tuple[Column, ...] = ()  #: Columns that are not known by key to views of the source: title, kind, group
 
     @cached_property
     def _read(self) -> TableColumns:

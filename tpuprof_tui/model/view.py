@@ -11,37 +11,22 @@ Place = Literal["first", "second", "below", ""]
 
 
 class View(Struct, frozen=True):
-    """A report about a profile.
+    """A report about a profile."""
 
-    Attributes:
-        id: Name on the command line and in JSON; stable.
-        title: Heading; ``{units}``, ``{lane}`` etc. are replaced by the vocabulary's words (``Vocabulary.say``).
-        compute: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``).
-        needs: Keys of the capabilities that a profile must have.
-        untimed: Whether it applies to events without times.
-        in_summary: Whether ``tpuprof summary`` and the web page include it.
-        all_workers: Whether it covers all workers together.
-        screen_only: Whether it is shown on the screen only, not in reports and files.
-        place: Where the summary pane shows it.
-        quick: Whether it is recomputed at each key press; other views wait until typing pauses.
-        slow: Whether it is slow per worker: with many workers it is computed only when the view or a worker is chosen.
-        compared: Whether a comparison includes it by default.
-        facts: Whether its answer may hold facts besides tables; callers that need only facts skip other views.
-        facts_alone: Entry of a function ``(Query) -> facts`` that is faster than ``compute``; may be empty.
-    """
-
-    id: str
-    title: str
+    id: str  #: Name on the command line and in JSON; stable
+    title: str  #: Heading; ``{units}``, ``{lane}`` etc. are replaced by the vocabulary's words (``Vocabulary.say``).
     help: str
-    compute: str
-    needs: tuple[str, ...] = ()
-    untimed: bool = False
-    in_summary: bool = True
-    all_workers: bool = False
-    screen_only: bool = False
-    place: Place = "below"
-    quick: bool = False
+    compute: str  #: Entry ("module:function") of a function ``(Query) -> Answer`` (``views.answer``)
+    needs: tuple[str, ...] = ()  #: Keys of the capabilities that a profile must have
+    untimed: bool = False  #: Whether it applies to events without times
+    in_summary: bool = True  #: Whether ``tpuprof summary`` and the web page include it
+    all_workers: bool = False  #: Whether it covers all workers together
+    screen_only: bool = False  #: Whether it is shown on the screen only, not in reports and files
+    place: Place = "below"  #: Where the summary pane shows it
+    quick: bool = False  #: Whether it is recomputed at each key press; other views wait until typing pauses
+    #: Whether it is slow per worker: with many workers it is computed only when the view or a worker is chosen.
     slow: bool = False
-    compared: bool = True
+    compared: bool = True  #: Whether a comparison includes it by default
+    #: Whether its answer may hold facts besides tables; callers that need only facts skip other views.
     facts: bool = True
-    facts_alone: str = ""
+    facts_alone: str = ""  #: Entry of a function ``(Query) -> facts`` that is faster than ``compute``; may be empty

@@ -56,21 +56,13 @@ class Shades(Struct, frozen=True):
 
 
 class LaneKind(Struct, frozen=True):
-    """A kind of lane.
+    """A kind of lane."""
 
-    Attributes:
-        key: Name in filters, files and options.
-        title: Name on the screen.
-        activity: Activity of most of its events.
-        order: Sort position among the kinds of a group.
-        shades: Colours of work without a category.
-    """
-
-    key: str
-    title: str
-    activity: Activity
-    order: int
-    shades: Shades | None = None
+    key: str  #: Name in filters, files and options
+    title: str  #: Name on the screen
+    activity: Activity  #: Activity of most of its events
+    order: int  #: Sort position among the kinds of a group
+    shades: Shades | None = None  #: Colours of work without a category
 
     @property
     def on_host(self) -> bool:
@@ -109,117 +101,79 @@ class Capability(Struct, frozen=True):
 
 
 class ShareColouring(Struct, frozen=True):
-    """A colour mode: events by their share of a hardware limit.
+    """A colour mode: events by their share of a hardware limit."""
 
-    Attributes:
-        key: Name in settings.
-        title: Name in legends.
-        columns: (column, peak) pairs, of which the first with a value applies; ``peak`` names the bandwidth
-            (``Device.peaks``) that the value is divided by, empty if the column is in percent.
-        peak_text: Name of the limit, in words.
-    """
-
-    key: str
-    title: str
+    key: str  #: Name in settings
+    title: str  #: Name in legends
+    #: (column, peak) pairs, of which the first with a value applies; ``peak`` names the bandwidth (``Device.peaks``)
+    #: that the value is divided by, empty if the column is in percent.
     columns: tuple[tuple[str, str], ...]
-    peak_text: str = ""
+    peak_text: str = ""  #: Name of the limit, in words
 
 
 class NameColouring(Struct, frozen=True):
-    """A colour mode: events by names that the source computes.
+    """A colour mode: events by names that the source computes."""
 
-    Attributes:
-        key: Name in settings.
-        title: Name in legends.
-        needs: Key of the required capability.
-        entry: Entry of a function from a session to (names by time on the device, for each lane an int32 array of
-            indices into the names by row, -1: none). O(events), called in a worker thread.
-    """
-
-    key: str
-    title: str
-    needs: str
+    key: str  #: Name in settings
+    title: str  #: Name in legends
+    needs: str  #: Key of the required capability
+    #: Entry of a function from a session to (names by time on the device, for each lane an int32 array of indices into
+    #: the names by row, -1: none). O(events), called in a worker thread.
     entry: str
 
 
 class WorkOrigin(Struct, frozen=True):
-    """What device work came from, by which recordings of other chips, libraries and sources are compared.
+    """What device work came from, by which recordings of other chips, libraries and sources are compared."""
 
-    Attributes:
-        view: Id of the breakdown.
-        word: Word for what it came from.
-        column: Text column of the work; empty: the innermost frame (``Vocabulary.frames``) that called it.
-        pattern: Regular expression of the names; its group, if it has one, is what is compared. Empty: all names.
-    """
-
-    view: str
-    word: Word
-    column: str = ""
+    view: str  #: Id of the breakdown
+    word: Word  #: Word for what it came from
+    column: str = ""  #: Text column of the work; empty: the innermost frame (``Vocabulary.frames``) that called it
+    #: Regular expression of the names; its group, if it has one, is what is compared. Empty: all names.
     pattern: str = ""
 
 
 class Condition(Struct, frozen=True):
-    """A filter condition ``KEY=WORD`` that is not based on a column.
-
-    Attributes:
-        fault: Error message for unknown words.
-        mask: Entry of a function (profile, lane, word) that returns a boolean mask of the lane's rows.
-    """
+    """A filter condition ``KEY=WORD`` that is not based on a column."""
 
     key: str
     words: tuple[str, ...]
-    fault: str
-    mask: str
+    fault: str  #: Error message for unknown words
+    mask: str  #: Entry of a function (profile, lane, word) that returns a boolean mask of the lane's rows
 
 
 class Output(Struct, frozen=True):
-    """An export format: the files that a profile can be written to.
+    """An export format: the files that a profile can be written to."""
 
-    Attributes:
-        key: Name on the command line.
-        writer: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and returns
-            their paths (``export.job``); ``paths`` are those of ``files``. Empty: a table of events in the format
-            ``key``.
-        files: Names of the files that are always written, in the output folder.
-        shown: File names for messages and help; empty: ``files``.
-        pattern: Regular expression of all possible file names; empty: ``files``.
-        names: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile.
-        finish: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a
-            function that returns the last output of the command line.
-        progress_name: Name in progress messages; empty: the title.
-        action: Name in the explorer; empty: the key.
-        letter: Key in the export menu, with Alt outside of it; formats of other packages are chosen with Enter.
-        help: Help of that key, one sentence with the names of ``Vocabulary.words``; empty: derived from the title.
-        short: Label in the footer of the menu; empty: not shown there.
-        needs: Package required for writing.
-        list_order, write_order: Sort positions in lists, and in the order of writing.
-        sets: Sets it belongs to, which command line options add, exclude or narrow: ``web``, ``doc``, ``beside``
-            (written only along with other outputs), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
-        cost, detailed: Measured (bytes, ns) per event, for estimates; ``detailed`` applies if all details of each event
-            are recorded. 0: small and fast.
-        most: Maximum number of events; 0: unlimited.
-    """
-
-    key: str
+    key: str  #: Name on the command line
     title: str
+    #: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and returns their
+    #: paths (``export.job``); ``paths`` are those of ``files``. Empty: a table of events in the format ``key``.
     writer: str = ""
-    files: tuple[str, ...] = ()
-    shown: str = ""
-    pattern: str = ""
-    names: str = ""
+    files: tuple[str, ...] = ()  #: Names of the files that are always written, in the output folder
+    shown: str = ""  #: File names for messages and help; empty: ``files``
+    pattern: str = ""  #: Regular expression of all possible file names; empty: ``files``
+    names: str = ""  #: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile
+    #: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a function that
+    #: returns the last output of the command line.
     finish: str = ""
-    progress_name: str = ""
-    action: str = ""
-    letter: str = ""
+    progress_name: str = ""  #: Name in progress messages; empty: the title
+    action: str = ""  #: Name in the explorer; empty: the key
+    letter: str = ""  #: Key in the export menu, with Alt outside of it; formats of other packages are chosen with Enter
+    #: Help of that key, one sentence with the names of ``Vocabulary.words``; empty: derived from the title.
     help: str = ""
-    short: str = ""
-    needs: str = ""
+    short: str = ""  #: Label in the footer of the menu; empty: not shown there
+    needs: str = ""  #: Package required for writing
+    #: list_order, write_order: Sort positions in lists, and in the order of writing.
     list_order: int = 0
     write_order: int = 0
+    #: Sets it belongs to, which command line options add, exclude or narrow: ``web``, ``doc``, ``beside`` (written only
+    #: along with other outputs), ``perfetto``, ``summary``, ``enable_doc``, ``num_core``.
     sets: frozenset[str] = frozenset()
+    #: cost, detailed: Measured (bytes, ns) per event, for estimates; ``detailed`` applies if all details of each event
+    #: are recorded. 0: small and fast.
     cost: tuple[float, float] = (0.0, 0.0)
     detailed: tuple[float, float] = (0.0, 0.0)
-    most: int = 0
+    most: int = 0  #: Maximum number of events; 0: unlimited
 
     @property
     def id(self) -> str:
@@ -258,92 +212,76 @@ FILTER_EXAMPLES: Final = (
 
 
 class Vocabulary(Struct, frozen=True, eq=False, dict=True):
-    """The vocabulary of a source.
+    """The vocabulary of a source."""
 
-    Attributes:
-        source: Id of the source.
-        title: Name of the source on the screen.
-        usual_name: Common prefix of the names of its captures; the distinguishing part follows.
-        unit, lane, event, scope, operation: Words for a unit that figures are computed for, a lane, an event, the
-            launch or scope of events, and the name of an event.
-        step, step_column: Word for a step (iteration) of a run, and the column with its number, for profiles that do
-            not list their steps.
-        lane_kinds, group_kinds, categories, capabilities: See these classes; categories in the order of matching.
-        shares, named: Colour modes of this source.
-        conditions: Filter conditions of this source.
-        either: Names in filters that refer to the first known of several columns.
-        searched: Text columns that a filter of one plain word searches.
-        page_columns: Numeric columns that the web page draws besides times.
-        operation_codes, operands: Columns that identify the operation of an event, independent of its recorded name,
-            and its operands; two profiles are compared by them.
-        operation_class: Regular expression for names with a generated end; its group is the operation if two
-            recordings have no such names in common. May be empty.
-        restarts: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do
-            not name them; may be empty.
-        work_breakdowns: (view, text column) pairs of the views that break down the sum of work by that column; empty:
-            events are no work, and comparisons are those of the views.
-        host_breakdowns: (view, column) of views that break down a time of host events by name, for profiles in which
-            no device works.
-        origins: What work came from.
-        frames: Host events that form call paths: by type, a regular expression for the beginning of their names.
-        blocking: Regular expression for names of host events that wait for the device; may be empty.
-        one_chip: Whether profiles of different chips cannot be compared.
-        hosts_apart: Whether host events are a recording of their own, and do not count among those of a worker.
-        help_words: Explanations of words on the screen that are specific to this source.
-        phrases: Sentences of the screen that replace generic ones, by the id of their action or by their use:
-            ``no_times``, ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes`` (of a line),
-            ``fields``, ``field``, ``bytes`` (recorded data of each event), ``untimed`` (an event without times),
-            ``category`` (meaning of categories), ``waits`` (below tables of units), ``page_...`` (of the web page).
-        help_filters: Examples of filters with their meaning, before the generic ones.
-        views: Views of this source; one with the id of a generic view replaces it (``views.registry``).
-        outputs: Export formats of this source.
-        output_files: File names of generic export formats, by key.
-        columns_entry: Entry of the schema, a tuple of columns.
-        more_columns: Further columns that are named by a recording; they follow those of the schema.
-        texts_entry: Entry of the texts by name that the command line's help takes from this source.
-        entries: Entries of the source's own functions, by purpose (see ``entry``).
-    """
-
-    source: str
-    title: str
+    source: str  #: Id of the source
+    title: str  #: Name of the source on the screen
+    #: unit, lane, event, scope, operation: Words for a unit that figures are computed for, a lane, an event, the launch
+    #: or scope of events, and the name of an event.
     unit: Word = Word("unit")
     lane: Word = Word("lane")
     event: Word = Word("event")
     scope: Word = Word("scope")
     operation: Word = Word("name")
+    #: step, step_column: Word for a step (iteration) of a run, and the column with its number, for profiles that do not
+    #: list their steps.
     step: Word = Word("step")
     step_column: str = ""
-    usual_name: str = ""
+    usual_name: str = ""  #: Common prefix of the names of its captures; the distinguishing part follows
+    #: lane_kinds, group_kinds, categories, capabilities: See these classes; categories in the order of matching.
     lane_kinds: tuple[LaneKind, ...] = ()
     group_kinds: tuple[GroupKind, ...] = ()
     categories: tuple[Category, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    #: shares, named: Colour modes of this source.
     shares: tuple[ShareColouring, ...] = ()
     named: tuple[NameColouring, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()  #: Filter conditions of this source
+    #: Names in filters that refer to the first known of several columns.
     either: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Text columns that a filter of one plain word searches.
     searched: tuple[str, ...] = ("engine", "name", "type", "kernel")
-    page_columns: tuple[str, ...] = ()
+    page_columns: tuple[str, ...] = ()  #: Numeric columns that the web page draws besides times
+    #: operation_codes, operands: Columns that identify the operation of an event, independent of its recorded name, and
+    #: its operands; two profiles are compared by them.
     operation_codes: tuple[str, ...] = ()
+    #: Regular expression for names with a generated end; its group is the operation if two recordings have no such
+    #: names in common. May be empty.
     operation_class: str = ""
     operands: tuple[str, ...] = ("bytes",)
+    #: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do not name
+    #: them; may be empty.
     restarts: str = ""
+    #: (view, text column) pairs of the views that break down the sum of work by that column; empty: events are no work,
+    #: and comparisons are those of the views.
     work_breakdowns: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))
+    #: (view, column) of views that break down a time of host events by name, for profiles in which no device works.
     host_breakdowns: tuple[tuple[str, str], ...] = ()
-    origins: tuple[WorkOrigin, ...] = ()
+    origins: tuple[WorkOrigin, ...] = ()  #: What work came from
+    #: Host events that form call paths: by type, a regular expression for the beginning of their names.
     frames: Mapping[str, str] = field(default_factory=dict)
-    blocking: str = ""
-    one_chip: bool = False
+    blocking: str = ""  #: Regular expression for names of host events that wait for the device; may be empty
+    one_chip: bool = False  #: Whether profiles of different chips cannot be compared
+    #: Whether host events are a recording of their own, and do not count among those of a worker.
     hosts_apart: bool = False
+    #: Explanations of words on the screen that are specific to this source.
     help_words: Mapping[str, str] = field(default_factory=dict)
+    #: Sentences of the screen that replace generic ones, by the id of their action or by their use: ``no_times``,
+    #: ``no_links``, ``filter_hint``, ``sort_hint``, ``group_hint``, ``scopes`` (of a line), ``fields``, ``field``,
+    #: ``bytes`` (recorded data of each event), ``untimed`` (an event without times), ``category`` (meaning of
+    #: categories), ``waits`` (below tables of units), ``page_...`` (of the web page).
     phrases: Mapping[str, str] = field(default_factory=dict)
-    help_filters: tuple[tuple[str, str], ...] = ()
+    help_filters: tuple[tuple[str, str], ...] = ()  #: Examples of filters with their meaning, before the generic ones
+    #: Views of this source; one with the id of a generic view replaces it (``views.registry``).
     views: tuple[View, ...] = ()
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[Output, ...] = ()  #: Export formats of this source
+    #: File names of generic export formats, by key.
     output_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    columns_entry: str = ""
+    columns_entry: str = ""  #: Entry of the schema, a tuple of columns
+    #: Further columns that are named by a recording; they follow those of the schema.
     more_columns: tuple[Column, ...] = ()
-    texts_entry: str = ""
+    texts_entry: str = ""  #: Entry of the texts by name that the command line's help takes from this source
+    #: Entries of the source's own functions, by purpose (see ``entry``).
     entries: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from .conditions import Context, passes, subjects, value_text
-from .reading import Number, Other, Written, line_of
+from .reading import Digits, Parsed, Unparsed, line_of
 from .tables import Kind, Option, Rule, Tables, nearest
 from .values import NO_FIX, expected, flaws
 
@@ -25,48 +25,31 @@ _Repair = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken rule.
+    """A broken rule."""
 
-    Attributes:
-        severity: "error" or "warning".
-        code: Name of the rule.
-        option: Name of the option; None: the whole text.
-        value: Value of that option as written; None also if it is not written.
-        text: What is wrong.
-        fix: What to do.
-        repair: Applies the fix to options; None if there is no single obvious fix.
-    """
-
-    severity: str
-    code: str
-    option: str | None
-    value: Any
-    text: str
-    fix: str
+    severity: str  #: "error" or "warning"
+    code: str  #: Name of the rule
+    option: str | None  #: Name of the option; None: the whole text
+    value: Any  #: Value of that option as written; None also if it is not written
+    text: str  #: What is wrong
+    fix: str  #: What to do
+    #: Applies the fix to options; None if there is no single obvious fix.
     repair: _Repair | None = field(default=None, compare=False, repr=False)
 
 
 class Checked(Struct, frozen=True):
-    """Result of a check.
+    """Result of a check."""
 
-    Attributes:
-        verdict: "ok", "warnings" or "errors".
-        kind: The kind of the options.
-        findings: Findings in the order of the tables, regardless of the order in the text.
-        values: The options as written.
-        readable: Whether the text could be parsed.
-        line: Corrected options as a line to paste; None if there are no findings or not all have a single fix.
-    """
-
-    verdict: str
-    kind: Kind
-    findings: list[Finding]
-    values: Mapping[str, Any]
-    readable: bool
+    verdict: str  #: "ok", "warnings" or "errors"
+    kind: Kind  #: The kind of the options
+    findings: list[Finding]  #: Findings in the order of the tables, regardless of the order in the text
+    values: Mapping[str, Any]  #: The options as written
+    readable: bool  #: Whether the text could be parsed
+    #: Corrected options as a line to paste; None if there are no findings or not all have a single fix.
     line: str | None
 
 
-def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Checked:
+def check(written: Parsed, kind: Kind, tables: Tables, context: Context) -> Checked:
     """Checks options against the values and rules of their kind."""
     if written.problem:
         unreadable = _finding(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
@@ -81,10 +64,10 @@ def check(written: Written, kind: Kind, tables: Tables, context: Context) -> Che
 
 def check_values(values: Mapping[str, Any], kind: Kind, tables: Tables, context: Context) -> list[Finding]:
     """Findings for options given as values rather than as text."""
-    return list(_findings(Written(dict(values)), kind, tables, context))
+    return list(_findings(Parsed(dict(values)), kind, tables, context))
 
 
-def _findings(written: Written, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
+def _findings(written: Parsed, kind: Kind, tables: Tables, context: Context) -> Iterator[Finding]:
     options, values = tables.of_kind(kind.name), written.values
     order = {name: index for index, name in enumerate(options)}
     # reading has already merged repeated options, so that their repair changes nothing
@@ -144,7 +127,7 @@ def _finding(
 
 
 def _corrected(
-    written: Written, found: list[Finding], kind: Kind, tables: Tables, context: Context
+    written: Parsed, found: list[Finding], kind: Kind, tables: Tables, context: Context
 ) -> dict[str, Any] | None:
     """The options with all obvious fixes applied; None if findings remain."""
     values = written.values
@@ -179,7 +162,7 @@ def _renaming(name: str, to: str) -> _Repair:
 
 
 def json_value(value: Any) -> Any:
-    """Converts a value for JSON: `Number` of less than 16 characters to a number, `Number` and `Other` else to text."""
-    if isinstance(value, Number) and len(value) < 16:
+    """A value for JSON: `Digits` of less than 16 characters as a number, other `Digits` and `Unparsed` as text."""
+    if isinstance(value, Digits) and len(value) < 16:
         return float(value) if not value.lstrip("-").isdecimal() else int(value)
-    return str(value) if isinstance(value, (Number, Other)) else value
+    return str(value) if isinstance(value, (Digits, Unparsed)) else value

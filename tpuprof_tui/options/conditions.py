@@ -13,23 +13,14 @@ _CIRCUMSTANCES: Final = {"modes": "mode", "frameworks": "framework"}
 
 
 class Context(Struct, frozen=True):
-    """Context of a run; None or empty values are unknown.
+    """Context of a run; None or empty values are unknown."""
 
-    Attributes:
-        mode: "training" or "inference".
-        product: Key of a product in the tables.
-        framework: Framework of training or inference.
-        dynamic: Whether shapes are dynamic.
-        here: Whether paths refer to this machine.
-        records: Largest number of records of an engine in an earlier capture; 0: unknown.
-    """
-
-    mode: str | None = None
-    product: str | None = None
-    framework: str | None = None
-    dynamic: bool = False
-    here: bool = False
-    records: int = 0
+    mode: str | None = None  #: "training" or "inference"
+    product: str | None = None  #: Key of a product in the tables
+    framework: str | None = None  #: Framework of training or inference
+    dynamic: bool = False  #: Whether shapes are dynamic
+    here: bool = False  #: Whether paths refer to this machine
+    records: int = 0  #: Largest number of records of an engine in an earlier capture; 0: unknown
 
 
 def subjects(test: Mapping[str, Any], kind: str, values: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:

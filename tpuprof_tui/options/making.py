@@ -15,7 +15,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 
 from .checking import check_values
 from .conditions import Context, passes, subjects, value_text
-from .reading import Other, json_text, line_of
+from .reading import Unparsed, json_text, line_of
 from .tables import Kind, Tables, Wish
 
 _WORD: Final = lazy_pattern(r"[^\W_]+|[^\w\s]")
@@ -29,17 +29,11 @@ _MOST_DIGITS: Final = 12
 
 
 class Records(Struct, frozen=True):
-    """The engine with the most records in a capture.
+    """The engine with the most records in a capture."""
 
-    Attributes:
-        engine: Name of the engine.
-        count: Number of its records.
-        size: Capacity of a buffer, records; 0: unknown.
-    """
-
-    engine: str
-    count: int
-    size: int = 0
+    engine: str  #: Name of the engine
+    count: int  #: Number of its records
+    size: int = 0  #: Capacity of a buffer, records; 0: unknown
 
     @property
     def new_size(self) -> int:
@@ -61,18 +55,12 @@ class Records(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Options of one profiling run.
+    """Options of one profiling run."""
 
-    Attributes:
-        wishes: Wishes that it fulfils.
-        values: Options by name, in the order of the table.
-        reasons: Reason for each option, by name.
-        forms: Lines to paste, by title of their destination; the title is empty if there is only one destination.
-    """
-
-    wishes: Sequence[Wish]
-    values: Mapping[str, Any]
-    reasons: Mapping[str, str]
+    wishes: Sequence[Wish]  #: Wishes that it fulfils
+    values: Mapping[str, Any]  #: Options by name, in the order of the table
+    reasons: Mapping[str, str]  #: Reason for each option, by name
+    #: Lines to paste, by title of their destination; the title is empty if there is only one destination.
     forms: Mapping[str, Sequence[str]]
 
 
@@ -225,7 +213,7 @@ def _run(group: Sequence[Wish], kind: Kind, tables: Tables, request: MakeRequest
     for name, rule in making.get("given", {}).items():
         if name in request.given and (rule.get("always") or rule["option"] in values):
             values[rule["option"]] = _input_value(name, request.given[name], rule, tables)
-    values = {name: Other(values[name]) if option.type == "expression" else values[name]
+    values = {name: Unparsed(values[name]) if option.type == "expression" else values[name]
               for name, option in options.items() if values.get(name) is not None}  # fmt: skip
     forms = {}
     reasons: dict[str, str] = {}

@@ -46,26 +46,21 @@ _MOST_SHOWN: Final = 60
 _UNSAFE: Final = lazy_pattern("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class Number(str):
+class Digits(str):
     """Digits of an unquoted number where a text is expected."""
 
 
-class Other(str):
+class Unparsed(str):
     """Abbreviated source text of a value that is not a text, number or constant."""
 
 
-class Written(Struct, frozen=True):
-    """Parsed options.
+class Parsed(Struct, frozen=True):
+    """Parsed options."""
 
-    Attributes:
-        values: Values by name, in the order of the text: text, `Number`, `Other`, bool or None; in calls also int.
-        repeated: Names that occur more than once.
-        problem: Why the text cannot be parsed, as part of a sentence; empty if it can.
-    """
-
+    #: Values by name, in the order of the text: text, `Digits`, `Unparsed`, bool or None; in calls also int.
     values: dict[str, Any] = field(default_factory=dict)
-    repeated: tuple[str, ...] = ()
-    problem: str = ""
+    repeated: tuple[str, ...] = ()  #: Names that occur more than once
+    problem: str = ""  #: Why the text cannot be parsed, as part of a sentence; empty if it can
 
 
 class _UnreadableError(Exception):
@@ -76,15 +71,15 @@ class _UnreadableError(Exception):
         self.text, self.offset = text, offset
 
 
-def read(text: str, kind: Kind, tables: Tables) -> Written:
+def read(text: str, kind: Kind, tables: Tables) -> Parsed:
     """Parses options of a kind from text."""
     try:
         return _READERS[kind.form](text, kind, tables)
     except _UnreadableError as error:
-        return Written(problem=_reason_text(error, kind, tables))
+        return Parsed(problem=_reason_text(error, kind, tables))
 
 
-def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Written | None:
+def from_environment(environment: Mapping[str, str], kind: Kind, tables: Tables) -> Parsed | None:
     """Parses options of a kind from environment variables; None if there are none."""
     if kind.form == "json":
         return read(environment[kind.variable], kind, tables) if kind.variable in environment else None
@@ -108,20 +103,20 @@ def _reason_text(error: _UnreadableError, kind: Kind, tables: Tables) -> str:
 # -- JSON -----------------------------------------------------------------------
 
 
-def _json(text: str, kind: Kind, tables: Tables) -> Written:
+def _json(text: str, kind: Kind, tables: Tables) -> Parsed:
     """Parses a JSON object, plain or assigned to its variable in a shell line."""
     if not text.lstrip().startswith(("{", "[")) and kind.variable:
         text = _assigned(text, kind.variable, tables)
     return _object(text, tables)
 
 
-def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Number) -> Written:
+def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Digits) -> Parsed:
     surrogate = re.search("[\ud800-\udfff]", text)
     if surrogate:
         raise _UnreadableError(tables.say("no_utf8"), text, surrogate.start())
     try:
         pairs = json.loads(
-            text, object_pairs_hook=_Pairs, parse_int=parse_int, parse_float=Number, parse_constant=_constant
+            text, object_pairs_hook=_Pairs, parse_int=parse_int, parse_float=Digits, parse_constant=_constant
         )
     except json.JSONDecodeError as error:
         key = "empty" if not text.strip() else "json_ends" if error.pos >= len(text.rstrip()) else "json_syntax"
@@ -148,13 +143,13 @@ def _constant(word: str) -> NoReturn:
 
 
 def _flat(value: Any) -> Any:
-    """Value of a member; lists and objects, which no option accepts, become `Other`."""
+    """Value of a member; lists and objects, which no option accepts, become `Unparsed`."""
     if isinstance(value, list):
-        return Other("{…}" if isinstance(value, _Pairs) else "[…]")
+        return Unparsed("{…}" if isinstance(value, _Pairs) else "[…]")
     return value
 
 
-def _collected(pairs: Iterable[tuple[str, Any]]) -> Written:
+def _collected(pairs: Iterable[tuple[str, Any]]) -> Parsed:
     """Collects (name, value) pairs; the last value of a name wins, at the position of its first."""
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
@@ -162,7 +157,7 @@ def _collected(pairs: Iterable[tuple[str, Any]]) -> Written:
         if name in values:
             repeated[name] = None
         values[name] = value
-    return Written(values, tuple(sorted(repeated)))
+    return Parsed(values, tuple(sorted(repeated)))
 
 
 # -- shell lines ------------------------------------------------------------------
@@ -209,7 +204,7 @@ def shell_words(text: str) -> Iterator[tuple[str, bool]]:
         yield "".join(parts), True
 
 
-def _environment(text: str, kind: Kind, tables: Tables) -> Written:
+def _environment(text: str, kind: Kind, tables: Tables) -> Parsed:
     """Parses variable assignments in shell lines, or an equivalent call."""
     if _arguments_offset(text, kind) is not None:
         return _call(text, kind, tables)
@@ -220,7 +215,7 @@ def _environment(text: str, kind: Kind, tables: Tables) -> Written:
     return written
 
 
-def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Written:
+def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Parsed:
     """Variables that are options or whose names are similar to one."""
     near: dict[str, bool] = dict.fromkeys(options, True)
     lengths = {len(name) + more for name in options for more in range(-_NEAR_LENGTH, _NEAR_LENGTH + 1)}
@@ -236,7 +231,7 @@ def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) 
 # -- calls ------------------------------------------------------------------------
 
 
-def _call(text: str, kind: Kind, tables: Tables) -> Written:
+def _call(text: str, kind: Kind, tables: Tables) -> Parsed:
     """Parses the arguments of a call as literals, or from a JSON object."""
     if text.lstrip().startswith("{"):
         return _object(text, tables, parse_int=_integer)
@@ -297,14 +292,14 @@ def _literal(word: str) -> Any:
         return int(word, 0) if "x" in word.lower() else int(word)
     if len(word) > 1 and word[0] in "'\"" and word[-1] == word[0] and word.count(word[0]) == 2:
         return word[1:-1]
-    return Other(word[:_MOST_SHOWN])
+    return Unparsed(word[:_MOST_SHOWN])
 
 
 def _integer(digits: str) -> Any:
-    return int(digits) if len(digits) < 19 else Number(digits)
+    return int(digits) if len(digits) < 19 else Digits(digits)
 
 
-_READERS: Final[dict[str, Callable[[str, Kind, Tables], Written]]] = {
+_READERS: Final[dict[str, Callable[[str, Kind, Tables], Parsed]]] = {
     "json": _json,
     "variables": _environment,
     "call": _call,

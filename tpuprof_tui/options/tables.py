@@ -21,121 +21,68 @@ SOURCES: Final = tuple(sorted(path.name for path in _FOLDER.iterdir() if path.is
 
 
 class Kind(Struct, frozen=True):
-    """A kind of options: where and in which syntax they are written.
+    """A kind of options: where and in which syntax they are written."""
 
-    Attributes:
-        name: Value of ``--kind``.
-        form: "json" (object of texts in a variable), "call" (keyword arguments) or "variables" (environment).
-        unreadable: Code of the finding for unparsable text.
-        title: Title, one line.
-        about: Lines that apply to all of its options.
-        variable: Environment variable with the object, for the form "json".
-        calls: Names of functions whose arguments are options.
-        call: Function name to write.
-        positional: Names of the positional arguments of these functions, in order.
-        switch: Variable that enables the options, with a text for each of its values.
-    """
-
-    name: str
-    form: str
-    unreadable: str
-    title: str
-    about: Sequence[str] = ()
-    variable: str = ""
-    calls: Sequence[str] = ()
-    call: str = ""
-    positional: Sequence[str] = ()
-    switch: Mapping[str, Any] | None = None
+    name: str  #: Value of ``--kind``
+    form: str  #: "json" (object of texts in a variable), "call" (keyword arguments) or "variables" (environment)
+    unreadable: str  #: Code of the finding for unparsable text
+    title: str  #: Title, one line
+    about: Sequence[str] = ()  #: Lines that apply to all of its options
+    variable: str = ""  #: Environment variable with the object, for the form "json"
+    calls: Sequence[str] = ()  #: Names of functions whose arguments are options
+    call: str = ""  #: Function name to write
+    positional: Sequence[str] = ()  #: Names of the positional arguments of these functions, in order
+    switch: Mapping[str, Any] | None = None  #: Variable that enables the options, with a text for each of its values
 
 
 class Option(Struct, frozen=True):
-    """An option.
+    """An option."""
 
-    Attributes:
-        name: Name as written.
-        kind: Name of its kind.
-        type: Type of its values (``values.py``).
-        summary: What it does.
-        values: Allowed values of a choice, a set or metric groups.
-        explains: Explanation of each value.
-        same_as: Name of an equivalent option.
-        meant: Intended value by common misspelling (lower case).
-        range: Smallest and largest number; None if not documented.
-        default: Value if it is not written; None: no value, see `default_means`.
-        default_means: What happens by default.
-        default_stated: Whether the default is documented.
-        files: Result files that it produces.
-        gains: What these files show.
-        cost: Overhead.
-        views: Views that the run can show, with a test of the value.
-        products: Support by product, where it differs from the usual.
-        modes: Modes it applies to; empty: all.
-        also: Other documented names.
-        forbidden: Characters that a path must not contain, and the code of the finding.
-        empty: Code of the finding for an empty text.
-        lenient: Code of the finding for a value that is treated as another one.
-        bare: Code of the finding for a size without `suffix`.
-        missing: Code of the finding for a path that does not exist.
-        custom: Syntax of custom registers, with the codes of the findings.
-        groups: Whether its values are metric groups.
-    """
-
-    name: str
-    kind: str
-    type: str
-    summary: str
-    values: Sequence[Any] = ()
-    explains: Mapping[str, str] = field(default_factory=dict)
-    same_as: str = ""
-    meant: Mapping[str, Any] = field(default_factory=dict)
-    range: tuple[int, int | None] | None = None
+    name: str  #: Name as written
+    kind: str  #: Name of its kind
+    type: str  #: Type of its values (``values.py``)
+    summary: str  #: What it does
+    values: Sequence[Any] = ()  #: Allowed values of a choice, a set or metric groups
+    explains: Mapping[str, str] = field(default_factory=dict)  #: Explanation of each value
+    same_as: str = ""  #: Name of an equivalent option
+    meant: Mapping[str, Any] = field(default_factory=dict)  #: Intended value by common misspelling (lower case)
+    range: tuple[int, int | None] | None = None  #: Smallest and largest number; None if not documented
     unit: str = ""
     suffix: str = ""
-    default: Any = None
-    default_means: str = ""
-    default_stated: bool = True
+    default: Any = None  #: Value if it is not written; None: no value, see `default_means`
+    default_means: str = ""  #: What happens by default
+    default_stated: bool = True  #: Whether the default is documented
     since: str = ""
     deprecated: str = ""
-    files: Sequence[str] = ()
-    gains: str = ""
-    cost: str = ""
-    views: Sequence[Mapping[str, Any]] = ()
-    products: Mapping[str, str] = field(default_factory=dict)
-    modes: Sequence[str] = ()
-    also: Sequence[str] = ()
-    forbidden: Mapping[str, str] | None = None
-    empty: str = ""
-    lenient: str = ""
-    bare: str = ""
-    missing: str = ""
-    custom: Mapping[str, Any] | None = None
-    groups: bool = False
+    files: Sequence[str] = ()  #: Result files that it produces
+    gains: str = ""  #: What these files show
+    cost: str = ""  #: Overhead
+    views: Sequence[Mapping[str, Any]] = ()  #: Views that the run can show, with a test of the value
+    products: Mapping[str, str] = field(default_factory=dict)  #: Support by product, where it differs from the usual
+    modes: Sequence[str] = ()  #: Modes it applies to; empty: all
+    also: Sequence[str] = ()  #: Other documented names
+    forbidden: Mapping[str, str] | None = None  #: Characters that a path must not contain, and the code of the finding
+    empty: str = ""  #: Code of the finding for an empty text
+    lenient: str = ""  #: Code of the finding for a value that is treated as another one
+    bare: str = ""  #: Code of the finding for a size without `suffix`
+    missing: str = ""  #: Code of the finding for a path that does not exist
+    custom: Mapping[str, Any] | None = None  #: Syntax of custom registers, with the codes of the findings
+    groups: bool = False  #: Whether its values are metric groups
 
 
 class Rule(Struct, frozen=True):
-    """A rule. Rules with a test concern combinations of options; others are applied by parsing or by types of values.
+    """A rule. Those with a test concern combinations of options; parsing or types of values apply the others."""
 
-    Attributes:
-        code: Name of the rule.
-        option: Option of the finding; "*": the option of the current subject; None: none.
-        severity: "error" or "warning"; or one by mode ("": any other mode).
-        says: What is wrong.
-        fix: What to do.
-        test: Conditions as in ``conditions.py``, all of which must hold.
-        repair: The single obvious correction: options to set, or one to drop.
-        reasons: Reasons why a text is unreadable, by a pattern to search near the error.
-        excludes: Option that excludes those in ``each`` of the test.
-    """
-
-    code: str
-    option: str | None
-    severity: str | Mapping[str, str]
-    says: str
-    fix: str
-    test: Mapping[str, Any] = field(default_factory=dict)
-    repair: Mapping[str, Any] | None = None
+    code: str  #: Name of the rule
+    option: str | None  #: Option of the finding; "*": the option of the current subject; None: none
+    severity: str | Mapping[str, str]  #: "error" or "warning"; or one by mode ("": any other mode)
+    says: str  #: What is wrong
+    fix: str  #: What to do
+    test: Mapping[str, Any] = field(default_factory=dict)  #: Conditions as in ``conditions.py``, all of which must hold
+    repair: Mapping[str, Any] | None = None  #: The single obvious correction: options to set, or one to drop
+    #: Reasons why a text is unreadable, by a pattern to search near the error.
     reasons: Sequence[Mapping[str, str]] = ()
-    excludes: str = ""
+    excludes: str = ""  #: Option that excludes those in ``each`` of the test
 
     def severity_in(self, mode: str | None) -> str:
         """Severity in a mode; None: unknown mode."""
@@ -143,27 +90,17 @@ class Rule(Struct, frozen=True):
 
 
 class Wish(Struct, frozen=True):
-    """A wish: something that a user wants to see in the profile.
+    """A wish: something that a user wants to see in the profile."""
 
-    Attributes:
-        wish: Id.
-        title: Title in the user's language.
-        words: Synonyms.
-        sets: Options and values that fulfil it.
-        insists: Whether wishes for less overhead must not lower its values.
-        lowers: Values of options that it lowers to its own, unless another wish insists.
-        every_run: Whether it should be part of all runs.
-        form: Required form of the output line; empty: any.
-    """
-
-    wish: str
-    title: str
-    words: Sequence[str] = ()
-    sets: Mapping[str, Any] = field(default_factory=dict)
-    insists: bool = False
+    wish: str  #: Id
+    title: str  #: Title in the user's language
+    words: Sequence[str] = ()  #: Synonyms
+    sets: Mapping[str, Any] = field(default_factory=dict)  #: Options and values that fulfil it
+    insists: bool = False  #: Whether wishes for less overhead must not lower its values
+    #: Values of options that it lowers to its own, unless another wish insists.
     lowers: Mapping[str, Any] = field(default_factory=dict)
-    every_run: bool = False
-    form: str = ""
+    every_run: bool = False  #: Whether it should be part of all runs
+    form: str = ""  #: Required form of the output line; empty: any
 
 
 class Tables(Struct, frozen=True):

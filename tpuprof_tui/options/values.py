@@ -12,7 +12,7 @@ from msgspec import Struct
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from .conditions import Context
-from .reading import Number, Other
+from .reading import Digits, Unparsed
 from .tables import Option, Tables
 
 _INTEGER: Final = lazy_pattern(r"-?[0-9]+")
@@ -29,17 +29,11 @@ NO_FIX: Final = object()
 
 
 class Flaw(Struct, frozen=True):
-    """An error in a value.
+    """An error in a value."""
 
-    Attributes:
-        code: Code of the broken rule.
-        reason: The faulty part of the value.
-        better: The obvious correct value, or `NO_FIX`.
-    """
-
-    code: str
-    reason: str = ""
-    better: Any = NO_FIX
+    code: str  #: Code of the broken rule
+    reason: str = ""  #: The faulty part of the value
+    better: Any = NO_FIX  #: The obvious correct value, or `NO_FIX`
 
 
 def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
@@ -47,8 +41,8 @@ def flaws(option: Option, value: Any, context: Context) -> list[Flaw]:
     if option.type in _LITERALS:
         return list(_LITERALS[option.type](option, value, context))
     found = []
-    if not isinstance(value, str) or isinstance(value, (Number, Other)):
-        counts = isinstance(value, Number) and option.type in ("integer", "size") and _INTEGER.fullmatch(value)
+    if not isinstance(value, str) or isinstance(value, (Digits, Unparsed)):
+        counts = isinstance(value, Digits) and option.type in ("integer", "size") and _INTEGER.fullmatch(value)
         found.append(Flaw("value_not_text", better=_quoted(option, value)))
         if not counts:
             return [*found, Flaw("bad_value", better=_quoted(option, value))]
@@ -68,7 +62,7 @@ def _quoted(option: Option, value: Any) -> Any:
     """The text that an unquoted value was probably meant to be; `NO_FIX` if unclear."""
     if value is True or value is False:
         return option.meant.get(str(value).lower(), NO_FIX)
-    return str(value) if isinstance(value, Number) and _meant(option, value) is not NO_FIX else NO_FIX
+    return str(value) if isinstance(value, Digits) and _meant(option, value) is not NO_FIX else NO_FIX
 
 
 def _meant(option: Option, value: str) -> Any:

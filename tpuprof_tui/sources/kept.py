@@ -1,8 +1,8 @@
-"""What was read of large files, kept on disk: the next question about one need not decode it again.
+"""What was read of large files, kept on disk: the next question about them need not decode them again.
 
 A file in the cache folder holds an object and its arrays, which are mapped, not copied. Its name is made of path,
-inode, size and modification time of the file that was read, and of the code that read it: nothing stale is found. The
-least recently used ones go when all together exceed ``MOST``. If the folder cannot be used, files are read again.
+inode, size and modification time of the files that were read, and of the code that read them: nothing stale is found.
+The least recently used ones go when all together exceed ``MOST``. If the folder cannot be used, files are read again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import mmap
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -69,17 +70,20 @@ def files() -> list[tuple[Path, int]]:
 
 
 def read_or_kept(
-    path: Path,
+    paths: Sequence[Path],
     read: Callable[[], Object],
     to_keep: Callable[[Object], Object | None] = lambda made: made,
+    what: str = "",
 ) -> Object:
-    """What ``read`` returns for a file: what was kept of it, else what it returns now.
+    """What ``read`` returns for some files: what was kept of it, else what it returns now.
 
     Args:
+        paths: All files that it depends on.
         to_keep: Makes of this what is kept; None: nothing is.
+        what: What else it depends on.
     """
-    state = _state(path)
-    place = _place(state) if state is not None else None
+    state = _state(paths)
+    place = _place([*state, what]) if state is not None else None
     if place is None:
         return read()
     with suppress(*_FAULTS):
@@ -88,8 +92,8 @@ def read_or_kept(
         return found
     made = read()
     with suppress(*_FAULTS):
-        # of a file that changed while it was read nothing is kept
-        if _state(path) == state:
+        # of files that changed while they were read nothing is kept
+        if _state(paths) == state:
             place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if (kept := to_keep(made)) is not None:
                 _store(place, kept)
@@ -97,35 +101,34 @@ def read_or_kept(
     return made
 
 
-def _state(path: Path) -> tuple[str, int, int, int] | None:
-    """What a file that changed differs in; None: it is small, or no regular file."""
+def _state(paths: Sequence[Path]) -> list[tuple[str, int, int, int]] | None:
+    """What files that changed differ in; None: they are small, or one is no regular file."""
     try:
-        state = path.stat()
-        if not os.path.isfile(path) or state.st_size < _LEAST:
+        states = [path.stat() for path in paths]
+        if not all(map(os.path.isfile, paths)) or sum(state.st_size for state in states) < _LEAST:
             return None
-        return os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns
+        return [(os.path.realpath(path), state.st_ino, state.st_size, state.st_mtime_ns)
+                for path, state in zip(paths, states, strict=True)]  # fmt: skip
     except OSError:
         return None
 
 
-def _place(state: tuple[str, int, int, int]) -> Path | None:
-    """Where what is read of a file in this state is kept; None: nothing is kept."""
+def _place(of: list[Any]) -> Path | None:
+    """Where what is read of files in some states is kept; None: nothing is kept."""
     if (where := folder()) is None:
         return None
     try:
-        known = (*state, *_code())
+        known = (*of, *_code())
     except OSError:
         return None
     return where / (hashlib.sha256(json.dumps(known).encode("utf-8", "surrogateescape")).hexdigest()[:32] + _ENDING)
 
 
-def _code() -> Iterator[int]:
+@cache
+def _code() -> tuple[int, ...]:
     """Sizes and times of the code that reads files: of another version all is read again."""
-    for parent, _, names in os.walk(Path(__file__).parent):
-        for name in sorted(names):
-            if name.endswith(".py"):
-                state = os.stat(os.path.join(parent, name))
-                yield from (state.st_size, state.st_mtime_ns)
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return tuple(value for each in map(os.stat, files) for value in (each.st_size, each.st_mtime_ns))
 
 
 def _store(place: Path, obj: object) -> None:

@@ -19,18 +19,12 @@ _HEAD: Final = 1 << 16
 
 
 class KnownFormat(Struct, frozen=True):
-    """A format that is recognised but not read.
+    """A format that is recognised but not read."""
 
-    Attributes:
-        title: Name of the format, with its article.
-        names: Patterns of its file names, lower case.
-        advice: Which tool opens or converts it, in sentences.
-        marks: Byte strings, one of which is among the first bytes of a file; empty: the file name suffices.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    advice: str
+    title: str  #: Name of the format, with its article
+    names: tuple[str, ...]  #: Patterns of its file names, lower case
+    advice: str  #: Which tool opens or converts it, in sentences
+    #: Byte strings, one of which is among the first bytes of a file; empty: the file name suffices.
     marks: tuple[bytes, ...] = ()
 
     def describes(self, file: Path) -> bool:

@@ -44,17 +44,11 @@ _LONGEST: Final = 1024
 
 
 class NamedRank(Struct, frozen=True):
-    """What a name says of a rank.
+    """What a name says of a rank."""
 
-    Attributes:
-        rank: Its number; None if the name says none, or only one of several dimensions.
-        stage: Word for the stage that was recorded, as in the name; empty if it says none.
-        place: Its numbers along the dimensions that ranks are counted by, the last one fastest.
-    """
-
-    rank: int | None = None
-    stage: str = ""
-    place: tuple[int, ...] = ()
+    rank: int | None = None  #: Its number; None if the name says none, or only one of several dimensions
+    stage: str = ""  #: Word for the stage that was recorded, as in the name; empty if it says none
+    place: tuple[int, ...] = ()  #: Its numbers along the dimensions that ranks are counted by, the last one fastest
 
 
 def rank_in_name(name: str, host: str = "") -> NamedRank:

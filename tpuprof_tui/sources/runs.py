@@ -25,27 +25,18 @@ _BETWEEN_HOSTS: Final = 600 * 10**9
 
 
 class Recorded(Struct, frozen=True):
-    """What is known of a recording before it is placed.
+    """What is known of a recording before it is placed."""
 
-    Attributes:
-        worker: Name of the worker, the same for all of its recordings.
-        start, end: Its first and last time, ns on its own clock.
-        rank: Its rank; None: unknown.
-        job: What all ranks of its job have in common (number of ranks, back end); empty: unknown.
-        device: Name of its device; empty: unknown.
-        aligned: Whether its clock was corrected by the collectives of another rank.
-        stage: Word for the stage of a server that was recorded; empty: none. A session is of one stage.
-        open_ended: Whether its end is not known: it is then its start, and others of its run may follow within it.
-    """
-
-    worker: str
+    worker: str  #: Name of the worker, the same for all of its recordings
+    #: start, end: Its first and last time, ns on its own clock.
     start: int
     end: int
-    rank: int | None = None
-    job: str = ""
-    device: str = ""
-    aligned: bool = False
-    stage: str = ""
+    rank: int | None = None  #: Its rank; None: unknown
+    job: str = ""  #: What all ranks of its job have in common (number of ranks, back end); empty: unknown
+    device: str = ""  #: Name of its device; empty: unknown
+    aligned: bool = False  #: Whether its clock was corrected by the collectives of another rank
+    stage: str = ""  #: Word for the stage of a server that was recorded; empty: none. A session is of one stage.
+    #: Whether its end is not known: it is then its start, and others of its run may follow within it.
     open_ended: bool = False
 
     @property
@@ -55,17 +46,11 @@ class Recorded(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a recording lies.
+    """Where a recording lies."""
 
-    Attributes:
-        run: Number of its run, from 0, in order of start.
-        session: Number of its session, from 0, unique in the profile.
-        shift: Offset in ns from its own clock to the time line, whose zero is the earliest start.
-    """
-
-    run: int
-    session: int
-    shift: int
+    run: int  #: Number of its run, from 0, in order of start
+    session: int  #: Number of its session, from 0, unique in the profile
+    shift: int  #: Offset in ns from its own clock to the time line, whose zero is the earliest start
 
 
 def places_of(recordings: Sequence[Recorded]) -> list[Place]:

@@ -25,34 +25,23 @@ _PACKED: Final = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 
 
 class Progress(Struct, frozen=True):
-    """Progress of reading a profile.
+    """Progress of reading a profile."""
 
-    Attributes:
-        text: Current activity, a few words.
-        done, total: Bytes read so far and in all.
-        group: Group that was just finished, as it is shown ("core   3"), also the sort key of lists; empty: none.
-        records: Number of records in that group.
-        profile: A preliminary profile that can be shown while the rest is read.
-    """
-
-    text: str
+    text: str  #: Current activity, a few words
+    #: done, total: Bytes read so far and in all.
     done: int
     total: int
+    #: Group that was just finished, as it is shown ("core   3"), also the sort key of lists; empty: none.
     group: str = ""
-    records: int = 0
-    profile: Profile | None = None
+    records: int = 0  #: Number of records in that group
+    profile: Profile | None = None  #: A preliminary profile that can be shown while the rest is read
 
 
 class Part(Struct, frozen=True):
-    """The part of a profile to read: no more than that need be read of a file larger than memory.
+    """The part of a profile to read: no more than that need be read of a file larger than memory."""
 
-    Attributes:
-        range: Time range as typed; empty: all.
-        step: Number of a step; None: all.
-    """
-
-    range: str
-    step: int | None
+    range: str  #: Time range as typed; empty: all
+    step: int | None  #: Number of a step; None: all
 
 
 #: Called from the reading thread, at most a few times a second; may raise to cancel.
@@ -85,38 +74,25 @@ def natural_order(name: str) -> list[tuple[bool, int, str]]:
 
 
 class Verdict(Struct, frozen=True):
-    """Whether a source recognises a path, and why.
+    """Whether a source recognises a path, and why."""
 
-    Attributes:
-        by: What recognised it: its name or its content; empty: not recognised.
-        reason: A few words that follow "yes, by name:" or "no:".
-        decides: Whether its content is of no other source, whatever the name: it goes before names.
-    """
-
-    by: Literal["name", "content", ""]
-    reason: str
-    decides: bool = False
+    by: Literal["name", "content", ""]  #: What recognised it: its name or its content; empty: not recognised
+    reason: str  #: A few words that follow "yes, by name:" or "no:"
+    decides: bool = False  #: Whether its content is of no other source, whatever the name: it goes before names
 
     def __bool__(self) -> bool:
         return bool(self.by)
 
 
 class SourceOption(Struct, frozen=True):
-    """A command-line option of one source.
+    """A command-line option of one source."""
 
-    Attributes:
-        name: Key of its value in the options passed to `Source.open`, and keyword argument of ``open_profile``.
-        flags: Its spellings on the command line, the usual one first.
-        settings: Keyword arguments of `argparse.ArgumentParser.add_argument`: help, metavar, type, choices, action.
-        choices: Returns the values that completion offers.
-        missing: If the value is a file name: advice for when there is no such file, a sentence. Else empty.
-    """
-
-    name: str
-    flags: tuple[str, ...]
+    name: str  #: Key of its value in the options passed to `Source.open`, and keyword argument of ``open_profile``
+    flags: tuple[str, ...]  #: Its spellings on the command line, the usual one first
+    #: Keyword arguments of `argparse.ArgumentParser.add_argument`: help, metavar, type, choices, action.
     settings: Mapping[str, Any]
-    choices: Callable[[], Sequence[str]] = tuple
-    missing: str = ""
+    choices: Callable[[], Sequence[str]] = tuple  #: Returns the values that completion offers
+    missing: str = ""  #: If the value is a file name: advice for when there is no such file, a sentence. Else empty.
 
 
 #: The option of sources whose folders may hold several recordings.
@@ -127,25 +103,15 @@ RECORDINGS: Final = SourceOption(
 
 
 class SessionEntry(Struct, frozen=True):
-    """A session in a folder of recordings, for a list to choose from: one recording, or one of each rank of a run.
+    """A session in a folder of recordings, for a list to choose from: one recording, or one of each rank of a run."""
 
-    Attributes:
-        names: Names of the recordings in the folder.
-        run: Number of the run, from 1.
-        ranks: Its ranks; empty: unknown.
-        device: Name of the device; empty: unknown.
-        begun_ns: Wall-clock time of its start, ns since 1970; None: unknown.
-        size: Bytes on disk.
-        length_ns: Time from its start to its end, an estimate; None: unknown.
-    """
-
-    names: tuple[str, ...]
-    run: int
-    ranks: str = ""
-    device: str = ""
-    begun_ns: int | None = None
-    size: int = 0
-    length_ns: int | None = None
+    names: tuple[str, ...]  #: Names of the recordings in the folder
+    run: int  #: Number of the run, from 1
+    ranks: str = ""  #: Its ranks; empty: unknown
+    device: str = ""  #: Name of the device; empty: unknown
+    begun_ns: int | None = None  #: Wall-clock time of its start, ns since 1970; None: unknown
+    size: int = 0  #: Bytes on disk
+    length_ns: int | None = None  #: Time from its start to its end, an estimate; None: unknown
 
 
 def chosen_names(patterns: str, names: Sequence[str]) -> list[str]:
@@ -178,24 +144,15 @@ def chosen_files(files: Sequence[Path], options: Mapping[str, Any]) -> Sequence[
 
 
 class Source(ABC):
-    """One kind of profile on disk.
+    """One kind of profile on disk."""
 
-    Attributes:
-        id: Its name, one word.
-        title: What users call such a profile, with its article: ``a Sophgo capture``.
-        expected: What such a profile looks like on disk, as the rest of "Name a capture: ".
-        options: Its own command-line options.
-        vocabulary: Import path ("module:NAME") of its vocabulary, which help and completion use without a profile;
-            empty: none.
-        priority: Sort key of the order in which sources are tried: narrower ones first.
-    """
-
-    id: str
-    title: str
-    expected: str
-    options: tuple[SourceOption, ...] = ()
+    id: str  #: Its name, one word
+    title: str  #: What users call such a profile, with its article: ``a Sophgo capture``
+    expected: str  #: What such a profile looks like on disk, as the rest of "Name a capture: "
+    options: tuple[SourceOption, ...] = ()  #: Its own command-line options
+    #: Import path ("module:NAME") of its vocabulary, which help and completion use without a profile; empty: none.
     vocabulary: str = ""
-    priority: int = 0
+    priority: int = 0  #: Sort key of the order in which sources are tried: narrower ones first
 
     @abstractmethod
     def recognises(self, path: Path) -> Verdict:

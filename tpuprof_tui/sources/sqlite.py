@@ -31,7 +31,7 @@ class SqliteFile:
     """An open SQLite database; without a path one that has no tables.
 
     Attributes:
-        name: Name of its file.
+        path, name: Its file; None and empty without one.
         tables: Column names of each table, by table name.
         problems: Tables that could not be read completely.
 
@@ -40,7 +40,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path | None = None, name: str = "") -> None:
-        self.name = name
+        self.path, self.name = path, name
         self.problems: list[Problem] = []
         self.tables: dict[str, tuple[str, ...]] = {}
         if path is None:

@@ -33,62 +33,37 @@ _CHUNK: Final = 1 << 16
 
 
 class Target(Struct, frozen=True):
-    """Destination of Enter on a row: one of the fields is set, or ``scope`` and one of ``condition`` and ``time``.
+    """Destination of Enter on a row: one of the fields is set, or ``scope`` and one of ``condition`` and ``time``."""
 
-    Attributes:
-        condition: Filter condition, of the events of ``scope`` if that is set.
-        event: Lane and row of an event.
-        others: Further events: Enter again selects the next one.
-        time: Start and end of an interval, ns; of a pause of ``scope`` if that is set.
-        scope: A group or lane.
-        step: Number of a step.
-    """
-
-    condition: str = ""
-    event: tuple[int, int] | None = None
-    others: tuple[tuple[int, int], ...] = ()
-    time: tuple[int, int] | None = None
-    scope: Scope | None = None
-    step: int | None = None
+    condition: str = ""  #: Filter condition, of the events of ``scope`` if that is set
+    event: tuple[int, int] | None = None  #: Lane and row of an event
+    others: tuple[tuple[int, int], ...] = ()  #: Further events: Enter again selects the next one
+    time: tuple[int, int] | None = None  #: Start and end of an interval, ns; of a pause of ``scope`` if that is set
+    scope: Scope | None = None  #: A group or lane
+    step: int | None = None  #: Number of a step
 
 
 class Column(Struct, frozen=True):
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        key: Its name in JSON; stable.
-        title: Its title for people.
-        kind: Kind of its values.
-        unit: Unit of a ``number``.
-        spare: Priority for being left out in narrow tables, the highest first; 0: never.
-        bar: Whether screens draw a bar for each value, full at the table's largest value.
-        parts: Keys of duration columns that the bar stacks instead; together they fill it.
-        shown: Whether people see it; otherwise it is for programs only.
-        is_key: For text columns, whether it identifies the row: rows of two profiles are joined by these columns.
-        epoch_ns: Clock time at the zero of the profile's time line, ns: JSON has a ``time`` as an exact decimal string
-            of that clock; None: as a number since the worker's start.
-        narrows: Key of the event column with the same texts: Enter filters the events by the row's text.
-        head: Shorter header for people; empty: the title.
-        zero_unknown: Whether people see 0 as unknown; programs get the 0 that other tools have there.
-        level: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none.
-        guess: Key of a column of flags: where it is true, people see that the value is a guess; empty: none.
-    """
-
-    key: str
-    title: str
-    kind: Kind = "text"
-    unit: str = ""
-    spare: int = 0
-    bar: bool = False
-    parts: tuple[str, ...] = ()
-    shown: bool = True
+    key: str  #: Its name in JSON; stable
+    title: str  #: Its title for people
+    kind: Kind = "text"  #: Kind of its values
+    unit: str = ""  #: Unit of a ``number``
+    spare: int = 0  #: Priority for being left out in narrow tables, the highest first; 0: never
+    bar: bool = False  #: Whether screens draw a bar for each value, full at the table's largest value
+    parts: tuple[str, ...] = ()  #: Keys of duration columns that the bar stacks instead; together they fill it
+    shown: bool = True  #: Whether people see it; otherwise it is for programs only
+    #: For text columns, whether it identifies the row: rows of two profiles are joined by these columns.
     is_key: bool = True
+    #: Clock time at the zero of the profile's time line, ns: JSON has a ``time`` as an exact decimal string of that
+    #: clock; None: as a number since the worker's start.
     epoch_ns: int | None = None
-    narrows: str = ""
-    head: str = ""
-    zero_unknown: bool = False
-    level: str = ""
-    guess: str = ""
+    narrows: str = ""  #: Key of the event column with the same texts: Enter filters the events by the row's text
+    head: str = ""  #: Shorter header for people; empty: the title
+    zero_unknown: bool = False  #: Whether people see 0 as unknown; programs get the 0 that other tools have there
+    level: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
+    guess: str = ""  #: Key of a column of flags: where it is true, people see that the value is a guess; empty: none
 
 
 class LazyValues(Sequence[Any]):
@@ -117,45 +92,30 @@ class LazyValues(Sequence[Any]):
 
 
 class Table(Struct, frozen=True, eq=False, dict=True):
-    """A table, in its initial order.
+    """A table, in its initial order."""
 
-    Attributes:
-        key: Its name in JSON; stable.
-        title: Its title for people.
-        columns: Its columns.
-        values: For each column a sequence of one common length: a list, a tuple or an array.
-        target: Maps a row number to the destination of Enter; None: derived from the row's time columns, else from a
-            column with ``narrows``.
-        guessed: Rows with inferred figures; None: no rows.
-        notes: Sentences below the table.
-        total: Whether the last row is the total of the others.
-        word: Noun for a row ("core", "kernel function").
-        shown: Whether people see it; otherwise it is for programs only.
-        brief: Rows shown in a summary of several views, in this order; None: all rows.
-        longest: Key of a column: a summary without space for all rows shows those with its largest values.
-        ordered: Whether rows of two profiles are joined by position rather than by texts.
-        depth: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
-        one_unit: Whether people see all durations in one unit, as parts of one sum.
-        merge_groups: Row numbers of each row that people see, the representative first; several: merged; empty: none.
-        merge_rows: Merges the values of several rows for people.
-    """
-
-    key: str
-    title: str
-    columns: tuple[Column, ...]
+    key: str  #: Its name in JSON; stable
+    title: str  #: Its title for people
+    columns: tuple[Column, ...]  #: Its columns
+    #: For each column a sequence of one common length: a list, a tuple or an array.
     values: tuple[Sequence[Any] | npt.NDArray[Any], ...]
+    #: Maps a row number to the destination of Enter; None: derived from the row's time columns, else from a column with
+    #: ``narrows``.
     target: Callable[[int], Target | None] | None = None
-    guessed: frozenset[int] | None = None
-    notes: tuple[str, ...] = ()
-    total: bool = False
-    word: str = "row"
-    shown: bool = True
-    brief: Sequence[int] | None = None
-    longest: str = ""
-    ordered: bool = False
+    guessed: frozenset[int] | None = None  #: Rows with inferred figures; None: no rows
+    notes: tuple[str, ...] = ()  #: Sentences below the table
+    total: bool = False  #: Whether the last row is the total of the others
+    word: str = "row"  #: Noun for a row ("core", "kernel function")
+    shown: bool = True  #: Whether people see it; otherwise it is for programs only
+    brief: Sequence[int] | None = None  #: Rows shown in a summary of several views, in this order; None: all rows
+    longest: str = ""  #: Key of a column: a summary without space for all rows shows those with its largest values
+    ordered: bool = False  #: Whether rows of two profiles are joined by position rather than by texts
+    #: Depth of each row in a tree, as indentation of its first text for people; None: no tree.
     depth: Sequence[int] | npt.NDArray[np.int64] | None = None
-    one_unit: bool = False
+    one_unit: bool = False  #: Whether people see all durations in one unit, as parts of one sum
+    #: Row numbers of each row that people see, the representative first; several: merged; empty: none.
     merge_groups: Sequence[Sequence[int]] = ()
+    #: Merges the values of several rows for people.
     merge_rows: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...]] = itemgetter(0)
 
     def __post_init__(self) -> None:
@@ -334,20 +294,15 @@ def places_text(places: Sequence[str], *, example: bool = True) -> str:
 
 
 class Series(Struct, frozen=True, eq=False):
-    """A time series.
-
-    Attributes:
-        times: int64 ns; value i holds from time i to time i + 1, so there may be one more time than values.
-        values: float64.
-        peak: The most that is possible, in the same unit; 0: unknown.
-    """
+    """A time series."""
 
     key: str
     title: str
     unit: str
+    #: int64 ns; value i holds from time i to time i + 1, so there may be one more time than values.
     times: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    peak: float = 0.0
+    values: npt.NDArray[np.float64]  #: float64
+    peak: float = 0.0  #: The most that is possible, in the same unit; 0: unknown
 
     def table(self) -> Table:
         """The series as a table; with its peak, where one is known."""
@@ -360,31 +315,19 @@ class Series(Struct, frozen=True, eq=False):
 
 
 class Fact(Struct, frozen=True):
-    """A single figure.
+    """A single figure."""
 
-    Attributes:
-        key: Its name in JSON; stable.
-        title: Its title for people.
-        value: The figure; None: unknown.
-        about: Subject of the figure ("core 3"); empty: everything the query selects.
-        share: The figure as a share of the window; None: not applicable.
-        unit: Unit of a ``number``.
-        guessed: Whether it is inferred.
-        shown: Whether people see it; otherwise it is for programs only.
-        target: Destination of Enter.
-        epoch_ns, head: As in ``Column``.
-    """
-
-    key: str
-    title: str
-    value: Any
+    key: str  #: Its name in JSON; stable
+    title: str  #: Its title for people
+    value: Any  #: The figure; None: unknown
     kind: Kind = "count"
-    about: str = ""
-    share: float | None = None
-    unit: str = ""
-    guessed: bool = False
-    shown: bool = True
-    target: Target | None = None
+    about: str = ""  #: Subject of the figure ("core 3"); empty: everything the query selects
+    share: float | None = None  #: The figure as a share of the window; None: not applicable
+    unit: str = ""  #: Unit of a ``number``
+    guessed: bool = False  #: Whether it is inferred
+    shown: bool = True  #: Whether people see it; otherwise it is for programs only
+    target: Target | None = None  #: Destination of Enter
+    #: epoch_ns, head: As in ``Column``.
     epoch_ns: int | None = None
     head: str = ""
 

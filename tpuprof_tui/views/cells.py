@@ -39,20 +39,13 @@ MOST_INDENTED: Final = 20
 
 
 class Cells(Struct, frozen=True):
-    """Formatting of a table's cells: each column of times has one unit.
+    """Formatting of a table's cells: each column of times has one unit."""
 
-    Attributes:
-        units: Units of the visible duration columns, by key.
-        main: The largest of them; None: no durations.
-        indented: Key of the column that is indented by tree depth; empty: no tree.
-        names: Names of kernels as people read them.
-        moments: Units of the columns of points in time, by key: cells name them, so that they can be given as a range.
-    """
-
-    units: dict[str, TimeUnit]
-    main: TimeUnit | None
-    indented: str = ""
-    names: Mapping[str, str] = {}
+    units: dict[str, TimeUnit]  #: Units of the visible duration columns, by key
+    main: TimeUnit | None  #: The largest of them; None: no durations
+    indented: str = ""  #: Key of the column that is indented by tree depth; empty: no tree
+    names: Mapping[str, str] = {}  #: Names of kernels as people read them
+    #: Units of the columns of points in time, by key: cells name them, so that they can be given as a range.
     moments: Mapping[str, TimeUnit] = {}
 
     @classmethod

@@ -21,9 +21,9 @@ from tpuprof_tui.analysis.steps.step_detection import KEY as STEP
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile, is_missing
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Fact, Kind, Missing, Table
 from .joining import join_sides

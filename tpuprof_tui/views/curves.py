@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.analysis.index.axis import edges_of
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.analysis.totals.chart_data import BINS, BOUNDS, ChartData, chart_data
 
 from .answer import Answer, Column, Missing, Series, Table, Target

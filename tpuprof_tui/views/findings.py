@@ -60,7 +60,9 @@ def findings_of(query: Query) -> tuple[Finding, ...]:
         asked = replace(query)
         return tuple(each for rule in asked_rules(asked) for each in _bounded(asked, rule))
 
-    return query.cache.get("findings", compute, query.scope, query.range, query.full_filter, query.among, limit=16)
+    return query.cache.get(
+        "findings", compute, query.scope, query.range, query.full_filter, query.listed_units, limit=16
+    )
 
 
 def _bounded(query: Query, rule: Rule) -> Iterator[Finding]:

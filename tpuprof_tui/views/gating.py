@@ -24,7 +24,7 @@ from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
-from tpuprof_tui.analysis.selecting.place import place_words
+from tpuprof_tui.analysis.selecting.navigation import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.answers import SCHEMA

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.units import clock_text
@@ -104,7 +104,7 @@ def _lane_records(profile: Profile, rows: slice) -> list[dict[str, Any]]:
             "guessed": lane.role_guessed,
         }
         for number, lane in list(enumerate(profile.lanes))[rows]
-        for core, port in [[constant_value(profile, lane, key) for key in ("core", "port")]]
+        for core, port in [[unit_or_port(profile, lane, key) for key in ("core", "port")]]
     ]
 
 

@@ -14,9 +14,9 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.tables import Report
 from tpuprof_tui.formats.units import clock_text
 from tpuprof_tui.model import Lane, Problem, Profile
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.profile import time_of_day
 from tpuprof_tui.model.view import View
-from tpuprof_tui.model.worker import Worker
 
 from .answer import Answer, Column, Table, Target
 from .as_json import answer_record, exact_us, us

@@ -45,78 +45,44 @@ SMALL: Final = 4096
 
 
 class Finding(Struct, frozen=True):
-    """A finding: the rule, where, one sentence, and advice.
+    """A finding: the rule, where, one sentence, and advice."""
 
-    Attributes:
-        rule: Id of the rule.
-        group: Title of the group concerned; empty: the whole profile.
-        gain: Upper bound of the time that could be saved, ns; None: unknown.
-        text: One sentence.
-        evidence: Event or interval, as a record for programs.
-        advice: What to try.
-        target: Destination of Enter.
-        whole: Time that the gain is a share of, ns, where the rule compares it with a time of its own; None: the
-            window.
-        confidence: How sure it is.
-        source: What says so: this program, or a file with the vendor's advice.
-        brief: The text without details; empty: the text.
-    """
-
-    rule: str
-    group: str
-    gain: float | None
-    text: str
-    evidence: dict[str, Any]
-    advice: str
-    target: Target = field(default_factory=Target)
+    rule: str  #: Id of the rule
+    group: str  #: Title of the group concerned; empty: the whole profile
+    gain: float | None  #: Upper bound of the time that could be saved, ns; None: unknown
+    text: str  #: One sentence
+    evidence: dict[str, Any]  #: Event or interval, as a record for programs
+    advice: str  #: What to try
+    target: Target = field(default_factory=Target)  #: Destination of Enter
+    #: Time that the gain is a share of, ns, where the rule compares it with a time of its own; None: the window.
     whole: float | None = None
-    confidence: Confidence = "measured"
-    source: str = "tpuprof"
-    brief: str = ""
+    confidence: Confidence = "measured"  #: How sure it is
+    source: str = "tpuprof"  #: What says so: this program, or a file with the vendor's advice
+    brief: str = ""  #: The text without details; empty: the text
 
 
 class Rule(Struct, frozen=True):
-    """A rule.
+    """A rule."""
 
-    Attributes:
-        id: Its name.
-        title: The same in words.
-        measures: What it measures, in one sentence.
-        threshold: Least gain, as a share of the window; or the limit that ``measures`` names.
-        chosen: Why this threshold: a measurement, or the document that has it.
-        advice: What to try.
-        find: Yields findings with at least the given gain, ns.
-        needs: Keys of the capabilities that it needs, or ``TIMES``.
-        sees: See ``Sees``.
-        wins: See ``Wins``.
-        confidence: How sure its findings are, at most.
-    """
-
-    id: str
-    title: str
-    measures: str
-    threshold: float
-    chosen: str
-    advice: str
-    find: Callable[[Query, Rule, float], Iterator[Finding]]
-    needs: tuple[str, ...] = (TIMES,)
-    sees: Sees = "all"
-    wins: Wins = ""
-    confidence: Confidence = "measured"
+    id: str  #: Its name
+    title: str  #: The same in words
+    measures: str  #: What it measures, in one sentence
+    threshold: float  #: Least gain, as a share of the window; or the limit that ``measures`` names
+    chosen: str  #: Why this threshold: a measurement, or the document that has it
+    advice: str  #: What to try
+    find: Callable[[Query, Rule, float], Iterator[Finding]]  #: Yields findings with at least the given gain, ns
+    needs: tuple[str, ...] = (TIMES,)  #: Keys of the capabilities that it needs, or ``TIMES``
+    sees: Sees = "all"  #: See ``Sees``
+    wins: Wins = ""  #: See ``Wins``
+    confidence: Confidence = "measured"  #: How sure its findings are, at most
 
 
 class SourceRules(Struct, frozen=True):
-    """What a source makes of the generic rules (entry ``rules`` of its vocabulary).
+    """What a source makes of the generic rules (entry ``rules`` of its vocabulary)."""
 
-    Attributes:
-        adds: Further rules.
-        replaces: Rules of its own with the ids of generic ones.
-        leaves_out: Why it leaves generic rules out, by id.
-    """
-
-    adds: tuple[Rule, ...] = ()
-    replaces: tuple[Rule, ...] = ()
-    leaves_out: Mapping[str, str] = field(default_factory=dict)
+    adds: tuple[Rule, ...] = ()  #: Further rules
+    replaces: tuple[Rule, ...] = ()  #: Rules of its own with the ids of generic ones
+    leaves_out: Mapping[str, str] = field(default_factory=dict)  #: Why it leaves generic rules out, by id
 
 
 def evidence(group: str, start: int, length: int, name: str = "", lane: str | None = None) -> dict[str, Any]:

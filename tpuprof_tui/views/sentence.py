@@ -11,8 +11,8 @@ from msgspec import Struct
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.text import cell_len, fit, in_sentence
 from tpuprof_tui.formats.units import GUESS, percent_text, plural, time_text
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.vocabulary import join_words
-from tpuprof_tui.model.worker import Worker
 
 from .comparing import Compared
 from .findings import WARNS_FROM, can_be_asked, findings_of, hides_sums, is_warning, rules_of, whole_of

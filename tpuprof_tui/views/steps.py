@@ -34,24 +34,16 @@ _GROUP: Final = Column("group", "Group")
 
 
 class StepSpans(Struct, frozen=True, eq=False):
-    """Steps of one worker or group, for comparisons; columns of one length.
+    """Steps of one worker or group, for comparisons; columns of one length."""
 
-    Attributes:
-        number: Numbers, as ``--step`` takes them.
-        label: Labels for people, which ``--step`` takes too.
-        start, end: int64 ns.
-        counted: Mask of those that count in figures.
-        typical: What the views say that a step takes, ns; NaN: unknown.
-        lengths: Lengths that ``typical`` is the mean or median of, ns.
-    """
-
-    number: Ints
-    label: tuple[str, ...]
+    number: Ints  #: Numbers, as ``--step`` takes them
+    label: tuple[str, ...]  #: Labels for people, which ``--step`` takes too
+    #: start, end: int64 ns.
     start: Ints
     end: Ints
-    counted: npt.NDArray[np.bool_]
-    typical: float
-    lengths: Ints
+    counted: npt.NDArray[np.bool_]  #: Mask of those that count in figures
+    typical: float  #: What the views say that a step takes, ns; NaN: unknown
+    lengths: Ints  #: Lengths that ``typical`` is the mean or median of, ns
 
 
 def step_spans(query: Query) -> list[StepSpans]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.chrome.times import MOST_NS
+from tpuprof_tui.sources.chrome.columns import MOST_NS
 from tpuprof_tui.sources.chrome.trace import femtoseconds, nanoseconds
 
 

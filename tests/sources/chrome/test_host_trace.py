@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import socket
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ from tpuprof_tui.sources.chrome.trace import femtoseconds, nanoseconds, read_hos
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS, with_host_trace
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "sophgo"))
 from kept_captures import DATA, kept_truth, unpacked  # noqa: E402
 
 HOST_TRACE = DATA / "host" / "aks_host_trace.host_trace.json"

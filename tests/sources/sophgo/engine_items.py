@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import UNKNOWN, EngineItems
+from tpuprof_tui.sources.sophgo.read.pairing.bindings import UNKNOWN, EngineItems
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import paired
 
 

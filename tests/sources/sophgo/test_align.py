@@ -8,9 +8,9 @@ from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
+from tpuprof_tui.sources.sophgo.read.capture import align_cores, shift_core
 from tpuprof_tui.sources.sophgo.read.core_data import CoreData, EngineData
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.align import align_cores, shift_core
 from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream
 
 _CHIP = chip_by_name("aks")

@@ -10,7 +10,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import (
+from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
     SYSTEM,
     TO_BUS,
     TO_LOCAL,

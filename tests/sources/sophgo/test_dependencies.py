@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from capture_writer.capture import write_capture
+from capture_writer.kinds import KINDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
@@ -16,13 +17,7 @@ from profiles import make_lane, make_profile
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.dependencies import Kind
-from tpuprof_tui.sources.sophgo.read.inferred_barriers import inferred_barriers
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "samples"))
-
-from capture_writer.capture import write_capture
-from capture_writer.kinds import KINDS
+from tpuprof_tui.sources.sophgo.read.dependencies import Kind, inferred_barriers
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 LINKED = ("dependencies", "dependencies_des", "dependencies_lost", "dependencies_bmodel", "dependencies_sdma",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
-from tpuprof_tui.sources.sophgo.device import capabilities_of, recording_of, tpu_device
+from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of, tpu_device
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.stream import blocks as framing
 from tpuprof_tui.sources.sophgo.read.stream.blocks import BlockType, walk_blocks
-from tpuprof_tui.sources.sophgo.read.stream.files import list_files, read_bytes
-from tpuprof_tui.sources.sophgo.read.stream.settings import Settings, read_settings
+from tpuprof_tui.sources.sophgo.read.stream.files import Settings, list_files, read_bytes, read_settings
 
 # -- names -----------------------------------------------------------------
 

@@ -9,8 +9,15 @@ import pytest
 from engine_items import items as _items
 from engine_items import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing import engine_records
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
+from tpuprof_tui.sources.sophgo.read.pairing import bindings
+from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
+    SYSTEM,
+    TO_BUS,
+    TO_LOCAL,
+    UNKNOWN,
+    WORK,
+    EngineItems,
+)
 from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_binding, launch_start_keys
 
 # -- runs of growing ids -----------------------------------------------------
@@ -67,7 +74,7 @@ def test_a_launch_begins_with_the_first_engine_that_restarts(
 
 def test_kinds_are_told_apart() -> None:
     names = ("UNKNOWN", "SYSTEM", "TO_LOCAL", "TO_BUS", "WORK")
-    assert len({getattr(engine_records, name) for name in names}) == len(names)
+    assert len({getattr(bindings, name) for name in names}) == len(names)
 
 
 # -- how well a run fits a launch ----------------------------------------------

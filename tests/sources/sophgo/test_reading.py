@@ -11,8 +11,7 @@ from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
-from tpuprof_tui.sources.sophgo.read.columns.computation_text import local_address, type_text
-from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber
+from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber, local_address, type_text
 from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters
 from tpuprof_tui.sources.sophgo.read.commands.registers import codes_of_many, select_many
 
@@ -122,7 +121,7 @@ def test_system_commands_name_their_message(engine, name, values, expected):
 
 def test_other_chips_hold_messages_in_other_bits():
     chip = chip_by_name("bm1688")
-    assert reading_of(chip, "GDMA", packed(chip, "GDMA", "sDMA_sys", function=4, constant_value=2 << 8 | 7)) == (
+    assert reading_of(chip, "GDMA", packed(chip, "GDMA", "sDMA_sys", function=4, unit_or_port=2 << 8 | 7)) == (
         "wait for 2 sends of message 7, 100 ns"
     )
 

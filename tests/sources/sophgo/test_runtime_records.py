@@ -26,7 +26,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Activity, Lane, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.files.perfetto.plan import planned_jobs
+from tpuprof_tui.sources.sophgo.files.perfetto.trace import planned_jobs
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream

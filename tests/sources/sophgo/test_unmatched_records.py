@@ -7,8 +7,15 @@ import pytest
 from engine_items import items as _items
 from engine_items import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing.engine_records import SYSTEM, TO_BUS, UNKNOWN, WORK
-from tpuprof_tui.sources.sophgo.read.pairing.unmatched_records import _likeliest, ordered, repaired
+from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
+    SYSTEM,
+    TO_BUS,
+    UNKNOWN,
+    WORK,
+    _likeliest,
+    ordered,
+    repaired,
+)
 
 # -- what is left to find ------------------------------------------------------
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from tpuprof_tui.model import Profile
 
-from ..index.axis import cell_at, edges_of
 from ..selecting.session import Session
 from ..selecting.state import Scope
+from ..selecting.time_scale import cell_at, edges_of
 from ..steps.step_figures import step_lane
 from .amounts import Comparison
 from .sequences import ascending_subsequence

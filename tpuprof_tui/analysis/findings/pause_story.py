@@ -41,40 +41,29 @@ _CHUNK: Final = 256
 
 
 class HostTime(Struct, frozen=True):
-    """What the host did in a pause.
+    """What the host did in a pause."""
 
-    Attributes:
-        lane, row: Its lane, and the event of the name that took most.
-        type: Type of the events: the source's word for operators, frames, calls; empty without types.
-        name: Their name.
-        ns: Time in the pause, without what other events of the type did within.
-        share: The time as a share of the pause, 0 to 1.
-    """
-
+    #: lane, row: Its lane, and the event of the name that took most.
     lane: int
     row: int
-    type: str
-    name: str
-    ns: int
-    share: float
+    type: str  #: Type of the events: the source's word for operators, frames, calls; empty without types
+    name: str  #: Their name
+    ns: int  #: Time in the pause, without what other events of the type did within
+    share: float  #: The time as a share of the pause, 0 to 1
 
 
 class PauseStory(Struct, frozen=True):
-    """What explains a pause [start, end) of a unit or lane, ns.
-
-    Attributes:
-        before, after: Lane and row of the work that ended last before it, and that began first after it; None: none.
-        cause: Why the work after it did not begin earlier.
-        host: Of the threads that launched it (else of the busiest thread), what took most of the pause, by time.
-        waited_for: The dependency that was fulfilled last, of the work after it or of a wait in it; None: unknown.
-    """
+    """What explains a pause [start, end) of a unit or lane, ns."""
 
     start: int
     end: int
+    #: before, after: Lane and row of the work that ended last before it, and that began first after it; None: none.
     before: tuple[int, int] | None
     after: tuple[int, int] | None
-    cause: Cause
+    cause: Cause  #: Why the work after it did not begin earlier
+    #: Of the threads that launched it (else of the busiest thread), what took most of the pause, by time.
     host: tuple[HostTime, ...]
+    #: The dependency that was fulfilled last, of the work after it or of a wait in it; None: unknown.
     waited_for: Dependency | None
 
     def texts(self, session: Session) -> tuple[str, str]:

@@ -16,22 +16,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class Peers(Struct, frozen=True):
-    """Statistics of the events of one operation, on all lanes of a kind, with similar operands.
+    """Statistics of the events of one operation, on all lanes of a kind, with similar operands."""
 
-    Attributes:
-        count: Number of events.
-        median_ns: Median duration.
-        shortest_ns, longest_ns: Minimum and maximum duration.
-        longest: Lane and row of the (first) longest; -1: none.
-        by: Titles of the columns in which they agree: texts equal, numbers within a factor of two.
-    """
-
-    count: int
-    median_ns: float
+    count: int  #: Number of events
+    median_ns: float  #: Median duration
+    #: shortest_ns, longest_ns: Minimum and maximum duration.
     shortest_ns: int = 0
     longest_ns: int = 0
-    longest: tuple[int, int] = (-1, -1)
-    by: tuple[str, ...] = ()
+    longest: tuple[int, int] = (-1, -1)  #: Lane and row of the (first) longest; -1: none
+    by: tuple[str, ...] = ()  #: Titles of the columns in which they agree: texts equal, numbers within a factor of two
 
 
 def peers_of(session: Session, number: int, row: int) -> Peers:

@@ -38,24 +38,16 @@ def severity_word(problem: Problem) -> str:
 
 
 class Damage(Struct, frozen=True):
-    """What problems mean for the events of a unit or another group.
+    """What problems mean for the events of a unit or another group."""
 
-    Attributes:
-        group: Id of the group.
-        events: Number of its events.
-        unnamed: How many of them have times alone.
-        first, last: Start of the first and of the last of these, ns; -1: there are none.
-        onwards: Whether nearly all events from the first one on are such.
-        lost: How many more are known to be lost.
-    """
-
-    group: int
-    events: int
-    unnamed: int
+    group: int  #: Id of the group
+    events: int  #: Number of its events
+    unnamed: int  #: How many of them have times alone
+    #: first, last: Start of the first and of the last of these, ns; -1: there are none.
     first: int
     last: int
-    onwards: bool
-    lost: int
+    onwards: bool  #: Whether nearly all events from the first one on are such
+    lost: int  #: How many more are known to be lost
 
     def text(self, event: Word) -> str:
         """What this means, in plain words."""
@@ -86,19 +78,12 @@ def damages(session: Session) -> list[Damage]:
 
 
 class ProblemRows(Struct, frozen=True, eq=False):
-    """Instructions affected by problems; arrays of one length.
+    """Instructions affected by problems; arrays of one length."""
 
-    Attributes:
-        numbers: int64, ascending: instruction numbers.
-        problem: int64, index in ``by_severity`` of the worst problem of each.
-        run: int64, ascending: id of the run; consecutive instructions of one lane and problem are a run.
-        by_lane: By lane index, the problems that affect some of its instructions, worst first.
-    """
-
-    numbers: Ints
-    problem: Ints
-    run: Ints
-    by_lane: dict[int, list[Problem]]
+    numbers: Ints  #: int64, ascending: instruction numbers
+    problem: Ints  #: int64, index in ``by_severity`` of the worst problem of each
+    run: Ints  #: int64, ascending: id of the run; consecutive instructions of one lane and problem are a run
+    by_lane: dict[int, list[Problem]]  #: By lane index, the problems that affect some of its instructions, worst first
 
     def __len__(self) -> int:
         return len(self.numbers)

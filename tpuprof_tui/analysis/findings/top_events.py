@@ -15,8 +15,7 @@ from tpuprof_tui.model import INT_MISSING, Lane, Role, is_missing
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
-from ..index.lane_index import LaneIndex
-from ..index.running_sums import BLOCK
+from ..index.lane_index import BLOCK, LaneIndex
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -34,7 +34,7 @@ def has_column(profile: Profile, lane: Lane, key: str) -> bool:
     return key in lane and (column is None or column.applies_to(lane.kind))
 
 
-def constant_value(profile: Profile, lane: Lane, key: str) -> int:
+def unit_or_port(profile: Profile, lane: Lane, key: str) -> int:
     """The constant value of a column that a lane need not store: its unit's number, its port; -1: none."""
     if key == "core":
         return profile.unit_number(lane)

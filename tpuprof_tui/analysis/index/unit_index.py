@@ -31,24 +31,17 @@ _SUBMITTERS: Final = 64
 
 
 class UnitIndex(Struct, frozen=True, eq=False):
-    """A unit with the interval sets of its figures.
+    """A unit with the interval sets of its figures."""
 
-    Attributes:
-        compute, transfer, communication: When it did each activity.
-        moving: Union of transfer and communication.
-        covering: Union of compute and communication, which cover a transfer.
-        busy: Union of all three; for a unit with host lanes only, when these worked.
-        rest: When a system command ran and the unit was not busy.
-        lanes: Indexes of its lanes, plus one for each kind of lane outside any unit, of what it submitted to them.
-    """
-
+    #: compute, transfer, communication: When it did each activity.
     compute: Intervals
     transfer: Intervals
     communication: Intervals
-    moving: Intervals
-    covering: Intervals
-    busy: Intervals
-    rest: Intervals
+    moving: Intervals  #: Union of transfer and communication
+    covering: Intervals  #: Union of compute and communication, which cover a transfer
+    busy: Intervals  #: Union of all three; for a unit with host lanes only, when these worked
+    rest: Intervals  #: When a system command ran and the unit was not busy
+    #: Indexes of its lanes, plus one for each kind of lane outside any unit, of what it submitted to them.
     lanes: tuple[LaneIndex, ...]
 
 

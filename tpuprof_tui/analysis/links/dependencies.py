@@ -25,43 +25,30 @@ BY_TIME: Final = "time"
 
 
 class Dependency(Struct, frozen=True):
-    """One dependency between two events, each given as (index in ``Profile.lanes``, row).
+    """One dependency between two events, each given as (index in ``Profile.lanes``, row)."""
 
-    Attributes:
-        kind: Kind of dependency, in words.
-        waiter, releaser: Lane and row.
-        slack_ns: As in ``Dependencies``.
-        ends: Whether the releaser ended the waiter; else it allowed it to start.
-        guessed: Whether the link is inferred rather than recorded.
-        launched: Whether the releaser launched the waiter.
-    """
-
-    kind: str
+    kind: str  #: Kind of dependency, in words
+    #: waiter, releaser: Lane and row.
     waiter: tuple[int, int]
     releaser: tuple[int, int]
-    slack_ns: int
-    ends: bool
-    guessed: bool
-    launched: bool
+    slack_ns: int  #: As in ``Dependencies``
+    ends: bool  #: Whether the releaser ended the waiter; else it allowed it to start
+    guessed: bool  #: Whether the link is inferred rather than recorded
+    launched: bool  #: Whether the releaser launched the waiter
 
 
 class Dependencies(Struct, frozen=True, eq=False, dict=True):
-    """All dependencies of a profile as columns of one length, ordered by waiter.
+    """All dependencies of a profile as columns of one length, ordered by waiter."""
 
-    Attributes:
-        links: The links of the source, ordered by ``to_row``.
-        waiter_lane, waiter_row: The event that waited.
-        releaser_lane, releaser_row: The event that released it.
-        slack_ns: From the releaser's end (in a collective its start) to the waiter's start (for a wait that the
-            releaser ended: its end). 0 means that only the releaser delayed the waiter; negative: the waiter started
-            earlier.
-    """
-
-    links: Links
+    links: Links  #: The links of the source, ordered by ``to_row``
+    #: waiter_lane, waiter_row: The event that waited.
     waiter_lane: npt.NDArray[np.int32]
     waiter_row: I64
+    #: releaser_lane, releaser_row: The event that released it.
     releaser_lane: npt.NDArray[np.int32]
     releaser_row: I64
+    #: From the releaser's end (in a collective its start) to the waiter's start (for a wait that the releaser ended:
+    #: its end). 0 means that only the releaser delayed the waiter; negative: the waiter started earlier.
     slack_ns: I64
 
     def __len__(self) -> int:
@@ -188,20 +175,14 @@ def likely_release(session: Session, number: int, row: int) -> Dependency | None
 
 
 class LinkedInstruction(Struct, frozen=True):
-    """An instruction that released the selected one, or was released by it.
+    """An instruction that released the selected one, or was released by it."""
 
-    Attributes:
-        lane, row: The instruction.
-        time: When it released the selected one (its last ns), or was released itself (for a wait: its last ns).
-        released: Whether it released the selected one; else it was released by it.
-        slack_ns: As in ``Dependencies``.
-    """
-
+    #: lane, row: The instruction.
     lane: int
     row: int
-    time: int
-    released: bool
-    slack_ns: int
+    time: int  #: When it released the selected one (its last ns), or was released itself (for a wait: its last ns)
+    released: bool  #: Whether it released the selected one; else it was released by it
+    slack_ns: int  #: As in ``Dependencies``
 
 
 def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedInstruction, ...]:

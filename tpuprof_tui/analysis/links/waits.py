@@ -25,46 +25,28 @@ MOST_NAMED: Final = 20_000
 
 
 class Waits(Struct, frozen=True, eq=False):
-    """Waits as columns of one length, ordered by number.
+    """Waits as columns of one length, ordered by number."""
 
-    Attributes:
-        waiter: Number of the wait (``Session.number``).
-        releaser: Number of the event that ended it; -1: unknown.
-        start, end: The wait, ns.
-        unit: Id of the unit that waited.
-        released_by: Id of the unit that released it; -1: unknown.
-        guessed: Whether the releaser is inferred rather than recorded.
-    """
-
-    waiter: I64
-    releaser: I64
+    waiter: I64  #: Number of the wait (``Session.number``)
+    releaser: I64  #: Number of the event that ended it; -1: unknown
+    #: start, end: The wait, ns.
     start: I64
     end: I64
-    unit: I64
-    released_by: I64
-    guessed: npt.NDArray[np.bool_]
+    unit: I64  #: Id of the unit that waited
+    released_by: I64  #: Id of the unit that released it; -1: unknown
+    guessed: npt.NDArray[np.bool_]  #: Whether the releaser is inferred rather than recorded
 
 
 class Barriers(Struct, frozen=True, eq=False):
-    """Barriers (one event that released waits of several units) as columns of one length, by ``waited_ns`` descending.
+    """Barriers (events that released waits of several units): columns of one length, by ``waited_ns`` descending."""
 
-    Attributes:
-        releaser: Number of the releasing event (``Session.number``).
-        unit: Id of its unit, which arrived last.
-        time: When it released the waits, ns.
-        late_ns: How much later it arrived than the last of the other units.
-        waited_ns: Sum of the waits of the other units.
-        waits: Number of waits it released.
-        guessed: Whether any of its links is inferred rather than recorded.
-    """
-
-    releaser: I64
-    unit: I64
-    time: I64
-    late_ns: I64
-    waited_ns: I64
-    waits: I64
-    guessed: npt.NDArray[np.bool_]
+    releaser: I64  #: Number of the releasing event (``Session.number``)
+    unit: I64  #: Id of its unit, which arrived last
+    time: I64  #: When it released the waits, ns
+    late_ns: I64  #: How much later it arrived than the last of the other units
+    waited_ns: I64  #: Sum of the waits of the other units
+    waits: I64  #: Number of waits it released
+    guessed: npt.NDArray[np.bool_]  #: Whether any of its links is inferred rather than recorded
 
     def __len__(self) -> int:
         return len(self.releaser)
@@ -156,19 +138,12 @@ def _ends(session: Session, numbers: I64) -> I64:
 
 
 class LaneWork(Struct, frozen=True):
-    """Work of one lane during an interval.
+    """Work of one lane during an interval."""
 
-    Attributes:
-        lane: Index in ``Profile.lanes``.
-        busy: Busy share of the interval, 0 to 1.
-        name: Name with the longest time; empty with ``MOST_NAMED`` events or more.
-        share: Its share of the interval, 0 to 1.
-    """
-
-    lane: int
-    busy: float
-    name: str
-    share: float
+    lane: int  #: Index in ``Profile.lanes``
+    busy: float  #: Busy share of the interval, 0 to 1
+    name: str  #: Name with the longest time; empty with ``MOST_NAMED`` events or more
+    share: float  #: Its share of the interval, 0 to 1
 
 
 def lane_work_during(session: Session, unit: int, start: int, end: int) -> list[LaneWork]:

@@ -23,21 +23,13 @@ _EAGER: Final = ("start", "end", "role", "sublane")
 
 
 class FilterResult(Struct, frozen=True, eq=False):
-    """The instructions that pass a filter.
+    """The instructions that pass a filter."""
 
-    Attributes:
-        text: The filter expression.
-        unfiltered: The session of all instructions.
-        mask: bool, by instruction number.
-        count: Number of instructions that pass.
-        cache: Cache of results computed from these instructions alone.
-    """
-
-    text: str
-    unfiltered: Session
-    mask: Mask
-    count: int
-    cache: ResultCache = field(default_factory=ResultCache)
+    text: str  #: The filter expression
+    unfiltered: Session  #: The session of all instructions
+    mask: Mask  #: bool, by instruction number
+    count: int  #: Number of instructions that pass
+    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from these instructions alone
 
     def lane(self, number: int) -> Mask:
         """Mask over the rows of a lane."""

@@ -78,19 +78,14 @@ class FilterError(UsageError):
 
 
 class Token(Struct, frozen=True):
-    """A token of a filter.
+    """A token of a filter."""
 
-    Attributes:
-        kind: ``condition``, ``word``, ``regex``, or the punctuation mark itself.
-        start, end: Range of characters in the text, half-open.
-        text: The word, the regular expression, or the condition's value.
-        key, op: Key and operator of a condition; ``in``: ``texts`` are the values of its list.
-    """
-
-    kind: str
+    kind: str  #: ``condition``, ``word``, ``regex``, or the punctuation mark itself
+    #: start, end: Range of characters in the text, half-open.
     start: int
     end: int
-    text: str = ""
+    text: str = ""  #: The word, the regular expression, or the condition's value
+    #: key, op: Key and operator of a condition; ``in``: ``texts`` are the values of its list.
     key: str = ""
     op: str = ""
     texts: tuple[str, ...] = ()

@@ -32,19 +32,12 @@ class NotesError(TpuprofError):
 
 
 class Notes(Struct, frozen=True):
-    """A user's notes on a profile.
+    """A user's notes on a profile."""
 
-    Attributes:
-        marks: Letter and time, ns.
-        spans: Letter, start and end, ns.
-        texts: Letter of a mark or span, and its text.
-        filter: The filter in use; empty: none.
-    """
-
-    marks: tuple[tuple[str, int], ...] = ()
-    spans: tuple[tuple[str, int, int], ...] = ()
-    texts: tuple[tuple[str, str], ...] = ()
-    filter: str = ""
+    marks: tuple[tuple[str, int], ...] = ()  #: Letter and time, ns
+    spans: tuple[tuple[str, int, int], ...] = ()  #: Letter, start and end, ns
+    texts: tuple[tuple[str, str], ...] = ()  #: Letter of a mark or span, and its text
+    filter: str = ""  #: The filter in use; empty: none
 
     @classmethod
     def of(cls, state: DisplayState) -> Notes:

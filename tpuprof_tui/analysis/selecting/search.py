@@ -46,17 +46,11 @@ def matching(session: Session, text: str) -> Mask:
 
 
 class Hits(Struct, frozen=True, eq=False):
-    """Matching instructions in the order of navigation.
+    """Matching instructions in the order of navigation."""
 
-    Attributes:
-        text: The search text.
-        keys: int64, ascending: row in the table, or start, of each hit.
-        numbers: int64, instruction numbers; ascending where keys are equal.
-    """
-
-    text: str
-    keys: Ints
-    numbers: Ints
+    text: str  #: The search text
+    keys: Ints  #: int64, ascending: row in the table, or start, of each hit
+    numbers: Ints  #: int64, instruction numbers; ascending where keys are equal
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -36,16 +36,11 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     """A profile and the data that views derive from it once.
 
     Instructions are numbered across all lanes: ``offsets[lane] + row``. Views hold such numbers, not rows of values.
-
-    Attributes:
-        profile: The profile, as ``open_profile`` returns it.
-        cache: Cache of all results computed from it.
-        baseline: Session of the profile that it is compared with; None: no comparison.
     """
 
-    profile: Profile
-    cache: ResultCache = field(default_factory=ResultCache)
-    baseline: Session | None = None
+    profile: Profile  #: The profile, as ``open_profile`` returns it
+    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of all results computed from it
+    baseline: Session | None = None  #: Session of the profile that it is compared with; None: no comparison
 
     def __post_init__(self) -> None:
         self.cache.after = self.profile.arrays.release_pages

@@ -18,15 +18,10 @@ TimeScale = Literal["time", "cycles"]
 
 
 class Scope(Struct, frozen=True):
-    """Part of the profile under inspection: all, one group, or one lane.
+    """Part of the profile under inspection: all, one group, or one lane."""
 
-    Attributes:
-        group: Id of the group; -1: all groups.
-        lane: Index into ``Profile.lanes``; -1: all lanes of the group.
-    """
-
-    group: int = -1
-    lane: int = -1
+    group: int = -1  #: Id of the group; -1: all groups
+    lane: int = -1  #: Index into ``Profile.lanes``; -1: all lanes of the group
 
     @property
     def everything(self) -> bool:
@@ -35,22 +30,14 @@ class Scope(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """The selection; each field narrows the one before.
+    """The selection; each field narrows the one before."""
 
-    Attributes:
-        group: Id of the group, or of the selected lane's unit; -1: none.
-        lane: Index into ``Profile.lanes``; -1: none.
-        row: Row of that lane; -1: none.
-        counters: Index of a counter line in the timeline; -1: none.
-        level: Row of an open lane in the timeline, from the outermost events; -1: the whole lane.
-        pause: Start and end of a time without work, ns, of the lane, else of the group; None: none. Then no row.
-    """
-
-    group: int = -1
-    lane: int = -1
-    row: int = -1
-    counters: int = -1
-    level: int = -1
+    group: int = -1  #: Id of the group, or of the selected lane's unit; -1: none
+    lane: int = -1  #: Index into ``Profile.lanes``; -1: none
+    row: int = -1  #: Row of that lane; -1: none
+    counters: int = -1  #: Index of a counter line in the timeline; -1: none
+    level: int = -1  #: Row of an open lane in the timeline, from the outermost events; -1: the whole lane
+    #: Start and end of a time without work, ns, of the lane, else of the group; None: none. Then no row.
     pause: tuple[int, int] | None = None
 
     @property
@@ -67,84 +54,53 @@ class Sort(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """A place in a profile as given on a command line; empty fields were not given.
+    """A place in a profile as given on a command line; empty fields were not given."""
 
-    Attributes:
-        range: ``A..B``.
-        core: Number of a unit.
-        group: Name of a group or a lane.
-        filter: A filter expression.
-        select: An event as ``LANE:ROW``, the lane by title or index.
-        view: Id of the view that fills the summary.
-    """
-
-    range: str = ""
-    core: int | None = None
-    group: str = ""
-    filter: str = ""
-    select: str = ""
-    view: str = ""
+    range: str = ""  #: ``A..B``
+    core: int | None = None  #: Number of a unit
+    group: str = ""  #: Name of a group or a lane
+    filter: str = ""  #: A filter expression
+    select: str = ""  #: An event as ``LANE:ROW``, the lane by title or index
+    view: str = ""  #: Id of the view that fills the summary
 
 
 class DisplayState(Struct, frozen=True):
-    """Everything that determines what the screen shows of a profile. Times are int ns; windows are half-open.
+    """Everything that determines what the screen shows of a profile. Times are int ns; windows are half-open."""
 
-    Attributes:
-        full_start, full_end: Extent of the whole profile.
-        start, end: The visible window.
-        viewed: The window that figures are of without a range, as zoom and pan keys set it; None: the whole profile. A
-            cursor that scrolls moves the visible window alone.
-        selection: Shared by all panes.
-        scope: Restriction of tree, timeline, table and summary.
-        in_window: Whether the table is limited to instructions of the visible window.
-        line_unit: Whether a line of the timeline is an engine or a whole core.
-        filter: Filter expression of table and timeline; empty: none.
-        marks: Marks: letter, time.
-        spans: Stored spans of time: letter, start, end.
-        critical_path: Whether the critical path, once computed, is a lane of the timeline.
-        texts: Notes on marks and spans: letter, text.
-        search: Last search text; empty: none.
-        columns: Keys of the table's columns in order; empty: the default ones.
-        percent: Whether the table shows each duration as a share of the total.
-        picked: Numbers of the instructions picked in the table, in that order.
-        range: Start and end of the selected range of time; None: none.
-        anchor: Where an unfinished range starts; None: none.
-        legend: Whether the timeline shows the legend of its colours.
-        strip: Chart drawn below each lane of the timeline.
-        pinned: Lines pinned to the top of the timeline: lane, unit, index of a counter line.
-        unfolded: Indexes of the counter lines that are expanded.
-        opened: Lanes that the timeline shows as stacks, a row for each depth.
-    """
-
+    #: full_start, full_end: Extent of the whole profile.
     full_start: int
     full_end: int
+    #: start, end: The visible window.
     start: int
     end: int
     cursor: int
-    selection: Selection = Selection()
-    scope: Scope = Scope()
+    selection: Selection = Selection()  #: Shared by all panes
+    scope: Scope = Scope()  #: Restriction of tree, timeline, table and summary
     sort: Sort = Sort()
-    in_window: bool = False
-    line_unit: LineUnit = "engines"
-    filter: str = ""
-    marks: tuple[tuple[str, int], ...] = ()
-    search: str = ""
-    columns: tuple[str, ...] = ()
-    percent: bool = False
-    picked: tuple[int, ...] = ()
-    range: tuple[int, int] | None = None
+    in_window: bool = False  #: Whether the table is limited to instructions of the visible window
+    line_unit: LineUnit = "engines"  #: Whether a line of the timeline is an engine or a whole core
+    filter: str = ""  #: Filter expression of table and timeline; empty: none
+    marks: tuple[tuple[str, int], ...] = ()  #: Marks: letter, time
+    search: str = ""  #: Last search text; empty: none
+    columns: tuple[str, ...] = ()  #: Keys of the table's columns in order; empty: the default ones
+    percent: bool = False  #: Whether the table shows each duration as a share of the total
+    picked: tuple[int, ...] = ()  #: Numbers of the instructions picked in the table, in that order
+    range: tuple[int, int] | None = None  #: Start and end of the selected range of time; None: none
+    #: The window that figures are of without a range, as zoom and pan keys set it; None: the whole profile. A cursor
+    #: that scrolls moves the visible window alone.
     viewed: tuple[int, int] | None = None
-    anchor: int | None = None
+    anchor: int | None = None  #: Where an unfinished range starts; None: none
     colouring: Colouring = "operation"
-    legend: bool = False
-    strip: StripKind = ""
+    legend: bool = False  #: Whether the timeline shows the legend of its colours
+    strip: StripKind = ""  #: Chart drawn below each lane of the timeline
+    #: Lines pinned to the top of the timeline: lane, unit, index of a counter line.
     pinned: tuple[tuple[int, int, int], ...] = ()
-    unfolded: tuple[int, ...] = ()
-    opened: tuple[int, ...] = ()
+    unfolded: tuple[int, ...] = ()  #: Indexes of the counter lines that are expanded
+    opened: tuple[int, ...] = ()  #: Lanes that the timeline shows as stacks, a row for each depth
     scale: TimeScale = "time"
-    spans: tuple[tuple[str, int, int], ...] = ()
-    texts: tuple[tuple[str, str], ...] = ()
-    critical_path: bool = False
+    spans: tuple[tuple[str, int, int], ...] = ()  #: Stored spans of time: letter, start, end
+    texts: tuple[tuple[str, str], ...] = ()  #: Notes on marks and spans: letter, text
+    critical_path: bool = False  #: Whether the critical path, once computed, is a lane of the timeline
 
     @classmethod
     def of(cls, start: int, end: int) -> DisplayState:

@@ -14,23 +14,16 @@ Ints = npt.NDArray[np.int64]
 
 
 class LaunchSequence(Struct, frozen=True, eq=False):
-    """Launches of a unit in order of start; arrays of one length.
+    """Launches of a unit in order of start; arrays of one length."""
 
-    Attributes:
-        unit: Id of the unit.
-        code: int64, code of what was launched in the text column ``key``.
-        start, end: int64 ns.
-        scope: int64 ids of the scopes; empty if the launches are events.
-        key: The text column.
-        lane, rows: The events that are the launches; None if they are scopes.
-    """
-
-    unit: int
-    code: Ints
+    unit: int  #: Id of the unit
+    code: Ints  #: int64, code of what was launched in the text column ``key``
+    #: start, end: int64 ns.
     start: Ints
     end: Ints
-    scope: Ints
-    key: str
+    scope: Ints  #: int64 ids of the scopes; empty if the launches are events
+    key: str  #: The text column
+    #: lane, rows: The events that are the launches; None if they are scopes.
     lane: Lane | None = None
     rows: Ints | None = None
 

@@ -51,18 +51,13 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Level(Struct, frozen=True, eq=False):
-    """Repetitions of one kind, in order; arrays of one length.
+    """Repetitions of one kind, in order; arrays of one length."""
 
-    Attributes:
-        start, stop: int64, half-open range of launches.
-        usual: Whether its launches equal those of the most common repetition.
-        parent: int64, index of the enclosing repetition of the level above; -1 at the top.
-    """
-
+    #: start, stop: int64, half-open range of launches.
     start: Ints
     stop: Ints
-    usual: Mask
-    parent: Ints
+    usual: Mask  #: Whether its launches equal those of the most common repetition
+    parent: Ints  #: int64, index of the enclosing repetition of the level above; -1 at the top
 
     def __len__(self) -> int:
         return len(self.start)

@@ -38,44 +38,30 @@ _DENSE: Final = 4
 
 
 class RepeatedSequence(Struct, frozen=True, eq=False):
-    """A repeated launch sequence: the steps of a group, or repetitions nested within them. Arrays of one length.
+    """A repeated launch sequence: the steps of a group, or repetitions nested within them. Arrays of one length."""
 
-    Attributes:
-        group: Id of the group; -1: the whole profile.
-        depth: 0 for steps, 1 for repetitions within steps, and so on.
-        launches: Number of launches of the usual repetition.
-        first, last: Names of its first and last launch.
-        start, end: int64 ns, of each repetition on one unit.
-        usual: Whether the repetition's launches are the usual ones.
-    """
-
-    group: int
-    depth: int
-    launches: int
+    group: int  #: Id of the group; -1: the whole profile
+    depth: int  #: 0 for steps, 1 for repetitions within steps, and so on
+    launches: int  #: Number of launches of the usual repetition
+    #: first, last: Names of its first and last launch.
     first: str
     last: str
+    #: start, end: int64 ns, of each repetition on one unit.
     start: Ints
     end: Ints
-    usual: Mask
+    usual: Mask  #: Whether the repetition's launches are the usual ones
 
     def __len__(self) -> int:
         return len(self.start)
 
 
 class StepCut(Struct, frozen=True, eq=False):
-    """How the launch sequence of a group is cut into steps.
+    """How the launch sequence of a group is cut into steps."""
 
-    Attributes:
-        group: Id of the group; -1: the whole profile.
-        unit: Id of the unit that the launch sequence is from.
-        level: The steps.
-        longest: The same steps, ``usual`` limited to the longest: those searched for nested repetitions.
-    """
-
-    group: int
-    unit: int
-    level: Level
-    longest: Level
+    group: int  #: Id of the group; -1: the whole profile
+    unit: int  #: Id of the unit that the launch sequence is from
+    level: Level  #: The steps
+    longest: Level  #: The same steps, ``usual`` limited to the longest: those searched for nested repetitions
 
 
 class StepSet(Struct, frozen=True, eq=False, dict=True):
@@ -125,27 +111,16 @@ class StepSet(Struct, frozen=True, eq=False, dict=True):
 
 
 class ProfileSteps(Struct, frozen=True, eq=False, dict=True):
-    """The steps of a profile, and the assignment of events to them.
+    """The steps of a profile, and the assignment of events to them."""
 
-    Attributes:
-        steps: The steps.
-        word: The source's word for a step.
-        guessed: Whether they were detected by repetition.
-        usual: By step, whether its launches are those of most steps of its group.
-        cuts: How launch sequences are cut into the steps.
-        groups: Groups of the profile.
-        column: Key of the column that numbers steps; empty: none but ``step``.
-        by_scope: int64, index of the step of each scope by scope id; -1: none.
-    """
-
-    steps: Steps
-    word: Word
-    guessed: bool
-    usual: Mask
-    cuts: tuple[StepCut, ...]
-    groups: Groups
-    column: str
-    by_scope: Ints
+    steps: Steps  #: The steps
+    word: Word  #: The source's word for a step
+    guessed: bool  #: Whether they were detected by repetition
+    usual: Mask  #: By step, whether its launches are those of most steps of its group
+    cuts: tuple[StepCut, ...]  #: How launch sequences are cut into the steps
+    groups: Groups  #: Groups of the profile
+    column: str  #: Key of the column that numbers steps; empty: none but ``step``
+    by_scope: Ints  #: int64, index of the step of each scope by scope id; -1: none
 
     def __len__(self) -> int:
         return len(self.steps)

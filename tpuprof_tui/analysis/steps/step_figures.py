@@ -42,67 +42,50 @@ FEWEST_OVER_TIME = 2
 
 
 class Steadiness(Struct, frozen=True, eq=False):
-    """Statistics of the durations of repetitions, in order of time.
+    """Statistics of the durations of repetitions, in order of time."""
 
-    Attributes:
-        warm_up: Number of repetitions before the steady state: with unusual launches, or longer than the upper fence of
-            the second half.
-        steady: Mask of the usual repetitions in the steady state.
-        median, low, high: Median and quartiles of the steady ones, ns; NaN if there are none.
-        shortest, longest: Of the steady ones, ns; NaN if there are none.
-        outlier: Mask of the steady ones that are unusually long or short.
-    """
-
+    #: Number of repetitions before the steady state: with unusual launches, or longer than the upper fence of the
+    #: second half.
     warm_up: int
-    steady: Mask
+    steady: Mask  #: Mask of the usual repetitions in the steady state
+    #: median, low, high: Median and quartiles of the steady ones, ns; NaN if there are none.
     median: float
     low: float
     high: float
+    #: shortest, longest: Of the steady ones, ns; NaN if there are none.
     shortest: float
     longest: float
-    outlier: Mask
+    outlier: Mask  #: Mask of the steady ones that are unusually long or short
 
 
 class StepLengths(Struct, frozen=True, eq=False):
-    """Lengths of steps: a row per step, by group, then by start; arrays of one length. Times are ns.
+    """Lengths of steps: a row per step, by group, then by start; arrays of one length. Times are ns."""
 
-    Attributes:
-        index: Index into ``ProfileSteps.steps``.
-        number: Number of the step.
-        group: Id of the group; -1: the whole profile.
-        start, length: Start, and duration.
-        gap: From the previous step's end to this start, negative if they overlap; ``INT_MISSING`` for the first.
-        difference: float, length minus the median of the group's steady steps; NaN if there are none.
-        usual, warm_up, outlier: Masks: the launches are the usual ones; before the steady state; unusually long or
-            short.
-        steadiness: Statistics of the steps of each group, by group id.
-    """
-
-    index: Ints
-    number: Ints
-    group: Ints
+    index: Ints  #: Index into ``ProfileSteps.steps``
+    number: Ints  #: Number of the step
+    group: Ints  #: Id of the group; -1: the whole profile
+    #: start, length: Start, and duration.
     start: Ints
     length: Ints
-    gap: Ints
+    gap: Ints  #: From the previous step's end to this start, negative if they overlap; ``INT_MISSING`` for the first
+    #: float, length minus the median of the group's steady steps; NaN if there are none.
     difference: npt.NDArray[np.float64]
+    #: usual, warm_up, outlier: Masks: the launches are the usual ones; before the steady state; unusually long or
+    #: short.
     usual: Mask
     warm_up: Mask
     outlier: Mask
-    steadiness: dict[int, Steadiness]
+    steadiness: dict[int, Steadiness]  #: Statistics of the steps of each group, by group id
 
     def __len__(self) -> int:
         return len(self.index)
 
 
 class StepTable(StepLengths, frozen=True, eq=False):
-    """Figures of each step: sums over units, as ``totals.figures`` defines them, of the step's own events.
+    """Figures of each step: sums over units, as ``totals.figures`` defines them, of the step's own events."""
 
-    Attributes:
-        events: Number of device events.
-        busy, compute, transfer, communication, exposed: ns; exposed: transfer without compute and communication.
-    """
-
-    events: Ints
+    events: Ints  #: Number of device events
+    #: busy, compute, transfer, communication, exposed: ns; exposed: transfer without compute and communication.
     busy: Ints
     compute: Ints
     transfer: Ints

@@ -155,23 +155,14 @@ def calling_names(session: Session, pattern: str = "") -> Ints:
 
 
 class _Frames(Struct, frozen=True, eq=False):
-    """Host events that are frames of call paths.
+    """Host events that are frames of call paths."""
 
-    Attributes:
-        frame_of_event: By event of the profile: index of its frame; -1 for events that are not frames.
-        caller: By event: index of the innermost frame that called it; -1: none.
-        above: By frame: index of the enclosing frame; -1: none.
-        top: By frame: id of its lane's topmost group.
-        name: By frame: code of its name.
-        own: By frame: duration without the frames it calls, ns.
-    """
-
-    frame_of_event: Ints
-    caller: Ints
-    above: Ints
-    top: Ints
-    name: Ints
-    own: Ints
+    frame_of_event: Ints  #: By event of the profile: index of its frame; -1 for events that are not frames
+    caller: Ints  #: By event: index of the innermost frame that called it; -1: none
+    above: Ints  #: By frame: index of the enclosing frame; -1: none
+    top: Ints  #: By frame: id of its lane's topmost group
+    name: Ints  #: By frame: code of its name
+    own: Ints  #: By frame: duration without the frames it calls, ns
 
 
 def _frames_of(session: Session) -> _Frames | None:
@@ -256,23 +247,14 @@ def parents_of(lane: Lane) -> Ints:
 
 
 class CallTree(Struct, frozen=True, eq=False):
-    """A call tree as int64 columns of one length, in depth-first order; siblings by ``total`` descending.
+    """A call tree as int64 columns of one length, in depth-first order; siblings by ``total`` descending."""
 
-    Attributes:
-        parent: Index of the caller; -1 for roots.
-        depth: Number of callers above it.
-        label: Label, see ``Labels``.
-        own: Time of the path itself, ns.
-        total: Time including callees, ns.
-        count: Number of events including callees.
-    """
-
-    parent: Ints
-    depth: Ints
-    label: Ints
-    own: Ints
-    total: Ints
-    count: Ints
+    parent: Ints  #: Index of the caller; -1 for roots
+    depth: Ints  #: Number of callers above it
+    label: Ints  #: Label, see ``Labels``
+    own: Ints  #: Time of the path itself, ns
+    total: Ints  #: Time including callees, ns
+    count: Ints  #: Number of events including callees
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -359,3 +341,75 @@ def _in_depth_first_order(parent: Ints, label: Ints, own: Ints, count: Ints, edg
     return CallTree(
         np.where(above >= 0, index[above], -1), depth[kept], label[kept], own[kept], total[kept], below[kept]
     )
+
+
+class Icicle(Struct, frozen=True, eq=False, dict=True):
+    """A call tree as int64 columns of one length, in depth-first order; siblings from left to right."""
+
+    depth: Ints  #: Number of callers above each path; at most one more than that of the path before it
+    total: Ints  #: Time of each path including callees, ns; the sum over its callees does not exceed it
+
+    @cached_property
+    def parent(self) -> Ints:
+        """Index of each path's caller; -1 for roots."""
+        parents = np.full(len(self.depth), -1, np.int64)
+        latest: list[int] = []
+        for path, depth in enumerate(self.depth.tolist()):
+            parents[path] = latest[depth - 1] if depth else -1
+            latest[depth:] = [path]
+        return parents
+
+    @cached_property
+    def start(self) -> Ints:
+        """Left edge of each path, ns; a caller's own time is at its right end."""
+        starts = np.zeros(len(self.depth), np.int64)
+        free: list[int] = [0]
+        for path, (depth, total) in enumerate(zip(self.depth.tolist(), self.total.tolist(), strict=True)):
+            starts[path] = begin = free[depth]
+            free[depth:] = [begin + total, begin]
+        return starts
+
+    @property
+    def total_of_roots(self) -> int:
+        """Total time of all roots, ns."""
+        return int(self.total[self.depth == 0].sum())
+
+    def subtree_end(self, path: int) -> int:
+        """Index after the last path in the subtree of a path."""
+        others = np.flatnonzero(self.depth[path + 1 :] <= self.depth[path])
+        return path + 1 + int(others[0]) if len(others) else len(self.depth)
+
+    def callers(self, path: int) -> list[int]:
+        """A path and all its callers, root first."""
+        found = [path] if path >= 0 else []
+        while found and self.parent[found[-1]] >= 0:
+            found.append(int(self.parent[found[-1]]))
+        return found[::-1]
+
+    def siblings(self, path: int) -> list[int]:
+        """All paths with the same caller, from left to right."""
+        found: list[int] = np.flatnonzero(self.parent == self.parent[path]).tolist()
+        return found
+
+    def rows(self, root: int, width: int) -> list[list[tuple[int, int, int]]]:
+        """Layout in a drawing of ``width`` cells, zoomed to one path; -1: all paths.
+
+        Returns:
+            For each depth, (first cell, cell after the last, path) of each path that has a cell; callers of ``root``
+            span the full width.
+        """
+        found = [[(0, width, place)] for place in self.callers(root)[:-1]]
+        first, end = (root, self.subtree_end(root)) if root >= 0 else (0, len(self.depth))
+        begin, length = (int(self.start[root]), int(self.total[root])) if root >= 0 else (0, self.total_of_roots)
+        if length <= 0:
+            return found
+        # integer arithmetic: products of ns and cells stay below 2**63
+        left = (self.start[first:end] - begin) * width // length
+        right = (self.start[first:end] + self.total[first:end] - begin) * width // length
+        wide = np.flatnonzero(right > left)
+        for depth in range(int(self.depth[first]) if root >= 0 else 0, int(self.depth[first:end].max()) + 1):
+            row = wide[self.depth[first:end][wide] == depth]
+            if not len(row):
+                break
+            found.append(list(zip(left[row].tolist(), right[row].tolist(), (row + first).tolist(), strict=True)))
+        return found

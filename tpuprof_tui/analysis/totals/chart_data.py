@@ -14,9 +14,8 @@ from tpuprof_tui.model import Lane, Role, is_missing
 from tpuprof_tui.model.activity import MOVES
 from tpuprof_tui.model.lane import Rows
 
-from ..index.axis import edges_of
-from ..index.lane_index import LaneIndex
-from ..index.running_sums import BLOCK, PiecewiseRate, inner_blocks
+from ..index.lane_index import BLOCK, LaneIndex, PiecewiseRate, inner_blocks
+from ..selecting.time_scale import edges_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,18 +28,14 @@ BOUNDS: Final = np.array([*(step * 10**power for power in range(9) for step in (
 
 
 class ChartData(Struct, frozen=True, eq=False):
-    """Data of the summary's charts.
+    """Data of the summary's charts."""
 
-    Attributes:
-        start, end: The window, ns.
-        bandwidth: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64.
-        durations: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin
-            below the first and one above the last; int64.
-    """
-
+    #: start, end: The window, ns.
     start: int
     end: int
-    bandwidth: dict[str, Floats]
+    bandwidth: dict[str, Floats]  #: By kind of lane, GB/s in each of ``BINS`` equal parts of the window, float64
+    #: Number of work instructions that start in the window, between neighbouring ``BOUNDS``, with a bin below the first
+    #: and one above the last; int64.
     durations: Ints
 
 
@@ -76,15 +71,10 @@ def _by_length(durations: Ints) -> Ints:
 
 
 class _LaneSums(Struct, frozen=True, eq=False):
-    """Prefix sums of a lane.
+    """Prefix sums of a lane."""
 
-    Attributes:
-        lengths: int64 (blocks + 1, bounds + 1): histogram of durations of all work before each block of rows.
-        bytes: Bytes moved over time; None: unknown.
-    """
-
-    lengths: Ints
-    bytes: PiecewiseRate | None
+    lengths: Ints  #: int64 (blocks + 1, bounds + 1): histogram of durations of all work before each block of rows
+    bytes: PiecewiseRate | None  #: Bytes moved over time; None: unknown
 
     @classmethod
     def of(cls, lane: Lane) -> _LaneSums:

@@ -21,32 +21,25 @@ from msgspec import Struct, field
 from tpuprof_tui.model import INT_MISSING, Lane, Role
 from tpuprof_tui.model.lane import Rows, row_count
 
-from ..index.lane_index import LaneIndex, count_starting
-from ..index.running_sums import BLOCK, MIN_BLOCKS, RunningSums, inner_blocks
+from ..index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, RunningSums, count_starting, inner_blocks
 from ..selecting.session import Session
 
 Array = npt.NDArray[Any]
 
 
 class LaneFigures(Struct, frozen=True):
-    """Figures of a lane in a window.
+    """Figures of a lane in a window."""
 
-    Attributes:
-        busy, wait, sync, idle: ns inside the window.
-        window: Length of the window, ns.
-        count: Number of events that start in the window.
-        bytes: Bytes of work in the window (of an instruction at its edge the share inside); None: unknown.
-        guessed: Whether the distinction of work and wait is inferred.
-    """
-
+    #: busy, wait, sync, idle: ns inside the window.
     busy: int
     wait: int
     sync: int
     idle: int
-    window: int
-    count: int
+    window: int  #: Length of the window, ns
+    count: int  #: Number of events that start in the window
+    #: Bytes of work in the window (of an instruction at its edge the share inside); None: unknown.
     bytes: int | None = None
-    guessed: bool = False
+    guessed: bool = False  #: Whether the distinction of work and wait is inferred
 
     @property
     def utilisation(self) -> float:
@@ -66,35 +59,23 @@ class LaneFigures(Struct, frozen=True):
 
 
 class UnitFigures(Struct, frozen=True):
-    """Figures of a unit in a window; all times in ns.
+    """Figures of a unit in a window; all times in ns."""
 
-    Attributes:
-        unit: Id of the unit.
-        number: Number of the unit; -1: none.
-        compute, transfer, communication: Time of each activity.
-        overlap: Compute together with one of the others.
-        exposed: Transfer without compute and communication.
-        exposed_communication: Communication without compute.
-        busy: Any of the three.
-        idle: Without any event, system commands included.
-        window: Length of the window.
-        guessed: Whether the distinction of work and wait is inferred.
-        lanes: Figures by kind of lane, summed per kind; lanes outside any unit count by what the unit submitted.
-    """
-
-    unit: int
+    unit: int  #: Id of the unit
     label: str
-    number: int
+    number: int  #: Number of the unit; -1: none
+    #: compute, transfer, communication: Time of each activity.
     compute: int
     transfer: int
     communication: int
-    overlap: int
-    exposed: int
-    exposed_communication: int
-    busy: int
-    idle: int
-    window: int
-    guessed: bool
+    overlap: int  #: Compute together with one of the others
+    exposed: int  #: Transfer without compute and communication
+    exposed_communication: int  #: Communication without compute
+    busy: int  #: Any of the three
+    idle: int  #: Without any event, system commands included
+    window: int  #: Length of the window
+    guessed: bool  #: Whether the distinction of work and wait is inferred
+    #: Figures by kind of lane, summed per kind; lanes outside any unit count by what the unit submitted.
     lanes: dict[str, LaneFigures] = field(default_factory=dict)
 
     @property
@@ -114,26 +95,20 @@ class UnitFigures(Struct, frozen=True):
 
 
 class Headline(Struct, frozen=True):
-    """Summary of a profile or of a selection; units are None if there are none.
+    """Summary of a profile or of a selection; units are None if there are none."""
 
-    Attributes:
-        device_ns: Window of the figures: first start to last end on the device (on the host if it has none), or the
-            selected part of that; of several sessions the sum.
-        instructions: Number of instructions that start in it.
-        busiest, idlest: Units with the most and the least busy time (the first of equals).
-        most_exposed: The unit with the most exposed transfer (the first of equals): the "exposed transfer" of a whole
-            profile everywhere, since a mean would be the figure of no unit.
-        guessed: Whether the distinction of work and wait is inferred in any lane.
-        units: Figures of each unit.
-    """
-
+    #: Window of the figures: first start to last end on the device (on the host if it has none), or the selected part
+    #: of that; of several sessions the sum.
     device_ns: int
-    instructions: int
+    instructions: int  #: Number of instructions that start in it
+    #: busiest, idlest: Units with the most and the least busy time (the first of equals).
     busiest: UnitFigures | None
     idlest: UnitFigures | None
+    #: The unit with the most exposed transfer (the first of equals): the "exposed transfer" of a whole profile
+    #: everywhere, since a mean would be the figure of no unit.
     most_exposed: UnitFigures | None
-    guessed: bool
-    units: tuple[UnitFigures, ...]
+    guessed: bool  #: Whether the distinction of work and wait is inferred in any lane
+    units: tuple[UnitFigures, ...]  #: Figures of each unit
 
     @classmethod
     def of(cls, device_ns: int, instructions: int, units: Sequence[UnitFigures], guessed: bool) -> Headline:

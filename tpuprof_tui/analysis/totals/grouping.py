@@ -47,32 +47,22 @@ _LAST: Final = ("core", "engine", "step")
 
 
 class GroupTable(Struct, frozen=True, eq=False, dict=True):
-    """Groups of instructions by columns, by ascending values, missing values last; arrays of one length.
+    """Groups of instructions by columns, by ascending values, missing values last; arrays of one length."""
 
-    Attributes:
-        columns: The columns.
-        parts: Cleaned label of each group in each column.
-        conditions: Filter that selects exactly one group, for each.
-        count: Number of rows, int64.
-        total, longest: Sum and maximum of durations, int64 ns.
-        work_only: Whether waits and other system commands are excluded, and what the host did beside the device's work.
-        bytes: Sum of bytes, int64; None: no row has any.
-        rate: Bytes by the time of the rows that have any, GB/s, NaN: none has.
-        peak: Mean share of the memory's peak bandwidth, weighted by duration, 0 to 1, NaN: unknown; None: all unknown.
-        base: Total of each group in the baseline, int64 ns; None: no baseline.
-    """
-
-    columns: tuple[Column, ...]
-    parts: list[tuple[str, ...]]
-    conditions: list[str]
-    count: Ints
+    columns: tuple[Column, ...]  #: The columns
+    parts: list[tuple[str, ...]]  #: Cleaned label of each group in each column
+    conditions: list[str]  #: Filter that selects exactly one group, for each
+    count: Ints  #: Number of rows, int64
+    #: total, longest: Sum and maximum of durations, int64 ns.
     total: Ints
     longest: Ints
+    #: Whether waits and other system commands are excluded, and what the host did beside the device's work.
     work_only: bool
-    bytes: Ints | None = None
-    rate: Floats | None = None
+    bytes: Ints | None = None  #: Sum of bytes, int64; None: no row has any
+    rate: Floats | None = None  #: Bytes by the time of the rows that have any, GB/s, NaN: none has
+    #: Mean share of the memory's peak bandwidth, weighted by duration, 0 to 1, NaN: unknown; None: all unknown.
     peak: Floats | None = None
-    base: Ints | None = None
+    base: Ints | None = None  #: Total of each group in the baseline, int64 ns; None: no baseline
 
     def __len__(self) -> int:
         return len(self.parts)

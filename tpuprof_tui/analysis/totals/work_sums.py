@@ -13,8 +13,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import Rows, row_count
 
-from ..index.lane_index import LaneIndex, rows_starting
-from ..index.running_sums import BLOCK, MIN_BLOCKS
+from ..index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, rows_starting
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,16 +27,12 @@ COUNT, TOTAL, KNOWN, KNOWN_NS, IDEAL, LOST = range(6)
 
 
 class WorkSums(Struct, frozen=True, eq=False):
-    """Work of a window by label; index 0 is work without a label, index i + 1 that of code i.
+    """Work of a window by label; index 0 is work without a label, index i + 1 that of code i."""
 
-    Attributes:
-        sums: float64 (6, labels + 1): instructions, their ns, instructions with a known ideal time (at the chip's
-            peak), their ns, their ideal ns, ns lost (sum of max(duration - ideal, 0)). Exact below 2**53.
-        longest: Longest instruction of each label, int64 ns.
-    """
-
+    #: float64 (6, labels + 1): instructions, their ns, instructions with a known ideal time (at the chip's peak), their
+    #: ns, their ideal ns, ns lost (sum of max(duration - ideal, 0)). Exact below 2**53.
     sums: Floats
-    longest: Ints
+    longest: Ints  #: Longest instruction of each label, int64 ns
 
     @classmethod
     def empty(cls, labels: int) -> WorkSums:

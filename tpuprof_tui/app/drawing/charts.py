@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.counter_lines import CounterCurve
-from tpuprof_tui.analysis.index.axis import edges_of
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.formats.units import TimeUnit, bytes_text, short_text, time_number, time_unit
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import positions_in_runs

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex
-from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
+from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, PiecewiseRate
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring

@@ -6,8 +6,8 @@ from pathlib import Path
 from threading import Lock
 
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.navigation import place_of, place_words, report_words
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
-from tpuprof_tui.analysis.selecting.place import place_of, place_words, report_words
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.files import WriteError
 

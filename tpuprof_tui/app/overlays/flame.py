@@ -14,7 +14,7 @@ from textual.content import Content
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.analysis.totals.icicle import Icicle
+from tpuprof_tui.analysis.totals.call_stacks import Icicle
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import percent_text, time_text

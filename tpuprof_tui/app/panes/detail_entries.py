@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.compare.differences import Differences
 from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory
 from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.links.dependencies import Dependencies, Dependency, likely_release
 from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
@@ -295,7 +295,7 @@ def _shows(profile: Profile, lane: Lane, column: Column) -> bool:
     """Whether to show a column: the lane has it, or would have it in another mode (shown as missing)."""
     if column.key in lane or column.key in _OF_EVERY_LANE:
         return True
-    return constant_value(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
+    return unit_or_port(profile, lane, "port") >= 0 if column.key == "port" else bool(column.needs)
 
 
 def _register_fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:

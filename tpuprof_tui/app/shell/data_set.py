@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
+from tpuprof_tui.dataset.captures import is_address, local_copy
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
-from tpuprof_tui.dataset.places import is_address, local_copy
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean

@@ -77,8 +77,8 @@ def apply_notes_and_place(
         The state; the notes file, None if notes are not saved; an error sentence, or an empty text.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
+    from tpuprof_tui.analysis.selecting.navigation import at_place
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
-    from tpuprof_tui.analysis.selecting.place import at_place
 
     error_text = ""
     try:

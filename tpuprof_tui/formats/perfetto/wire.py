@@ -24,13 +24,9 @@ _MASK64: Final = (1 << 64) - 1
 
 
 class Slot(Struct, frozen=True):
-    """Bytes that differ between messages.
+    """Bytes that differ between messages."""
 
-    Attributes:
-        data: uint8 of shape (messages, width).
-    """
-
-    data: U8
+    data: U8  #: uint8 of shape (messages, width)
 
     @property
     def width(self) -> int:

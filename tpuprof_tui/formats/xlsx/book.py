@@ -19,8 +19,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 
 from ..escape import sheet_text, starts_formula
 from ..rendering import EXACT
-from .rows import NUMBER, Cell, table_rows
-from .styles import COLUMN_HEADER, KEY_CELL, LINK, Style
+from .rows import COLUMN_HEADER, KEY_CELL, LINK, NUMBER, Cell, Style, table_rows
 
 if TYPE_CHECKING:
     from openpyxl import Workbook

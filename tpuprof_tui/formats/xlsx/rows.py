@@ -18,12 +18,64 @@ from tpuprof_tui.model.lane import Rows
 
 from ..escape import sheet_xml, starts_formula
 from ..rendering import EXACT, Field, tenths
-from .styles import Style
+
+BLOCK: Final = "548235"
+VALUE: Final = "F2F2F2"
+HEADER: Final = "305496"
+KEY: Final = "FCE4D6"
+WHITE: Final = "FFFFFF"
+LINK: Final = "0563C1"
+
+_LATIN: Final = "Calibri"
+_CJK: Final = "等线"
+
+COUNT: Final = "#,##0"
+PERCENT: Final = "0.00%"
+
+
+class Style(Struct, frozen=True):
+    """Style of a cell."""
+
+    fill: str = ""  #: Background, RRGGBB; empty: none
+    font: str = _CJK
+    size: int = 10
+    bold: bool = True
+    colour: str = "000000"  #: Text colour, RRGGBB
+    border: bool = False  #: Whether it has a thin border
+    align: str = ""  #: Horizontal alignment; empty: by type of value
+    form: str = "General"  #: Number format
+
+    def named(self, name: str) -> Any:
+        """Converts it to a named style of openpyxl."""
+        from openpyxl.styles import Alignment, Border, Font, NamedStyle, PatternFill, Side
+
+        line = Side("thin" if self.border else None)
+        return NamedStyle(
+            name=name,
+            font=Font(name=self.font, size=self.size, bold=self.bold, color=f"FF{self.colour}"),
+            fill=PatternFill("solid", fgColor=f"FF{self.fill}") if self.fill else PatternFill(),
+            border=Border(line, line, line, line),
+            alignment=Alignment(horizontal=self.align or None, vertical="top" if self.align else None),
+            number_format=self.form,
+        )
+
+
+PLAIN: Final = Style(font=_LATIN, size=11, bold=False)
+LABEL: Final = Style(fill=WHITE)
+BLOCK_HEADER: Final = Style(fill=BLOCK, font=_LATIN, colour=WHITE)
+TOTAL_HEADER: Final = Style(fill=BLOCK, font=_LATIN, colour=WHITE, border=True, align="center")
+BLOCK_VALUE: Final = Style(fill=VALUE)
+BLOCK_TEXT: Final = Style(fill=VALUE, align="left")
+TOTAL_VALUE: Final = Style(fill=VALUE, border=True, align="center")
+COLUMN_HEADER: Final = Style(fill=HEADER, font=_LATIN, colour=WHITE)
+KEY_CELL: Final = Style(fill=KEY, border=True, align="right")
+CELL: Final = Style()
+
 
 #: Placeholder of the row number.
 NUMBER: Final = "\0"
 #: Number of rows per batch.
-BLOCK: Final = 4096
+BATCH: Final = 4096
 _TEXT, _TEXT_END = ' t="inlineStr"><is><t>', "</t></is></c>"
 _VALUE, _VALUE_END = "><v>", "</v></c>"
 #: Format of floats: 15 digits, the precision that a double always has.
@@ -32,39 +84,25 @@ _DECIMALS: Final = 4
 
 
 class Source(Struct, frozen=True, eq=False):
-    """Values of a field of the events of a lane.
+    """Values of a field of the events of a lane."""
 
-    Attributes:
-        kind: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
-        values: Returns the values of some rows; None: all rows have ``absent``.
-        absent: Value to write for missing ones; None: an empty cell.
-        texts: Texts by code.
-        filler: Whether it carries no information (reserved): included in the register text, not in sheets.
-    """
-
+    #: ``int`` (int64, or uint64 for 64-bit registers), ``float``, ``percent`` (0 to 100) or ``text`` (codes).
     kind: Literal["int", "float", "percent", "text"]
+    #: Returns the values of some rows; None: all rows have ``absent``.
     values: Callable[[Rows], npt.NDArray[Any]] | None = None
-    absent: str | int | float | None = None
-    texts: Sequence[str] = ()
-    filler: bool = False
+    absent: str | int | float | None = None  #: Value to write for missing ones; None: an empty cell
+    texts: Sequence[str] = ()  #: Texts by code
+    filler: bool = False  #: Whether it carries no information (reserved): included in the register text, not in sheets
 
 
 class SheetColumn(Struct, frozen=True):
-    """A column of a sheet.
+    """A column of a sheet."""
 
-    Attributes:
-        name: Header.
-        kind: How values are written; ``hex`` as text.
-        style: Style of the cells.
-        filled: Whether empty cells have that style as well.
-        empty: Whether no row can have a value.
-    """
-
-    name: str
-    kind: Literal["int", "hex", "float", "percent", "text"]
-    style: Style
-    filled: bool
-    empty: bool = False
+    name: str  #: Header
+    kind: Literal["int", "hex", "float", "percent", "text"]  #: How values are written; ``hex`` as text
+    style: Style  #: Style of the cells
+    filled: bool  #: Whether empty cells have that style as well
+    empty: bool = False  #: Whether no row can have a value
 
 
 class Cell(Struct, frozen=True):
@@ -129,10 +167,10 @@ def _shares(percents: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def table_rows(rows: Sequence[Sequence[str | int | float | None]], cells: Sequence[Cell]) -> Iterator[list[str]]:
-    """Yields the rows of a table as XML, in batches of ``BLOCK``."""
+    """Yields the rows of a table as XML, in batches of ``BATCH``."""
     renderers = list(map(_cell_renderer, cells))
-    for first in range(0, len(rows), BLOCK):
-        columns = zip(*rows[first : first + BLOCK], strict=True)
+    for first in range(0, len(rows), BATCH):
+        columns = zip(*rows[first : first + BATCH], strict=True)
         rendered = [list(map(render, values)) for render, values in zip(renderers, columns, strict=True)]
         yield list(map("".join, zip(*rendered, strict=True)))
 

@@ -12,7 +12,7 @@ from tpuprof_tui.sources.ranks import ranks_in_names
 from tpuprof_tui.sources.runs import Recorded, session_entries
 from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes
 
-from .read.places import WorkerFiles, seconds_of
+from .read.folders import WorkerFiles, seconds_of
 
 #: Host and process, and time of the start, in the name of a rank's folder.
 _NAME: Final = lazy_pattern(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")

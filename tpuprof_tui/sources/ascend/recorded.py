@@ -68,54 +68,41 @@ _ONE_CLOCK_NS: Final = 100_000
 
 
 class RecordedRank(Struct, frozen=True, eq=False):
-    """What is known of a rank beside its events and tables.
+    """What is known of a rank beside its events and tables."""
 
-    Attributes:
-        key: Unique name among the ranks.
-        zero: Reading of its own clock at the zero of the profile's time line, ns.
-        group, unit: Ids of its group and of its NPU's group.
-        timeline, work_file: Names of the files of its slices, and that tells the use of the device; empty: none.
-        level, metrics: Profiler level, and setting of the metrics of AI Cores; empty if unknown.
-        clock: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with
-            the host, so ranks on one host have the same offset.
-        advice: The vendor's own advice (``prof_rule_*.json``), with the name of each file.
-        parallel: Name (``tp``) and ranks of the groups that communicate, by what follows ``@`` in names of operators.
-    """
-
-    key: str
+    key: str  #: Unique name among the ranks
     rank: int | None
-    zero: int
+    zero: int  #: Reading of its own clock at the zero of the profile's time line, ns
+    #: group, unit: Ids of its group and of its NPU's group.
     group: int
     unit: int
+    #: timeline, work_file: Names of the files of its slices, and that tells the use of the device; empty: none.
     timeline: str
     work_file: str
+    #: level, metrics: Profiler level, and setting of the metrics of AI Cores; empty if unknown.
     level: str
     metrics: str
+    #: Offset of the monotonic clock of its host from its cycle counter, ns; None if unknown. Both start with the host,
+    #: so ranks on one host have the same offset.
     clock: float | None
-    advice: tuple[tuple[str, Any], ...]
+    advice: tuple[tuple[str, Any], ...]  #: The vendor's own advice (``prof_rule_*.json``), with the name of each file
+    #: Name (``tp``) and ranks of the groups that communicate, by what follows ``@`` in names of operators.
     parallel: Mapping[str, tuple[str, str]]
 
 
 class Step(Struct, frozen=True):
-    """One step.
+    """One step."""
 
-    Attributes:
-        label: Its name; None if no step was marked and the recorded table has no name.
-        number: Its number; -1 if it has none.
-        low, high: Device work that starts in [low, high) belongs to it, ns; None: no bound.
-        start, end: Its extent on the host, ns; None if it was not marked.
-        known: Whether it is known which work belongs to it.
-        times: Its times in the order of ``STEP_COLUMNS``, ns; None if unknown.
-    """
-
-    label: str | None
-    number: int
+    label: str | None  #: Its name; None if no step was marked and the recorded table has no name
+    number: int  #: Its number; -1 if it has none
+    #: low, high: Device work that starts in [low, high) belongs to it, ns; None: no bound.
     low: int | None = None
     high: int | None = None
+    #: start, end: Its extent on the host, ns; None if it was not marked.
     start: int | None = None
     end: int | None = None
-    known: bool = True
-    times: tuple[float | None, ...] = ()
+    known: bool = True  #: Whether it is known which work belongs to it
+    times: tuple[float | None, ...] = ()  #: Its times in the order of ``STEP_COLUMNS``, ns; None if unknown
 
     def contains(self, start: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Mask of the device work that belongs to the step, by start; all False if that is unknown."""

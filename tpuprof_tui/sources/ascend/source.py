@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.sources.source import RECORDINGS, ProgressCallback, SessionEntry, Source, Verdict
 
-from .read import places
+from .read import folders
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -36,7 +36,7 @@ class AscendSource(Source):
 
     def recognises(self, path: Path) -> Verdict:
         """Recognises a path by names: its own, those of its entries and of its parents; else files by their content."""
-        found = places.found_at(path)
+        found = folders.found_at(path)
         if found.workers:
             first = found.workers[0]
             example = min(found.workers[0].every_file(), default=first.root)
@@ -51,7 +51,7 @@ class AscendSource(Source):
             return Verdict("name", f"it holds raw output ({found.raw[0].folder.name})")
         if found.archives:
             return Verdict("content", f"{found.archives[0].name} is an archive of one", decides=True)
-        return Verdict("", f"neither {places.OUTPUT} nor files that msprof writes")
+        return Verdict("", f"neither {folders.OUTPUT} nor files that msprof writes")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """Reads all ranks; unreadable files become Problems; the error for raw output states how to export it."""
@@ -61,18 +61,18 @@ class AscendSource(Source):
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The folder if it is a rank's, an output or a cluster folder."""
-        is_output = {places.OUTPUT, places.MSPROF} & set(names) or any(map(places.is_own, names))
+        is_output = {folders.OUTPUT, folders.MSPROF} & set(names) or any(map(folders.is_own, names))
         return [folder] if is_output or any(name.endswith(("_ascend_pt", "_ascend_ms")) for name in names) else []
 
     def files(self, path: Path) -> Sequence[Path]:
         """The files of all ranks and of the cluster."""
-        found = places.found_at(path)
+        found = folders.found_at(path)
         return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values(),
                 *found.archives] or [path]  # fmt: skip
 
     def sessions(self, path: Path) -> Sequence[SessionEntry]:
         """The sessions that the folders below a folder are recordings of."""
-        workers = places.found_at(path).workers if path.is_dir() else ()
+        workers = folders.found_at(path).workers if path.is_dir() else ()
         if len({worker.root for worker in workers}) < 2:
             return ()
         from .peek import sessions
@@ -81,7 +81,7 @@ class AscendSource(Source):
 
     def whole(self, path: Path) -> Path:
         """The output folder that a file belongs to."""
-        return places.profile_path(path)
+        return folders.profile_path(path)
 
 
 SOURCE: Final = AscendSource()

@@ -27,11 +27,11 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .chunks import EventChunks, Tally
-from .columns import F64, I32, I64, Codes, GrowingColumns
-from .events import Phases
+from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, text_of_times
 from .inflate import PackedText, text_of
 from .processes import workers
 from .sections import (
+    Phases,
     Section,
     SectionText,
     begins_with_object,
@@ -40,7 +40,6 @@ from .sections import (
     sections_of,
     state_of,
 )
-from .times import exact_ns, text_of_times
 
 #: Events converted to columns at a time: below this numpy's call overhead dominates.
 _AT_A_TIME: Final = 1 << 16
@@ -71,10 +70,6 @@ class Collector:
     """Collects the events of a file, or of a section of it, in one pass.
 
     Attributes:
-        phases: What is decoded of events, and the methods of this class that add them.
-        coded: Table of codes of each column that holds codes.
-        in_title: Argument of samples of counters that is no value, but a part of the counter's name.
-        memory_factor: Memory required before other processes read sections, as a multiple of the file.
         codes: Values by code: ``keys`` of complete events (first category, process, thread), ``names``, and others.
         tables: Columns, of ``events`` with a row for each complete event, of ``chunks`` for each chunk of text (number
             of its first complete event, offset), of ``samples`` of counters, and others.
@@ -87,10 +82,11 @@ class Collector:
         packed: The text, if the file is packed.
     """
 
-    phases: ClassVar[Phases]
-    coded: ClassVar[dict[str, str]] = {}
+    phases: ClassVar[Phases]  #: What is decoded of events, and the methods of this class that add them
+    coded: ClassVar[dict[str, str]] = {}  #: Table of codes of each column that holds codes
+    #: Memory required before other processes read sections, as a multiple of the file.
     memory_factor: ClassVar[float] = 2
-    in_title: ClassVar[str] = ""
+    in_title: ClassVar[str] = ""  #: Argument of samples of counters that is no value, but a part of the counter's name
     #: Whether events are converted to columns after each chunk.
     eager = False
 

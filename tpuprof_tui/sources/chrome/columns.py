@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import repeat
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.formats.decimals import numbers_in
 from tpuprof_tui.model import INT_MISSING
 
 from .chunks import NOTHING
@@ -148,15 +150,12 @@ def lookup(keys: I64, wanted: I64, values: I64 | None = None) -> I64:
 
 
 class Kind(Struct, frozen=True):
-    """What becomes of the values of an argument.
+    """What becomes of the values of an argument."""
 
-    Attributes:
-        column: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
-        type, missing: Type that msgspec decodes a value to, and the value of an event without the argument.
-    """
-
+    #: Makes a column of them, given the codes of texts, and a list for the indices of integers beyond int64.
     column: Callable[[Values, Codes, list[int] | None], Any]
     missing: Any = None
+    #: type, missing: Type that msgspec decodes a value to, and the value of an event without the argument.
     type: Any = Any
 
 
@@ -228,3 +227,38 @@ class ArgumentColumns:
             return msgspec.json.decode(text, type=self.struct)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return None
+
+
+#: Times of a larger magnitude, in ns, are invalid.
+MOST_NS: Final = 1 << 62
+_LONGEST: Final = 1 << 10
+
+
+def text_of_times(texts: Sequence[Any]) -> bytes:
+    """Joins JSON texts of numbers, or of strings that hold one, each followed by a comma; results may be concatenated.
+
+    Args:
+        texts: Bytes, or objects that convert to bytes.
+    """
+    joined = b",".join((*texts, b""))
+    if joined.count(b",") != len(texts):
+        # a text with a comma is no number
+        joined = b",".join(b"" if b"," in (text := bytes(each)) else text for each in texts) + b","
+    return joined
+
+
+def is_number(text: bytes) -> bool:
+    """Whether a JSON text is a finite number, or a string that holds one: a time that is out of range, not missing."""
+    try:
+        return len(text) <= _LONGEST and Decimal(text.strip(b' \t\r\n"').decode("ascii")).is_finite()
+    except (InvalidOperation, UnicodeDecodeError):
+        return False
+
+
+def exact_ns(text: bytes) -> npt.NDArray[np.int64]:
+    """Converts microseconds (joined by `text_of_times`) to whole ns, rounded half to even.
+
+    Returns:
+        int64; INT_MISSING for texts that are no valid time.
+    """
+    return numbers_in(text).nanoseconds()

@@ -42,17 +42,11 @@ _UNITS: Final = ((31_556_952 * 10**9, "years", 1), (86_400 * 10**9, "days", 1), 
 
 
 class DeviceEvents(Struct, frozen=True, eq=False):
-    """Which of the events ran on a device; columns of one length.
+    """Which of the events ran on a device; columns of one length."""
 
-    Attributes:
-        rows: int64, their indices.
-        clock: Number of the clock that timed each: of its device.
-        launched: int64 ns, when the host launched each; ``INT_MISSING`` if that is not known.
-    """
-
-    rows: I64
-    clock: npt.NDArray[np.integer]
-    launched: I64
+    rows: I64  #: int64, their indices
+    clock: npt.NDArray[np.integer]  #: Number of the clock that timed each: of its device
+    launched: I64  #: int64 ns, when the host launched each; ``INT_MISSING`` if that is not known
 
     def delays(self, start: I64) -> I64:
         """Times in ns from launch to start, of the events whose launch is known."""
@@ -61,22 +55,17 @@ class DeviceEvents(Struct, frozen=True, eq=False):
 
 
 class Judgement(Struct, frozen=True, eq=False):
-    """What is wrong with the times of some events.
+    """What is wrong with the times of some events."""
 
-    Attributes:
-        low, high: The recording, ns: from its first start to its last end.
-        far: int64, ascending: indices of the events that cannot belong to it.
-        moved: By clock of a device: ns to add to all of its events.
-        guessed: The moved clocks whose launches are not known: their first event was laid at the host's first.
-        apart: ns between two parts of the recording that would be far if they were small; 0: there are none.
-    """
-
+    #: low, high: The recording, ns: from its first start to its last end.
     low: int
     high: int
+    #: int64, ascending: indices of the events that cannot belong to it.
     far: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    moved: dict[int, int] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)  #: By clock of a device: ns to add to all of its events
+    #: The moved clocks whose launches are not known: their first event was laid at the host's first.
     guessed: frozenset[int] = frozenset()
-    apart: int = 0
+    apart: int = 0  #: ns between two parts of the recording that would be far if they were small; 0: there are none
 
     def near(self, times: I64) -> Mask:
         """Mask of times that are not far from the recording, for instants beside the events."""

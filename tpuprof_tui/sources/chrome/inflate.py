@@ -147,19 +147,12 @@ class ConvertedTrace(PackedText):
 
 
 class RestartPoint(NamedTuple):
-    """A restart point: state from which the text can be decompressed without reading what precedes it.
+    """A restart point: state from which the text can be decompressed without reading what precedes it."""
 
-    Attributes:
-        text_offset: Offset in the text.
-        raw_offset: Offset in the compressed file.
-        member: State of the decompressor; None between members.
-        pending: Compressed bytes that were read but not yet decompressed.
-    """
-
-    text_offset: int
-    raw_offset: int
-    member: Any
-    pending: bytes
+    text_offset: int  #: Offset in the text
+    raw_offset: int  #: Offset in the compressed file
+    member: Any  #: State of the decompressor; None between members
+    pending: bytes  #: Compressed bytes that were read but not yet decompressed
 
 
 class GzipText(PackedText):

@@ -11,13 +11,19 @@ candidate that that one has reached so far, so a run of n siblings takes about l
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from tpuprof_tui.model import Problem
 from tpuprof_tui.model.sublanes import nested, packed
+
+from .columns import F64, I32
 
 I16 = npt.NDArray[np.int16]
 I64 = npt.NDArray[np.int64]
@@ -243,3 +249,62 @@ def _move_overlapping(start: I64, end: I64, sublane: I16, moved: I64) -> None:
             number += 1
         sublane[row] = number
         reach[number] = max(reach.get(number, until), until)
+
+
+class CounterSeries(Struct, frozen=True, eq=False):
+    """A counter: samples by time."""
+
+    #: process, name: Its process and name.
+    process: str
+    name: str
+    unit: str  #: Unit of the values; empty if there is none
+    times: I64  #: int64 ns, ascending
+    values: F64  #: float64
+    device: int = -1  #: Device number; -1 if unknown
+
+
+class Slices(Struct, frozen=True, eq=False, dict=True, kw_only=True):
+    """Slices in columns of one length: by thread, then start, outer before inner ones."""
+
+    #: Columns with a value for each slice.
+    per_slice: ClassVar[tuple[str, ...]] = ()
+
+    first: I64  #: int64, one longer than the threads: row of the first slice of each, and the end
+    #: start, end: int64 ns.
+    start: I64
+    end: I64
+    name: I32  #: int32 codes into ``names``
+    file_order: npt.NDArray[np.integer]  #: Number among the slices of the file
+    names: tuple[str, ...]
+    texts: tuple[str, ...]  #: Texts of codes in further columns; code -1: absent
+    counters: tuple[CounterSeries, ...] = ()  #: Counters
+    problems: tuple[Problem, ...] = ()  #: Defects of the file
+    #: Only of slices that are set aside: int64 ns, from the recording back to their start, below 0, or on to their
+    #: start or end, above; 0: they are far from their launch only.
+    away: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def thread_of(self, rows: I64) -> I64:
+        """Index of the thread of the slices in some rows."""
+        return np.asarray(np.searchsorted(self.first, rows, side="right") - 1)
+
+    def by_thread(self) -> Iterator[tuple[int, int, int]]:
+        """Index of each thread that has slices, row of its first one, and of the next thread's."""
+        edges = self.first.tolist()
+        return ((thread, low, high) for thread, (low, high) in enumerate(pairwise(edges)) if low < high)
+
+    def named(self, test: Callable[[str], object]) -> npt.NDArray[np.bool_]:
+        """Mask of the slices whose name passes a test, which is called once for each distinct name."""
+        passing = np.array([bool(test(name)) for name in self.names], np.bool_)
+        return passing[self.name] if len(passing) else np.zeros(0, np.bool_)
+
+    def selected(self: Some, rows: I64) -> Some:
+        """The slices in some rows, which are by thread; all else stays."""
+        count = np.bincount(self.thread_of(rows), minlength=len(self.first) - 1)
+        columns = {key: getattr(self, key)[rows] for key in self.per_slice}
+        return replace(self, first=np.append(0, np.cumsum(count)), **columns)
+
+
+Some = TypeVar("Some", bound=Slices)

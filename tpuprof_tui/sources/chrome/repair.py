@@ -68,16 +68,11 @@ def has_unescaped(text: bytes) -> bool:
 
 
 class Escaped(NamedTuple):
-    """A JSON text with backslashes doubled.
+    """A JSON text with backslashes doubled."""
 
-    Attributes:
-        text: The text.
-        events: Positions in the original text of the first such text of each event.
-        ends: For each text in turn its end in the original text, and how many backslashes were added up to there.
-    """
-
-    text: bytes
-    events: Sequence[int] = ()
+    text: bytes  #: The text
+    events: Sequence[int] = ()  #: Positions in the original text of the first such text of each event
+    #: For each text in turn its end in the original text, and how many backslashes were added up to there.
     ends: Sequence[tuple[int, int]] = ()
 
     def original(self, position: int) -> int:
@@ -124,18 +119,12 @@ def _unescaped(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 class Repair(NamedTuple):
-    """An event that was repaired.
+    """An event that was repaired."""
 
-    Attributes:
-        text: Its text.
-        length: Bytes of the original text that it takes.
-        words: Number of values that are not JSON, which were replaced by null.
-        quotes, backslashes, controls: Whether such characters were escaped.
-    """
-
-    text: bytes
-    length: int
-    words: int
+    text: bytes  #: Its text
+    length: int  #: Bytes of the original text that it takes
+    words: int  #: Number of values that are not JSON, which were replaced by null
+    #: quotes, backslashes, controls: Whether such characters were escaped.
     quotes: bool
     backslashes: bool
     controls: bool

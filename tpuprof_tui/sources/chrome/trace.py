@@ -19,9 +19,8 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 
 from .collector import Collector, collected
-from .columns import I32, I64, printable
-from .events import Phases, event
-from .times import MOST_NS
+from .columns import I32, I64, MOST_NS, printable
+from .sections import Phases, event
 
 _LONGEST_NAME: Final = 4096
 #: Times are added up in femtoseconds.
@@ -32,56 +31,38 @@ _UNNAMED: Final = "unknown"
 
 
 class HostEvents(Struct, frozen=True, eq=False):
-    """Slices in the order of the file; arrays of one length.
+    """Slices in the order of the file; arrays of one length."""
 
-    Attributes:
-        start, end: ns of the host's clock.
-        name, category: Codes into ``HostTrace.texts``.
-        thread: Thread number of each slice.
-    """
-
+    #: start, end: ns of the host's clock.
     start: I64
     end: I64
+    #: name, category: Codes into ``HostTrace.texts``.
     name: I32
     category: I32
-    thread: I32
+    thread: I32  #: Thread number of each slice
 
     def __len__(self) -> int:
         return len(self.start)
 
 
 class HostMarks(Struct, frozen=True):
-    """Slices of a host trace with a meaning for the source of the device's profile.
+    """Slices of a host trace with a meaning for the source of the device's profile."""
 
-    Attributes:
-        launches: Category of the slices that launch device work; all other slices are host activity.
-        closing: Name of the launch that ends the recording.
-        left_out: Names of slices that are not shown: those of the profilers themselves.
-    """
-
-    launches: str
-    closing: str = ""
-    left_out: frozenset[str] = frozenset()
+    launches: str  #: Category of the slices that launch device work; all other slices are host activity
+    closing: str = ""  #: Name of the launch that ends the recording
+    left_out: frozenset[str] = frozenset()  #: Names of slices that are not shown: those of the profilers themselves
 
 
 class HostTrace(Struct, frozen=True, eq=False):
-    """The trace of a host.
-
-    Attributes:
-        events: Its slices, without those of ``marks.left_out``.
-        texts: Names and categories, by code.
-        closing_ns: End of the last slice that ends the recording; None if there is none.
-        first_launch_ns: End of the first launch in the file; None if there is none.
-        problems: Defects of the file.
-    """
+    """The trace of a host."""
 
     path: str
     marks: HostMarks
-    events: HostEvents
-    texts: tuple[str, ...]
-    closing_ns: int | None
-    first_launch_ns: int | None
-    problems: tuple[Problem, ...]
+    events: HostEvents  #: Its slices, without those of ``marks.left_out``
+    texts: tuple[str, ...]  #: Names and categories, by code
+    closing_ns: int | None  #: End of the last slice that ends the recording; None if there is none
+    first_launch_ns: int | None  #: End of the first launch in the file; None if there is none
+    problems: tuple[Problem, ...]  #: Defects of the file
 
     @property
     def launches(self) -> npt.NDArray[np.bool_]:

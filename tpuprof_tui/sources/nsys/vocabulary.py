@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model.columns import Column
 from tpuprof_tui.model.vocabulary import NAMES, Capability, Category, NameColouring, Shades, Word, WorkOrigin
-from tpuprof_tui.sources.torch.schema import COLUMNS as TORCH_COLUMNS
+from tpuprof_tui.sources.torch.vocabulary import COLUMNS as TORCH_COLUMNS
 from tpuprof_tui.sources.torch.vocabulary import DEVICE, MEMORY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
 

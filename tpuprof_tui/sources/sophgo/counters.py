@@ -10,8 +10,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from tpuprof_tui.model.columns import COUNTERS as GROUP
+from tpuprof_tui.model.columns import Column
 
-from .published_column import PublishedColumn as Column
+
+class PublishedColumn(Column, frozen=True):
+    """A column whose name in files is exactly that of the published converter."""
+
+    #: Value written to files where it is missing and the converter writes something.
+    placeholder: str | int | float | None = None
+
 
 _SOURCE = "capture 5"
 _DMA: Final = ("GDMA", "SDMA")
@@ -82,9 +89,9 @@ _WIDE_BYTES: Final = (("aw", "AW", "write addresses"), ("wr", "wr", "writes"), (
 _WIDE_DIRECTIONS: Final = (("wr", "writes"), ("rd", "reads"))
 
 
-def _columns(entries: Iterable[_Entry], engines: tuple[str, ...]) -> list[Column]:
+def _columns(entries: Iterable[_Entry], engines: tuple[str, ...]) -> list[PublishedColumn]:
     return [
-        Column(key, title, unit=unit, width=max(10, len(title)), engines=engines, group=GROUP, help=text,
+        PublishedColumn(key, title, unit=unit, width=max(10, len(title)), engines=engines, group=GROUP, help=text,
                source=_SOURCE)
         for key, title, unit, text in entries
     ]  # fmt: skip
@@ -119,7 +126,7 @@ def _wide() -> list[_Entry]:
     return entries
 
 
-COUNTERS: Final[tuple[Column, ...]] = (
+COUNTERS: Final[tuple[PublishedColumn, ...]] = (
     *_columns(_TIU, ("TIU",)),
     *_columns([("thread_id", "Thread", "", "Issuing thread.")], ("TIU", *_DMA, "CDMA")),
     *_columns([("bank_conflict", "Bank conflict", "cycles", "Cycles lost to bank conflicts.")], ("TIU",)),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
 from .counters import COUNTERS
-from .published_column import PublishedColumn as Column
+from .counters import PublishedColumn as Column
 
 _DMA: Final = ("GDMA", "SDMA", "CDMA")
 _COPIED: Final = (*_DMA, "COPY")

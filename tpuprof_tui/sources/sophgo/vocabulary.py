@@ -117,7 +117,7 @@ VOCABULARY: Final = Vocabulary(
     ),
     conditions=(
         Condition("link", ("tx", "rx"), "link is tx or rx, the direction over a CDMA port's link",
-                  f"{_HERE}.port_directions:direction_mask"),
+                  f"{_HERE}.groups:direction_mask"),
     ),
     either={"bw": ("ddr_bandwidth", "l2_bandwidth"), "bandwidth": ("ddr_bandwidth", "l2_bandwidth")},
     searched=("engine", "name", "type", "kernel", "direction"),

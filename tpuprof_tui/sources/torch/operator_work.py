@@ -34,19 +34,12 @@ class Lengths(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Inputs of a call of an operator.
+    """Inputs of a call of an operator."""
 
-    Attributes:
-        dims: Shape of each input, empty if it is no tensor.
-        sizes: Bytes per element of each; None if its type is not known.
-        args: Values of each that are no tensors, as text.
-        lengths: Of the batch that it runs for, if an annotation tells them.
-    """
-
-    dims: Sequence[Shape]
-    sizes: Sequence[int | None]
-    args: Sequence[Any] = ()
-    lengths: Lengths | None = None
+    dims: Sequence[Shape]  #: Shape of each input, empty if it is no tensor
+    sizes: Sequence[int | None]  #: Bytes per element of each; None if its type is not known
+    args: Sequence[Any] = ()  #: Values of each that are no tensors, as text
+    lengths: Lengths | None = None  #: Of the batch that it runs for, if an annotation tells them
 
     def moved(self, *parts: tuple[int, int | None]) -> int | None:
         """Bytes of some elements (number, bytes of each); None if one is not known."""

@@ -28,49 +28,31 @@ GPU_TYPES: Final = (1, 6, _XPU)
 
 
 class Captures(Struct, frozen=True):
-    """Traces of the capture of replayed graphs beside a trace.
+    """Traces of the capture of replayed graphs beside a trace."""
 
-    Attributes:
-        files: Number of files that were read.
-        by_count: Whether captures fit by their number of calls alone, as they name no kernels.
-        lacking: What could not be read.
-    """
-
-    files: int
-    by_count: bool
-    lacking: tuple[str, ...]
+    files: int  #: Number of files that were read
+    by_count: bool  #: Whether captures fit by their number of calls alone, as they name no kernels
+    lacking: tuple[str, ...]  #: What could not be read
 
 
 class RecordedTrace(Struct, frozen=True, eq=False):
-    """What is known of a trace beside its events and tables.
+    """What is known of a trace beside its events and tables."""
 
-    Attributes:
-        metadata: Members of the file's object other than the events.
-        stage, session: Stage, and number of the recording among its rank's of that stage: equal ones of ranks compare.
-        annotated: Whether the host annotated the steps.
-        has_kernels: Whether there are kernels.
-        tensor_cores_known: Whether kernel names show the use of tensor cores: there are some, all of NVIDIA cards.
-        captures_graphs: Whether CUDA graphs are captured, which executes next to nothing on the device.
-        data_parallel: Whether ``DataParallel`` runs in it.
-        fragmentary: Whether the work of many launches was not recorded or is set aside, so that idle time is not known.
-        unrecorded: Sentences on the launches whose work was not recorded.
-        overlap_ns: By which sums of device work exceed the time in which its streams worked.
-        overlaps_explained: Whether launches explain all of that.
-        captures: Captures of its graphs, read when called; None if there are none beside the file.
-    """
-
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any]  #: Members of the file's object other than the events
+    #: stage, session: Stage, and number of the recording among its rank's of that stage: equal ones of ranks compare.
     stage: str
     session: int
-    annotated: bool
-    has_kernels: bool
-    tensor_cores_known: bool
-    captures_graphs: bool
-    data_parallel: bool
+    annotated: bool  #: Whether the host annotated the steps
+    has_kernels: bool  #: Whether there are kernels
+    tensor_cores_known: bool  #: Whether kernel names show the use of tensor cores: there are some, all of NVIDIA cards
+    captures_graphs: bool  #: Whether CUDA graphs are captured, which executes next to nothing on the device
+    data_parallel: bool  #: Whether ``DataParallel`` runs in it
+    #: Whether the work of many launches was not recorded or is set aside, so that idle time is not known.
     fragmentary: bool
-    unrecorded: tuple[str, ...]
-    overlap_ns: int
-    overlaps_explained: bool
+    unrecorded: tuple[str, ...]  #: Sentences on the launches whose work was not recorded
+    overlap_ns: int  #: By which sums of device work exceed the time in which its streams worked
+    overlaps_explained: bool  #: Whether launches explain all of that
+    #: Captures of its graphs, read when called; None if there are none beside the file.
     captures: Callable[[], Captures | None]
 
     @property

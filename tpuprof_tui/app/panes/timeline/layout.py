@@ -14,12 +14,11 @@ from rich.cells import cell_len
 from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis, SideBySide
 from tpuprof_tui.analysis.counter_lines import CounterLine, counter_lines, visible_lines
 from tpuprof_tui.analysis.critical_path import cached_path_lane
-from tpuprof_tui.analysis.index.axis import Ruler, StraightAxis
 from tpuprof_tui.analysis.index.lane_index import cached_sublanes, event_at
 from tpuprof_tui.analysis.links.launches import launches
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind
-from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
+from tpuprof_tui.analysis.selecting.time_scale import Measure, Ruler, StraightAxis, measure_of
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import FEWEST_OVER_TIME, step_lane
 from tpuprof_tui.formats.escape import clean

@@ -89,27 +89,18 @@ def texts_of(values: Iterable[Any]) -> Texts:
 
 
 class CsvTable(Struct, eq=False):
-    """A table in one or more files that continue each other.
-
-    Attributes:
-        name: Name of the first file, relative to the opened path.
-        columns: Names of the columns of all files.
-        rows: Number of rows; known once columns have been read, as are ``begin`` and ``length``.
-        problems: Defects found; each is reported once.
-        device: Only rows of this device, and of no device, are read; -1: all.
-        begin, length: int64 and int32 of each row: offset over all files, and bytes.
-        rewriter: What rewrote files as plain csv, which are deleted with it; None: none was.
-    """
+    """A table in one or more files that continue each other."""
 
     paths: Sequence[Path]
-    name: str
-    columns: tuple[str, ...]
-    rows: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    device: int = -1
+    name: str  #: Name of the first file, relative to the opened path
+    columns: tuple[str, ...]  #: Names of the columns of all files
+    rows: int = 0  #: Number of rows; known once columns have been read, as are ``begin`` and ``length``
+    problems: list[Problem] = field(default_factory=list)  #: Defects found; each is reported once
+    device: int = -1  #: Only rows of this device, and of no device, are read; -1: all
+    #: begin, length: int64 and int32 of each row: offset over all files, and bytes.
     begin: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     length: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    rewriter: Any = None
+    rewriter: Any = None  #: What rewrote files as plain csv, which are deleted with it; None: none was
 
     @classmethod
     def opened(cls, paths: Sequence[Path], name: str, device: int = -1) -> CsvTable:

@@ -55,7 +55,7 @@ class Database(SqliteFile):
 
     def __init__(self, path: Path | None = None, name: str = "", device: int = -1) -> None:
         super().__init__(path, name)
-        self._device = device
+        self.device = device
 
     def rows(self, table: str, *columns: str, condition: str = "") -> list[tuple[Any, ...]]:
         """Rows of a table; only those of ``device`` if one was given."""
@@ -63,14 +63,14 @@ class Database(SqliteFile):
 
     def _condition(self, table: str) -> str:
         """The rows of the one device; communication operators are those of its tasks."""
-        if self._device < 0:
+        if self.device < 0:
             return ""
         if self.has(table, "deviceId"):
-            return f"where deviceId = {self._device}"
+            return f"where deviceId = {self.device}"
         tasks = "COMMUNICATION_TASK_INFO"
         if table == "COMMUNICATION_OP" and self.has(table, "opId") and self.has(tasks, "opId", "globalTaskId"):
             return (f"where opId in (select opId from {tasks} join TASK using (globalTaskId)"
-                    f" where deviceId = {self._device})")  # fmt: skip
+                    f" where deviceId = {self.device})")  # fmt: skip
         return ""
 
     def columns(self, table: str, *columns: str) -> list[list[Any]]:

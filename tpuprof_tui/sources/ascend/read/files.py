@@ -16,7 +16,7 @@ from tpuprof_tui.model import Problem, Severity
 
 from .csv_table import CsvTable, line_with
 from .database import Database
-from .places import WorkerFiles, relative
+from .folders import WorkerFiles, relative
 
 #: Times in us that are rounded to six digits are multiples of this, in ns.
 ROUNDED_NS: Final = 10_000_000_000

@@ -21,7 +21,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import lookup
 
 from ..recorded import ASYNC_NPU, KERNEL_TEXTS
-from ..schema import METRICS
+from ..vocabulary import METRICS
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
 
@@ -142,26 +142,22 @@ class Details:
 
 
 class Kernels(Struct, frozen=True, eq=False, dict=True):
-    """Kernels and communication operators in columns of one length, in file order.
+    """Kernels and communication operators in columns of one length, in file order."""
 
-    Attributes:
-        file: Name of the file that they come from.
-        name, type, core: Name, OP type and accelerator core.
-        start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
-        details: Further columns: texts ``KERNEL_TEXTS``, ``step`` and ``blocks``, others by their name, and metrics.
-        unplaced: Mask of the kernels whose start is not believed; None if there are none.
-        aside: Rows of those of them whose start cannot be of the recording.
-    """
-
-    file: str
+    file: str  #: Name of the file that they come from
+    #: name, type, core: Name, OP type and accelerator core.
     name: Texts
     type: Texts
     core: Texts
+    #: start, duration, wait: int64 ns, start since 1970; ``INT_MISSING`` if unknown.
     start: I64
     duration: I64
     wait: I64
+    #: Further columns: texts ``KERNEL_TEXTS``, ``step`` and ``blocks``, others by their name, and metrics.
     details: Details
+    #: Mask of the kernels whose start is not believed; None if there are none.
     unplaced: npt.NDArray[np.bool_] | None = None
+    #: Rows of those of them whose start cannot be of the recording.
     aside: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:

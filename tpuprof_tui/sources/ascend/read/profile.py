@@ -33,7 +33,7 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.group import free_number
+from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant, row_numbers
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
@@ -41,7 +41,6 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
@@ -50,14 +49,13 @@ from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
-from ..schema import METRICS, NUMBERS, TEXTS, columns_of_metrics, metric_key
-from ..vocabulary import DEVICE, VOCABULARY
+from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of_metrics, metric_key
 from .clocks import align
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
+from .folders import Export, WorkerFiles, export_command, found_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
-from .places import Export, WorkerFiles, export_command, found_at, relative
 from .rank import Rank
 from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers

@@ -18,14 +18,15 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
+from tpuprof_tui.sources.kept import read_or_kept
 
 from ..recorded import Step
 from .believable import believable, believable_kernels
 from .csv_table import DEVICES, CsvTable, device_number
 from .database import Database, kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
+from .folders import WorkerFiles, export_command
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
-from .places import WorkerFiles, export_command
 from .records import DATABASES, Records, number, of_csv, records_of
 from .steps import Iterations, steps_of, work_starts
 from .timeline import Layer, Timeline
@@ -94,8 +95,8 @@ class Rank:
         paths, parts = self.paths.paths(role), tuple(path for part in _PARTS for path in self.paths.paths(part))
         if files := (*paths, *parts):
             if files not in self._timelines:
-                self._timelines[files] = self._believable(self.files.tried(
-                    files[0], lambda name: read_trace_view(paths, name, self._progress, parts)))  # fmt: skip
+                self._timelines[files] = self._believable(self.files.tried(files[0], lambda name: read_or_kept(
+                    files, lambda: read_trace_view(paths, name, self._progress, parts), what=name)))  # fmt: skip
             found = self._timelines[files]
             device = self.files.device_of(role or next(part for part in _PARTS if part in self.paths.exports))
             if not found.file or device < 0:
@@ -107,7 +108,11 @@ class Rank:
         return self._of_database()
 
     def _of_database(self) -> Timeline:
-        return self._believable(timeline_of_database(self.files.database(*DATABASES)))
+        database = self.files.database(*DATABASES)
+        paths = [database.path] if database.path else []
+        return self._believable(read_or_kept(paths, lambda: timeline_of_database(database),
+                                             lambda made: None if database.problems else made,
+                                             what=f"{database.name} {database.device}"))  # fmt: skip
 
     def _believable(self, timeline: Timeline | None) -> Timeline:
         found = believable(timeline_of_database(Database()) if timeline is None else timeline)

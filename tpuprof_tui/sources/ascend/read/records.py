@@ -33,19 +33,14 @@ CLUSTER_STEPS: Final = "cluster_step_trace_time.csv"
 
 
 class CsvFile(Struct, frozen=True):
-    """A csv file whose rows are a table.
-
-    Attributes:
-        needs: Keys of the columns without which it is none.
-        columns: By key: kind and possible titles. Kinds: ``text``, ``number``, ``MB`` (KB if titled so), ``time`` (us),
-            ``moment`` (us, a time of day), ``ns``, ``exact`` (us, fractions of ns are kept).
-        keeps_others: Whether columns of other titles are kept, as texts under `OTHER` and their title.
-    """
+    """A csv file whose rows are a table."""
 
     role: str
-    needs: tuple[str, ...]
+    needs: tuple[str, ...]  #: Keys of the columns without which it is none
+    #: By key: kind and possible titles. Kinds: ``text``, ``number``, ``MB`` (KB if titled so), ``time`` (us),
+    #: ``moment`` (us, a time of day), ``ns``, ``exact`` (us, fractions of ns are kept).
     columns: Mapping[str, tuple[str, ...]]
-    keeps_others: bool = True
+    keeps_others: bool = True  #: Whether columns of other titles are kept, as texts under `OTHER` and their title
 
 
 _STEP_TIMES: Final[dict[str, tuple[str, ...]]] = {key: ("exact", title) for title, _, key in STEP_COLUMNS}

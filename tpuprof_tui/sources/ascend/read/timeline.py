@@ -17,9 +17,8 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.columns import I32, I64
-from tpuprof_tui.sources.chrome.nesting import order_of_nesting, parents
-from tpuprof_tui.sources.chrome.slices import CounterSeries as CounterSeries
-from tpuprof_tui.sources.chrome.slices import Slices
+from tpuprof_tui.sources.chrome.nesting import CounterSeries as CounterSeries
+from tpuprof_tui.sources.chrome.nesting import Slices, order_of_nesting, parents
 
 Mask = npt.NDArray[np.bool_]
 
@@ -92,36 +91,25 @@ def class_of_task(kind: str) -> SliceClass:
 
 
 class Track(Struct, frozen=True):
-    """One track of the timeline.
+    """One track of the timeline."""
 
-    Attributes:
-        layer: Its layer.
-        process, label: Names of process and thread.
-        number: Thread number; -1 if it has none.
-        device: Device number; -1 if unknown.
-    """
-
-    layer: Layer
+    layer: Layer  #: Its layer
+    #: process, label: Names of process and thread.
     process: str
     label: str
-    number: int = -1
-    device: int = -1
+    number: int = -1  #: Thread number; -1 if it has none
+    device: int = -1  #: Device number; -1 if unknown
 
 
 class Flows(Struct, frozen=True, eq=False):
-    """Flows in columns of one length, in file order: from a point of one track to a point of another.
+    """Flows in columns of one length, in file order: from a point of one track to a point of another."""
 
-    Attributes:
-        categories: The distinct categories.
-        category: int8 codes into them.
-        from_time, to_time: int64 ns.
-        from_row, to_row: int64 rows of the slices at either end; -1 if there is none.
-    """
-
-    categories: tuple[str, ...]
-    category: npt.NDArray[np.int8]
+    categories: tuple[str, ...]  #: The distinct categories
+    category: npt.NDArray[np.int8]  #: int8 codes into them
+    #: from_time, to_time: int64 ns.
     from_time: I64
     to_time: I64
+    #: from_row, to_row: int64 rows of the slices at either end; -1 if there is none.
     from_row: I64
     to_row: I64
 
@@ -136,42 +124,29 @@ NO_FLOWS: Final = Flows((), np.zeros(0, np.int8), *(np.zeros(0, np.int64) for _ 
 
 
 class Timeline(Slices, frozen=True, eq=False, dict=True, kw_only=True):
-    """Slices of one worker; times are ns since 1970.
-
-    Attributes:
-        file: Name of the file that they come from.
-        tracks: The tracks (threads), in display order.
-        kind: int32 codes into ``kinds`` (task type, category or call level).
-        slice_class: int8, see ``SliceClass``.
-        connection: int64 id that joins calls and tasks; ``INT_MISSING`` if there is none.
-        size: int64 bytes of communication tasks; ``INT_MISSING`` for others.
-        finer: float32, fractions of ns by which each duration exceeds ``end - start``: keeps sums of many exact.
-        shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
-        flows: Links between slices.
-        unmeasured: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
-        derived: Whether slices include the exporter's Overlap Analysis.
-        aside: Slices that are set aside, with their times as in the file; None: none.
-        moved: By device: ns that were added to its times.
-    """
+    """Slices of one worker; times are ns since 1970."""
 
     per_slice: ClassVar = ("start", "end", "name", "kind", "slice_class", "file_order", "connection", "size", "finer",
                            "shapes", "stacks")  # fmt: skip
 
-    file: str
-    tracks: tuple[Track, ...]
-    kind: I32
-    slice_class: npt.NDArray[np.int8]
-    connection: I64
-    size: I64
+    file: str  #: Name of the file that they come from
+    tracks: tuple[Track, ...]  #: The tracks (threads), in display order
+    kind: I32  #: int32 codes into ``kinds`` (task type, category or call level)
+    slice_class: npt.NDArray[np.int8]  #: int8, see ``SliceClass``
+    connection: I64  #: int64 id that joins calls and tasks; ``INT_MISSING`` if there is none
+    size: I64  #: int64 bytes of communication tasks; ``INT_MISSING`` for others
+    #: float32, fractions of ns by which each duration exceeds ``end - start``: keeps sums of many exact.
     finer: npt.NDArray[np.float32]
+    #: shapes, stacks: int32 codes into ``texts`` of operators' input shapes and call stacks; -1 if missing.
     shapes: I32
     stacks: I32
     kinds: tuple[str, ...]
-    flows: Flows = NO_FLOWS
+    flows: Flows = NO_FLOWS  #: Links between slices
+    #: int64, ascending: ``file_order`` of slices of unknown duration; they end where they start.
     unmeasured: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    derived: bool = False
-    aside: Timeline | None = None
-    moved: dict[int, int] = field(default_factory=dict)
+    derived: bool = False  #: Whether slices include the exporter's Overlap Analysis
+    aside: Timeline | None = None  #: Slices that are set aside, with their times as in the file; None: none
+    moved: dict[int, int] = field(default_factory=dict)  #: By device: ns that were added to its times
 
     @cached_property
     def track(self) -> I64:

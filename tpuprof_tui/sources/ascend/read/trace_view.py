@@ -19,10 +19,21 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
-from tpuprof_tui.sources.chrome.columns import ANY, F64, I32, I64, TEXT, ArgumentColumns, Codes, Kind, lookup, printable
-from tpuprof_tui.sources.chrome.events import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
+from tpuprof_tui.sources.chrome.columns import (
+    ANY,
+    F64,
+    I32,
+    I64,
+    TEXT,
+    ArgumentColumns,
+    Codes,
+    Kind,
+    exact_ns,
+    lookup,
+    printable,
+)
 from tpuprof_tui.sources.chrome.nesting import innermost, parents
-from tpuprof_tui.sources.chrome.times import exact_ns
+from tpuprof_tui.sources.chrome.sections import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of

@@ -7,16 +7,34 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.pivot import count_true, key, least, most, total
+from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.model import Activity, Role
+from tpuprof_tui.model import INT_MISSING, Activity, Role
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target
+from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
 from .figures import CAUSES, WHY, RankFigures, figures_of
-from .ranks import STEP_HEADS, STEP_NOTE, STEP_TIMES, falling, lacks, lanes_of, moment, not_narrowed, per_rank
+from .ranks import (
+    STEP_HEADS,
+    STEP_NOTE,
+    STEP_TIMES,
+    falling,
+    frame_of,
+    lacks,
+    lanes_of,
+    moment,
+    not_narrowed,
+    per_rank,
+    selected_rows,
+    with_other_columns,
+)
 
 #: Columns shown only if there are receive operators (pipeline parallelism).
 _RECEIVED: Final = ("bubble_us", "communication_not_overlapped_exclude_receive_us")
@@ -83,12 +101,12 @@ def streams(query: Query, rank: RecordedRank) -> Answer:
         return Answer(missing=(lacks("streams", "No stream did any work here.", "a timeline, or kernels with streams",
                                      "activities with NPU, or msprof --task-time=on"),))  # fmt: skip
     lanes, nothing, rows = query.profile.lanes, [np.zeros(0, np.int64)], []
-    for index, (lane, count, busy) in enumerate(found):
+    for index, (lane, tasks, busy) in enumerate(found):
         others = [intervals for other, (_, _, intervals) in enumerate(found) if other != index]
         rest = Intervals.union(np.concatenate([each.starts for each in others] or nothing),
                                np.concatenate([each.ends for each in others] or nothing))  # fmt: skip
         covered = busy.intersect(rest).total
-        rows.append((lanes[lane].label, count, busy.total, covered, busy.total - covered, _share(covered, busy.total)))
+        rows.append((lanes[lane].label, tasks, busy.total, covered, busy.total - covered, _share(covered, busy.total)))
     pairs = [(one, other, both, both / one_busy.total, both / other_busy.total)
              for (one, _, one_busy), (other, _, other_busy) in combinations(found[:_MOST], 2)
              if (both := one_busy.intersect(other_busy).total)]  # fmt: skip
@@ -180,3 +198,82 @@ def _between_steps(query: Query, figures: RankFigures) -> Table:
     columns = (Column("from_step", "From step"), Column("to_step", "To step"),
                Column("gap_us", "Gap", "duration", bar=True))  # fmt: skip
     return Table.of_rows("step_gaps", "Between steps", columns, rows)
+
+
+I64 = npt.NDArray[np.int64]
+_PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
+_KEPT: Final = "Memory not released within the recording is not necessarily a leak: weights and optimiser state stay."
+_PARTS: Final = ("allocated", "reserved", "active")
+_MEGABYTES: Final = tuple(
+    Column(f"{part}_mb", part.capitalize(), "number", "MB", head=f"{part.capitalize()} (MB)") for part in _PARTS
+)
+#: Sums of the sizes of allocations by name.
+_BY_NAME: Final = (
+    (Column("name", "Name", narrows="name"), key("name", None)), (Column("count", "Allocations", "count"), count),
+    (Column("total_kb", "Total", "number", "KB", bar=True, head="Total (KB)"), total("size")),
+    (Column("min_kb", "Min", "number", "KB", spare=2, head="Min (KB)"), least("size")),
+    (Column("max_kb", "Max", "number", "KB", spare=1, head="Max (KB)"), most("size")),
+    (Column("never_released", "Not released", "count"), count_true("lost")),
+)  # fmt: skip
+
+
+@per_rank
+def memory(query: Query, rank: RecordedRank) -> Answer:
+    """The memory view of one rank."""
+    tables: list[Table] = []
+    facts: list[Fact] = []
+    missing: list[Missing] = []
+    curve, allocations, modules = (
+        query.profile.table(name, rank.group) for name in ("memory", "allocations", "modules")
+    )
+    if curve is not None:
+        rows = selected_rows(query, curve, "time")
+        columns = (Column("component", "Component"), moment(rank, "time_us", "Time"),
+                   *(replace(column, title=f"Total {column.title}") for column in _MEGABYTES),
+                   Column("device", "Device Type", spare=1))  # fmt: skip
+        tables += [Table.of_rows("peaks", "Peaks", (columns[0], *_MEGABYTES), _peaks(curve, rows, *_PARTS)),
+                   _as_recorded("curve", "Over time", columns, curve, rows, "component", "time", *_PARTS,
+                                "device")]  # fmt: skip
+    else:
+        missing.append(lacks("curve", "There is no memory over time.", "memory records",
+                             f"{_PROFILE}, or msprof --sys-hardware-mem=on"))  # fmt: skip
+    if allocations is not None:
+        rows = selected_rows(query, allocations, "allocated")
+        lost = allocations["released"][rows] == INT_MISSING
+        size = np.nan_to_num(allocations["size"][rows])
+        facts += [Fact("allocations", "Allocations", len(rows)),
+                  Fact("never_released", "Not released within the recording", int(lost.sum())),
+                  Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB",
+                       head="Their size (KB)")]  # fmt: skip
+        by_name = frame_of(allocations, ("name",), rows).with_columns(size=size, lost=lost)
+        columns = (Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True, head="KB"),
+                   moment(rank, "allocation_time_us", "Allocated"), moment(rank, "release_time_us", "Released"),
+                   Column("duration_us", "Duration", "duration"))  # fmt: skip
+        tables += [Table.of_pivot("by_name", "By name", by_name, ["name"], _BY_NAME, ("-total_kb",)),
+                   _as_recorded("operators", "Allocations", columns, allocations, rows[falling(size)], "name", "size",
+                                "allocated", "released", "duration")]  # fmt: skip
+    else:
+        missing.append(lacks("operators", "There are no allocations.", "allocations of operators", _PROFILE))
+    if modules is not None:
+        peaks = sorted(
+            _peaks(modules, selected_rows(query, modules, "time"), "reserved"), key=lambda row: -np.nan_to_num(row[1])
+        )
+        columns = (Column("component", "Component"),
+                   Column("peak_mb", "Peak", "number", "MB", bar=True, head="Peak (MB)"))  # fmt: skip
+        tables.append(Table.of_rows("modules", "Components of CANN", columns, peaks))
+    notes = [_KEPT] if allocations is not None else []
+    notes += not_narrowed(query, "Memory, which has no events", ("filter",))
+    source = next((table.file for table in (curve, allocations, modules) if table is not None), "")
+    return Answer(tuple(facts), tuple(tables), notes=tuple(notes), missing=tuple(missing), source=source)
+
+
+def _as_recorded(name: str, title: str, columns: tuple[Column, ...], table: Records, rows: I64, *keys: str) -> Table:
+    return with_other_columns(Table(name, title, columns, tuple(table.values(key, rows) for key in keys)), table, rows)
+
+
+def _peaks(table: Records, rows: I64, *keys: str) -> list[tuple[Any, ...]]:
+    """Components, each with the largest known value in some columns; NaN without any."""
+    component, parts = table["component"][rows], [table[key][rows] for key in keys]
+    largest = [[np.fmax.reduce(values[component == code], initial=np.nan) for values in parts]
+               for code in range(len(table.texts["component"]))]  # fmt: skip
+    return [(name, *map(float, peaks)) for name, peaks in zip(table.texts["component"], largest, strict=True)]

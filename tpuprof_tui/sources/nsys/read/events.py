@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +19,7 @@ from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, pr
 from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import COLLECTIVE_COMM, Kind
+from tpuprof_tui.sources.torch.read.arguments import Arguments
 
 _CUPTI: Final = "CUPTI_ACTIVITY_KIND_"
 _NVTX: Final = "NVTX_EVENTS"
@@ -228,3 +231,36 @@ def coded(texts: Codes, text_of: Callable[..., str], *columns: I64) -> I64:
     first, inverse = combined(*columns)
     codes = [texts[text_of(*(int(column[row]) for column in columns))] for row in first.tolist()]
     return np.array(codes, np.int64)[inverse]
+
+
+class RowArguments(Arguments, frozen=True, eq=False):
+    """The rows of tables that events were read from: their columns are the arguments."""
+
+    #: The tables, in the order of their events, with the number of the first event of each.
+    tables: Sequence[tuple[int, str]]
+    rowid: I64  #: The row of each event in its table
+
+    def of(self, number: int) -> dict[str, Any]:
+        """The row of the event of a number, with the texts of names; empty if the file has changed or is unreadable."""
+        with contextlib.suppress(OSError, UnreadableError):
+            state = self.path.stat()
+            if (state.st_size, state.st_mtime_ns) == self.state:
+                database = SqliteFile(self.path, self.path.name)
+                table = self.tables[bisect_right(self.tables, number, key=lambda each: each[0]) - 1][1]
+                columns = database.tables.get(table, ())
+                for row in database.rows(table, *columns, condition=f"where rowid = {int(self.rowid[number])}"):
+                    return dict(_told(database, zip(columns, row, strict=True)))
+        return {}
+
+    def offset_of_number(self, number: int) -> int:
+        """None: a row has no offset that would tell anybody anything."""
+        return -1
+
+
+def _told(database: SqliteFile, columns: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for key, value in columns:
+        if key.endswith(("Name", "nameId", "extId")) and isinstance(value, int):
+            texts = database.rows("StringIds", "value", condition=f"where id = {value}")
+            value = texts[0][0] if texts else value
+        if value is not None:
+            yield key, value.hex() if isinstance(value, bytes) else value

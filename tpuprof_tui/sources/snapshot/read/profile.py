@@ -77,7 +77,7 @@ def read(path: Path, progress: ProgressCallback | None) -> Profile:
             return found
 
     # of a damaged one it is told again what is wrong with it
-    pickled = read_or_kept(path, decode, lambda found: None if found.fault or problems else found)
+    pickled = read_or_kept([path], decode, lambda found: None if found.fault or problems else found)
     if pickled.fault:
         problems.append(Problem(Severity.ERROR, f"The pickle is not whole: {pickled.fault}.",
                                 "What comes before is shown; memory over time is at least what its trace has.",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct, convert
+from numpy.typing import NDArray
 
-from .catalog import CATALOG
-from .figures import TransferFigures, transfer_figures
-from .layout import ChipDataError, RecordLayout, record_layout
-from .names import NameTable, name_table
+from .layout import CATALOG, ChipDataError, RecordLayout, record_layout
 
 #: Command encoding (family) by engine; other engines have none.
 FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}
@@ -27,17 +27,11 @@ def family_of(engine: str) -> str:
 
 
 class SyncRecord(Struct, frozen=True):
-    """Index of the raw TIU record of a core that ends at the common instant of all cores; negative counts from the end.
+    """Index of a core's raw TIU record that ends at the common instant of all cores; negative counts from the end."""
 
-    Attributes:
-        operator: Index in operator captures (modes 0 to 2).
-        bmodel: Index in bmodel captures.
-        bmodel_after_trim: Whether the bmodel index counts after the edges were trimmed.
-    """
-
-    operator: int
-    bmodel: int
-    bmodel_after_trim: bool
+    operator: int  #: Index in operator captures (modes 0 to 2)
+    bmodel: int  #: Index in bmodel captures
+    bmodel_after_trim: bool  #: Whether the bmodel index counts after the edges were trimmed
 
 
 class SystemRule(Struct, frozen=True):
@@ -68,20 +62,13 @@ class DependencyRule(Struct, frozen=True):
 
 
 class MemoryRule(Struct, frozen=True):
-    """Determines the memory of an address.
+    """Determines the memory of an address."""
 
-    Attributes:
-        high_bits: Width of the address's high part; the low part has 32 bits.
-        tag_bit: The tag is the address shifted right by this.
-        tags: Memory code by tag.
-        other: Memory code of tags not listed.
-        windows: ``(first, bytes, memory code)`` of the address below the tag, looked up for unlisted tags.
-    """
-
-    high_bits: int
-    tag_bit: int
-    tags: Mapping[int, int]
-    other: int
+    high_bits: int  #: Width of the address's high part; the low part has 32 bits
+    tag_bit: int  #: The tag is the address shifted right by this
+    tags: Mapping[int, int]  #: Memory code by tag
+    other: int  #: Memory code of tags not listed
+    #: ``(first, bytes, memory code)`` of the address below the tag, looked up for unlisted tags.
     windows: tuple[tuple[int, int, int], ...]
 
     @property
@@ -91,78 +78,51 @@ class MemoryRule(Struct, frozen=True):
 
 
 class BmprofileRules(Struct, frozen=True):
-    """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes.
+    """What holds of a chip's ``bmprofile_data`` folders, which libbmrt writes."""
 
-    Attributes:
-        arch_codes: Integer codes in their ``arch=`` lines; empty: there are no such folders.
-        clock_recorded: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
-        clock_known: Whether the chip runs at its default clock where none is recorded.
-        one_clock: Whether GDMA ticks at the TIU clock.
-        unrecorded: Families whose system commands may leave no record.
-    """
-
-    arch_codes: tuple[int, ...] = ()
+    arch_codes: tuple[int, ...] = ()  #: Integer codes in their ``arch=`` lines; empty: there are no such folders
+    #: Whether ``tpu_freq`` is the clock; else it is a constant of the runtime that means nothing.
     clock_recorded: bool = False
-    clock_known: bool = True
-    one_clock: bool = False
-    unrecorded: tuple[str, ...] = ()
+    clock_known: bool = True  #: Whether the chip runs at its default clock where none is recorded
+    one_clock: bool = False  #: Whether GDMA ticks at the TIU clock
+    unrecorded: tuple[str, ...] = ()  #: Families whose system commands may leave no record
 
 
 class Chip(Struct, frozen=True, eq=False):
     """Constants of one chip; see the data files for the values.
 
     Mappings by family have the keys ``tiu``, ``dma`` (GDMA and SDMA) and, where the chip has ports, ``cdma``.
-
-    Attributes:
-        arch_codes: Integer codes in ``arch=`` lines.
-        arch_names: Names in ``arch=`` lines, in either case.
-        core_count: Number of cores; the last one is the anchor of the CDMA ports.
-        records: Monitor record layout by family.
-        preamble: Number of synchronisation commands that open each engine's stream.
-        system_types: Type code of system commands by family.
-        send_functions: Function codes of system sends by family.
-        wait_functions: Function codes of system waits by family.
-        system_records: Rule that recognises system records by their counters, by family; some families have none.
-        engine_codes: Engine name by the engine code of dynamic nodes.
-        rvt_id_limit: TIU id at which firmware inserts a pair that resets ids; None when it never does.
-        rvt_fill: Type and function of those inserted commands by family.
-        tiu_edge_trim: Number of stray TIU records at each end of a stream.
-        tiu_mhz: Default TIU clock.
-        dma_mhz: Clock of GDMA, SDMA and CDMA.
-        parameters: Architecture parameters (label, value) in printing order.
-        data_types: Data type names by code.
-        memories: Memory names by code.
-        name_tables: Condensed names by family; ``rvt`` where generator indices have names of their own.
-        bmprofile: Rules of folders of libbmrt.
     """
 
     name: str
-    arch_codes: tuple[int, ...]
-    arch_names: tuple[str, ...]
-    core_count: int
+    arch_codes: tuple[int, ...]  #: Integer codes in ``arch=`` lines
+    arch_names: tuple[str, ...]  #: Names in ``arch=`` lines, in either case
+    core_count: int  #: Number of cores; the last one is the anchor of the CDMA ports
     cdma_ports: int
-    records: Mapping[str, RecordLayout]
-    preamble: int
-    system_types: Mapping[str, int]
-    send_functions: Mapping[str, frozenset[int]]
-    wait_functions: Mapping[str, frozenset[int]]
+    records: Mapping[str, RecordLayout]  #: Monitor record layout by family
+    preamble: int  #: Number of synchronisation commands that open each engine's stream
+    system_types: Mapping[str, int]  #: Type code of system commands by family
+    send_functions: Mapping[str, frozenset[int]]  #: Function codes of system sends by family
+    wait_functions: Mapping[str, frozenset[int]]  #: Function codes of system waits by family
+    #: Rule that recognises system records by their counters, by family; some families have none.
     system_records: Mapping[str, SystemRule]
     messages: Mapping[str, MessageRule]
     dependencies: Mapping[str, DependencyRule]
     figures: Mapping[str, TransferFigures]
-    engine_codes: Mapping[int, str]
-    rvt_id_limit: int | None
-    rvt_fill: Mapping[str, tuple[int, int]]
+    engine_codes: Mapping[int, str]  #: Engine name by the engine code of dynamic nodes
+    rvt_id_limit: int | None  #: TIU id at which firmware inserts a pair that resets ids; None when it never does
+    rvt_fill: Mapping[str, tuple[int, int]]  #: Type and function of those inserted commands by family
     sync_record: SyncRecord
-    tiu_edge_trim: int
-    tiu_mhz: int
-    dma_mhz: int
+    tiu_edge_trim: int  #: Number of stray TIU records at each end of a stream
+    tiu_mhz: int  #: Default TIU clock
+    dma_mhz: int  #: Clock of GDMA, SDMA and CDMA
     memory_of_address: MemoryRule
-    parameters: tuple[tuple[str, str | int | float], ...]
-    data_types: tuple[str, ...]
-    memories: tuple[str, ...]
+    parameters: tuple[tuple[str, str | int | float], ...]  #: Architecture parameters (label, value) in printing order
+    data_types: tuple[str, ...]  #: Data type names by code
+    memories: tuple[str, ...]  #: Memory names by code
+    #: Condensed names by family; ``rvt`` where generator indices have names of their own.
     name_tables: Mapping[str, NameTable]
-    bmprofile: BmprofileRules = BmprofileRules()
+    bmprofile: BmprofileRules = BmprofileRules()  #: Rules of folders of libbmrt
 
     def parameter(self, label: str) -> str | int | float:
         """Architecture parameter by its printed label.
@@ -304,3 +264,138 @@ def _check(chip: Chip) -> None:
     for what, found in faults.items():
         if found:
             raise ChipDataError(f"chip {chip.name}: {what}")
+
+
+# Formulas for figures of a transfer from its record's counters, written as text.
+#
+# ``a+b`` adds counters, ``a+b|c`` takes the larger of two sums, and a final ``/16`` divides the result, rounding
+# down.
+
+Counts = NDArray[np.int64]
+
+
+class Formula(Struct, frozen=True):
+    """The larger of some sums of counters, divided by ``divisor`` and rounded down."""
+
+    sums: tuple[tuple[str, ...], ...]
+    divisor: int
+
+    def of(self, counter: Callable[[str], Counts]) -> Counts:
+        """Values for records whose counters ``counter`` returns by name."""
+        totals = (sum(map(counter, others), counter(first)) for first, *others in self.sums)
+        result: Counts = functools.reduce(np.maximum, totals)
+        return result if self.divisor == 1 else result // self.divisor
+
+
+class TransferFigures(Struct, frozen=True):
+    """Formulas for the figures of transfers."""
+
+    condensed: Mapping[str, Formula] = {}  #: Formula by column, for records of commands without known registers
+    #: Formula by column, for those with known registers; other columns use ``condensed``.
+    detailed: Mapping[str, Formula] = {}
+    rates: Mapping[str, str] = {}  #: Column of bytes by the column of the bandwidth computed from it
+    ddr_only: frozenset[str] = frozenset()  #: Columns that are 0 where the direction does not involve DDR
+    #: Whether bandwidths of condensed commands are split by direction; else all count as DDR's.
+    by_direction: bool = False
+
+
+def formula(text: str) -> Formula:
+    """Parse a formula.
+
+    Raises:
+        ChipDataError: It names no counter, or the divisor is not a positive number.
+    """
+    sums, _, divisor = text.partition("/")
+    parsed = tuple(tuple(name.strip() for name in part.split("+")) for part in sums.split("|"))
+    if not all(name for names in parsed for name in names) or (divisor and not (divisor.isdigit() and int(divisor))):
+        raise ChipDataError(f"{text!r} is not a formula")
+    return Formula(parsed, int(divisor or 1))
+
+
+def transfer_figures(data: Mapping[str, Any], layout: RecordLayout) -> TransferFigures:
+    """Validated figures from a data file's entry.
+
+    Raises:
+        ChipDataError: A formula is invalid, or names a counter that the record lacks.
+    """
+    parts = {
+        key: {name: formula(text) for name, text in data.get(key, {}).items()} for key in ("condensed", "detailed")
+    }
+    used = {name for part in parts.values() for item in part.values() for names in item.sums for name in names}
+    if not used <= layout.by_name.keys():
+        raise ChipDataError(f"{sorted(used - layout.by_name.keys())} are no counters of {layout.name}")
+    return convert({**data, **parts}, TransferFigures)
+
+
+FUNCTION_SHIFT = 5
+SOURCE_SHIFT = 10
+DESTINATION_SHIFT = 12
+_CODE_MASK = 0x1F
+_MEMORY_MASK = 0x3
+
+_LOADING_ENDINGS = ("_ld", "_ldt", "_ldbc", "_mld")
+_STORING_ENDINGS = ("_st", "_stt", "_mst")
+
+
+class NameTable(Struct, frozen=True, eq=False):
+    """Names of one engine family's condensed commands, by key: type | function << 5 | memories << 10, 12."""
+
+    types: Mapping[int, tuple[str, Mapping[int, str]]]  #: (Type name, names by function code) by type code
+    unknown_type: str  #: Pattern for a type outside the table; ``{type}`` is replaced by the code
+    unknown_name: str  #: Pattern for a function outside it; also ``{type_name}`` and ``{function}``
+    directed: bool  #: Whether keys contain memories, on which names may depend
+    variants: bool  #: Whether the function takes all bits above the type (CV84X6 generator indices)
+    memories: tuple[str, ...]
+    moves: Mapping[str, str]  #: Suffix of a plain move's name by direction; none for other directions
+
+    def type_text(self, type_code: int) -> str:
+        """Function Type of a type code."""
+        entry = self.types.get(type_code)
+        return entry[0] if entry else self.unknown_type.replace("{type}", str(type_code))
+
+    def name_text(self, type_code: int, function: int, direction: str = "") -> str:
+        """Function Name of type and function code; ``direction`` determines the suffix of plain moves."""
+        entry = self.types.get(type_code)
+        name = entry[1].get(function) if entry else None
+        if name is not None:
+            return name.replace("{move}", self.moves.get(direction, ""))
+        text = self.unknown_name.replace("{type_name}", self.type_text(type_code))
+        return text.replace("{type}", str(type_code)).replace("{function}", str(function))
+
+    def texts_of(self, key: int) -> tuple[str, str]:
+        """Function Type and Function Name of a key."""
+        type_code, rest = key & _CODE_MASK, key >> FUNCTION_SHIFT
+        direction = ""
+        if self.directed:
+            sides = (self.memories[key >> shift & _MEMORY_MASK] for shift in (SOURCE_SHIFT, DESTINATION_SHIFT))
+            direction = "->".join(sides)
+        return self.type_text(type_code), self.name_text(
+            type_code, rest if self.variants else rest & _CODE_MASK, direction
+        )
+
+
+def variant_direction(name: str) -> tuple[int, int] | None:
+    """Source and destination memory codes that a generator variant's name implies; None when it implies none."""
+    if name.endswith(_LOADING_ENDINGS):
+        return 0, 2
+    if name.endswith(_STORING_ENDINGS):
+        return 2, 0
+    return None
+
+
+def name_table(
+    data: Mapping[str, Any], memories: tuple[str, ...], moves: Mapping[str, str], *, directed: bool, variants: bool
+) -> NameTable:
+    """Validated table from a data file's entry.
+
+    Raises:
+        ChipDataError: A code does not fit its field, or a pattern is missing.
+    """
+    texts = {"memories": memories, "moves": moves}
+    table = convert({**data, **texts, "directed": directed, "variants": variants}, NameTable, str_keys=True)
+    widest = (1 << 16) - 1 if variants else _CODE_MASK
+    if any(not 0 <= code <= _CODE_MASK for code in table.types):
+        raise ChipDataError("a type code has more than five bits")
+    if any(not 0 <= function <= widest for _, functions in table.types.values() for function in functions):
+        raise ChipDataError("a function code does not fit")
+    return table

@@ -11,9 +11,8 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from .catalog import CATALOG
 from .chip import Chip, family_of
-from .layout import ChipDataError, Field, parse_fields
+from .layout import CATALOG, ChipDataError, Field, parse_fields
 
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""
@@ -23,28 +22,17 @@ UNIT_BYTES = 16
 
 
 class Operation(Struct, frozen=True, eq=False, dict=True):
-    """One kind of command.
+    """One kind of command."""
 
-    Attributes:
-        name: Name of the operation, such as ``sMM2``.
-        short: Value of the short flag; None when either.
-        functions: Function name by code.
-        function_width: Bits of the function code in this operation, at most those of the header.
-        size: Bytes of a command; without a layout, the size that its siblings have.
-        layout_lines: Layout as text; empty when it is not known.
-        assumed: Whether the layout was taken from a sibling chip with the same header.
-        siblings: Operations of the engine that have a layout; empty if this one has its own.
-    """
-
-    name: str
+    name: str  #: Name of the operation, such as ``sMM2``
     opcode: int
-    short: bool | None
-    functions: Mapping[int, str]
-    function_width: int
-    size: int
-    layout_lines: tuple[str, ...]
-    assumed: bool
-    siblings: tuple[Operation, ...] = ()
+    short: bool | None  #: Value of the short flag; None when either
+    functions: Mapping[int, str]  #: Function name by code
+    function_width: int  #: Bits of the function code in this operation, at most those of the header
+    size: int  #: Bytes of a command; without a layout, the size that its siblings have
+    layout_lines: tuple[str, ...]  #: Layout as text; empty when it is not known
+    assumed: bool  #: Whether the layout was taken from a sibling chip with the same header
+    siblings: tuple[Operation, ...] = ()  #: Operations of the engine that have a layout; empty if this one has its own
 
     @property
     def known(self) -> bool:
@@ -94,36 +82,24 @@ class StreamEnd(Struct, frozen=True):
 
     A system command ends it when only a short tail of zeros follows; one with the function ``function``, if there is
     one, also without (if ``field`` is given: when that field has ``value``).
-
-    Attributes:
-        operation: Index of the system operation.
-        function: Function that ends a stream by itself; None when none does.
-        drop_final_function: Function of a last system command that leaves no record; None when there is none.
     """
 
-    operation: int
-    function: int | None = None
+    operation: int  #: Index of the system operation
+    function: int | None = None  #: Function that ends a stream by itself; None when none does
     field: str | None = None
     value: int = 0
+    #: Function of a last system command that leaves no record; None when there is none.
     drop_final_function: int | None = None
 
 
 class FieldPosition(Struct, frozen=True):
-    """Position of a field in the commands of each operation: arrays by operation index, the last entry for index -1.
+    """Position of a field in the commands of each operation: arrays by operation index, the last entry for index -1."""
 
-    Attributes:
-        byte: First of the eight bytes that contain the field's lowest bits.
-        shift: Bits to shift those eight bytes right.
-        mask: Mask after shifting; 0 when the operation has no such field.
-        spill: Number of bits in a ninth byte.
-        wide: Whether values may need all 64 bits.
-    """
-
-    byte: NDArray[np.int64]
-    shift: NDArray[np.uint64]
-    mask: NDArray[np.uint64]
-    spill: NDArray[np.uint64]
-    wide: bool
+    byte: NDArray[np.int64]  #: First of the eight bytes that contain the field's lowest bits
+    shift: NDArray[np.uint64]  #: Bits to shift those eight bytes right
+    mask: NDArray[np.uint64]  #: Mask after shifting; 0 when the operation has no such field
+    spill: NDArray[np.uint64]  #: Number of bits in a ninth byte
+    wide: bool  #: Whether values may need all 64 bits
 
 
 class OperationFields(Struct, frozen=True):
@@ -136,30 +112,22 @@ class OperationFields(Struct, frozen=True):
 
 
 class CommandTable(Struct, frozen=True, eq=False, dict=True):
-    """The operations of one engine family of a chip.
-
-    Attributes:
-        short_bit: Bit of the short flag in the header; None without one.
-        opcode_bit: First bit of the opcode; the function code follows it.
-        selection: Operation index by selection key: short flag | opcode and function << 1; -1 for none.
-        sizes: Bytes required to decode, by operation index; 0 for the last entry (index -1) and for operations that
-            cannot be decoded.
-        steps: Bytes to the next command; 0 where it is not known.
-        usual: Like ``steps``, with the size of the engine's other operations where it is not known.
-        unit_bytes: Every command is a multiple of this many bytes long.
-    """
+    """The operations of one engine family of a chip."""
 
     operations: tuple[Operation, ...]
-    short_bit: int | None
-    opcode_bit: int
+    short_bit: int | None  #: Bit of the short flag in the header; None without one
+    opcode_bit: int  #: First bit of the opcode; the function code follows it
     opcode_width: int
     function_width: int
+    #: Operation index by selection key: short flag | opcode and function << 1; -1 for none.
     selection: NDArray[np.int16]
+    #: Bytes required to decode, by operation index; 0 for the last entry (index -1) and for operations that cannot be
+    #: decoded.
     sizes: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    usual: NDArray[np.int64]
+    steps: NDArray[np.int64]  #: Bytes to the next command; 0 where it is not known
+    usual: NDArray[np.int64]  #: Like ``steps``, with the size of the engine's other operations where it is not known
     end: StreamEnd
-    unit_bytes: int = UNIT_BYTES
+    unit_bytes: int = UNIT_BYTES  #: Every command is a multiple of this many bytes long
 
     def selection_keys(self, headers: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Indices into ``selection`` of commands with the first eight bytes ``headers``."""

@@ -7,13 +7,52 @@ bit 0 is the least significant bit of byte 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
+Thing = TypeVar("Thing")
+
+
+class Catalog:
+    """JSON files of a folder and the tables made from them; both are read-only and cached."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, Mapping[str, Any]] = {}
+        self._tables: dict[tuple[Hashable, ...], Any] = {}
+
+    @property
+    def read(self) -> frozenset[str]:
+        """Names of the files that have been read."""
+        return frozenset(self._files)
+
+    def file(self, name: str) -> Mapping[str, Any]:
+        """Content of a file."""
+        if name not in self._files:
+            data: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            self._files.setdefault(name, MappingProxyType(data))
+        return self._files[name]
+
+    def table(self, make: Callable[[str], Thing], name: str) -> Thing:
+        """Result of ``make(name)``, computed once."""
+        key = (make, name)
+        if key not in self._tables:
+            self._tables.setdefault(key, make(name))
+        found: Thing = self._tables[key]
+        return found
+
+
+#: Catalog of the process; its data is the same for all captures.
+CATALOG: Final = Catalog(Path(__file__).parent)
+
 
 MAX_FIELD_BITS = 64
 """Widest field a column of integers can hold."""
@@ -61,15 +100,10 @@ def parse_fields(text: str | Sequence[str]) -> tuple[Field, ...]:
 
 
 class RecordLayout(Struct, frozen=True, eq=False, dict=True):
-    """The layout of one fixed-size monitor record.
+    """The layout of one fixed-size monitor record."""
 
-    Attributes:
-        name: Key in the data file, such as ``dma_64``.
-        size: Bytes per record, a multiple of 4.
-    """
-
-    name: str
-    size: int
+    name: str  #: Key in the data file, such as ``dma_64``
+    size: int  #: Bytes per record, a multiple of 4
     fields: tuple[Field, ...]
 
     @cached_property

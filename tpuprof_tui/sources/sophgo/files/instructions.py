@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.analysis.index.ordering import constant_value
+from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.export.selection import RowPage, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
@@ -24,10 +24,9 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.published_column import PublishedColumn
+from tpuprof_tui.sources.sophgo.counters import PublishedColumn
 
-from .workbook.fields import LaneFields
-from .workbook.fieldsets import DMA_REGISTERS
+from .workbook.fields import DMA_REGISTERS, LaneFields
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -48,23 +47,16 @@ _NUMBERING: Final = ("order", "command_id")
 
 
 class RowSyntax(Struct, frozen=True):
-    """Syntax of a row.
+    """Syntax of a row."""
 
-    Attributes:
-        opening, closing: Text before and after a row; the engine's text follows the opening.
-        lead: Text before a value, by field name; includes the separator from the previous field.
-        quote: Quotation mark around a text that needs no escapes.
-        absent: Text of a field without a value.
-        every_field: Whether each row has every field of the header.
-    """
-
+    #: opening, closing: Text before and after a row; the engine's text follows the opening.
     opening: str
     closing: str
-    lead: Callable[[str], str]
+    lead: Callable[[str], str]  #: Text before a value, by field name; includes the separator from the previous field
     text: Callable[[str], str]
-    quote: str
-    absent: str
-    every_field: bool
+    quote: str  #: Quotation mark around a text that needs no escapes
+    absent: str  #: Text of a field without a value
+    every_field: bool  #: Whether each row has every field of the header
 
 
 SYNTAXES: Final[dict[Format, RowSyntax]] = {
@@ -212,7 +204,7 @@ def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Seque
 def _field(profile: Profile, lane: Lane, column: PublishedColumn, syntax: RowSyntax) -> Field | str:
     """A column as a field; a string if it is the same in every row."""
     lead, absent = syntax.lead(column.file_name), syntax.absent
-    fixed = constant_value(profile, lane, column.key)
+    fixed = unit_or_port(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
         return f"{lead}{fixed}"
     applies, placeholder = column.applies_to(lane.kind), column.placeholder

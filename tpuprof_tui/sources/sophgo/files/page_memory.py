@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.export.web.lanes import ChosenLane, drawing_order
-from tpuprof_tui.formats.web_codec import Chunk
-from tpuprof_tui.model import Profile
-
-from .local_memory import OPERANDS, WRITES, Accesses, LocalMemory, accesses
+from tpuprof_tui.formats.web_codec import Chunk, Ints
+from tpuprof_tui.model import Lane, Profile
+from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 #: Most accesses to local memory in a page, over all cores.
 MOST_ACCESSES: Final = 1_500_000
@@ -74,3 +77,153 @@ def _accesses(
     chunk.add("address", [found.address])
     chunk.add("size", [found.size])
     return chunk, cut
+
+
+# Accesses of decoded commands to local memory: address, size and time.
+#
+# Every lane of the processor has its own share of local memory, all with the same layout; addresses are those within
+# a share. Sizes per lane follow from the shapes in the registers: channels are distributed over the lanes. Where
+# registers contain no shape of an operand, that of the result is assumed; moves other than those of tensors are
+# assumed to use all lanes alike. Such sizes are estimates, and the page says so.
+
+#: Bits of an element, by precision code and by name (capture 6, metrics 4).
+ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
+DTYPE_BITS: Final = {"INT8": 8, "FP16": 16, "FP32": 32, "INT16": 16, "INT32": 32, "BFP16": 16, "INT4": 4, "FP8": 8,
+                     "FP20": 20, "TF32": 32}  # fmt: skip
+#: Operands in local memory by code; results are written, operands read.
+OPERANDS: Final = ("res0", "res1", "opd0", "opd1", "opd2", "opd3", "dst", "src")
+WRITES: Final = (True, True, False, False, False, False, True, False)
+#: Operands that every command of the engine has, so that address 0 is an address and not a missing operand.
+_ALWAYS: Final = ("res0", "opd0")
+LOCAL: Final = "LMEM"
+
+
+class LocalMemory(Struct, frozen=True):
+    """Geometry of local memory."""
+
+    lane_bytes: int  #: Bytes of one lane's share; a power of two
+    bank_bytes: int  #: Bytes of one bank of a share
+    lanes: int  #: Number of lanes
+
+    @staticmethod
+    def of(profile: Profile) -> LocalMemory | None:
+        """Local memory of a profile's chip; None if its parameters are missing or invalid."""
+        values = dict(profile.device.parameters)
+        labels = ("Tpu Lmem Addr Width(bits)", "Tpu Bank Addr Width(bits)", "NPU Num")
+        try:
+            lane_bits, bank_bits, lanes = (int(values[label]) for label in labels)
+        except (KeyError, ValueError):
+            return None
+        if not (0 < bank_bits <= lane_bits <= 32 and lanes > 0):
+            return None
+        return LocalMemory(1 << lane_bits, 1 << bank_bits, lanes)
+
+
+class Accesses(Struct, frozen=True, eq=False):
+    """Accesses of one lane's commands, by row."""
+
+    rows: Ints  #: Index of the command among the requested rows
+    operand: Ints  #: Index into ``OPERANDS``
+    address: Ints  #: Address in a lane's share
+    size: Ints  #: Bytes per lane, at least 1
+
+    @staticmethod
+    def concatenated(parts: list[Accesses]) -> Accesses:
+        """Concatenation of several, sorted by row, then operand."""
+        empty = np.zeros(0, np.int64)
+        columns = [
+            np.concatenate([empty, *(getattr(part, key) for part in parts)])
+            for key in ("rows", "operand", "address", "size")
+        ]
+        order = np.lexsort((columns[1], columns[0]))
+        return Accesses(*(column[order] for column in columns))
+
+
+def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> Accesses:
+    """Accesses of some rows of a lane; empty where its commands are not decoded."""
+    registers = lane.registers
+    if registers is None:
+        return Accesses.concatenated([])
+    numbers = row_numbers(rows)
+    operations = registers.operations(numbers)
+    parts: list[Accesses] = []
+    for operation in uniques(operations[operations >= 0]).tolist():
+        indices = np.flatnonzero(operations == operation)
+        command = _Commands(profile, lane, memory, operation, numbers[indices])
+        found = command.tiu() if lane.kind == "TIU" else command.transfers()
+        parts += [Accesses(indices[each.rows], each.operand, each.address, each.size) for each in found]
+    return Accesses.concatenated(parts)
+
+
+class _Commands:
+    """Commands of one operation."""
+
+    def __init__(self, profile: Profile, lane: Lane, memory: LocalMemory, operation: int, rows: Ints) -> None:
+        assert lane.registers is not None
+        self._profile = profile
+        self._lane = lane
+        self._memory = memory
+        self._operation = operation
+        self._rows = rows
+        self._registers = lane.registers
+        self._names = frozenset(lane.registers.field_names(operation))
+
+    def tiu(self) -> list[Accesses]:
+        """Accesses of results and operands that have an address and are not constants."""
+        found = []
+        for operand in OPERANDS[:6]:
+            if f"{operand}_addr" not in self._names:
+                continue
+            address = self._field(f"{operand}_addr")
+            used = np.ones(len(address), np.bool_) if operand in _ALWAYS else address != 0
+            for constant in (f"opt_{operand}_const", f"{operand}_const"):
+                used &= self._field(constant) == 0
+            formats = self._field(self._first_present(f"opt_{operand}_prec", "opt_res0_prec")).astype(np.int64)
+            known = (formats >= 0) & (formats < len(ELEMENT_BITS))
+            bits = np.array([*ELEMENT_BITS, 8], np.int64)[np.where(known, formats, len(ELEMENT_BITS))]
+            shape = [self._field(self._first_present(f"{operand}_{side}", f"res0_{side}"), 1) for side in "nchw"]
+            found.append(self._accesses(operand, used, address, self._per_lane(shape, bits)))
+        return found
+
+    def transfers(self) -> list[Accesses]:
+        """Accesses of the sides of transfers that are in local memory."""
+        found = []
+        for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
+            if memory_key not in self._lane or address_key not in self._lane:
+                continue
+            used = self._map_texts(memory_key, LOCAL.__eq__)
+            address = self._lane.take(address_key, self._rows)
+            names = [f"{operand}_{side}size" for side in "nchw"]
+            sizes = np.maximum(self._lane.take("bytes", self._rows), 0)
+            spread = -(-sizes // self._memory.lanes)
+            if all(name in self._names for name in names):
+                bits = self._map_texts("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
+                shaped = self._per_lane([self._field(name) for name in names], bits)
+                # each channel of a tensor is in one lane; other moves are spread over all lanes regardless of shape
+                tensors = self._map_texts("type", lambda text: "tensor" in text.lower())
+                spread = np.where(tensors & (shaped <= self._memory.lane_bytes), shaped, spread)
+            found.append(self._accesses(operand, used & (address >= 0), address, spread))
+        return found
+
+    def _accesses(self, operand: str, used: npt.NDArray[np.bool_], address: Ints, size: Ints) -> Accesses:
+        chosen = np.flatnonzero(used)
+        addresses = address[chosen] & (self._memory.lane_bytes - 1)
+        sizes = np.clip(size[chosen], 1, self._memory.lane_bytes - addresses)
+        return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), addresses, sizes)
+
+    def _per_lane(self, shape: list[Ints], bits: Ints) -> Ints:
+        """Bytes of a tensor in each lane."""
+        n, channels, height, width = (np.clip(side, 1, 1 << 20).astype(np.float64) for side in shape)
+        size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
+        return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)
+
+    def _map_texts(self, key: str, function: Callable[[str], Any], missing: Any = False) -> npt.NDArray[Any]:
+        return map_texts(self._profile, self._lane, key, self._rows, function, missing)
+
+    def _first_present(self, name: str, other: str) -> str:
+        return name if name in self._names else other
+
+    def _field(self, name: str, absent: int = 0) -> Ints:
+        if name not in self._names:
+            return np.full(len(self._rows), absent, np.int64)
+        return self._registers.field(self._operation, name, self._rows)

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 from .published_rows import published_part, published_window
 from .summary_table import summary_table, to_ns
-from .text_columns import map_texts
 
 #: Limits below which a cell is bad, and doubtful (outputs 8.2): percent of time, and shares of the peak bandwidth.
 RATIO_LIMITS: Final = (15.0, 30.0)
@@ -21,14 +21,11 @@ EVERYTHING: Final = Selection()
 
 
 class SummaryColumn(Struct, frozen=True):
-    """A column of the summary.
-
-    Attributes:
-        peak: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
-    """
+    """A column of the summary."""
 
     name: str
     help: str
+    #: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
     peak: str = ""
 
 

@@ -17,10 +17,10 @@ from msgspec.structs import fields
 
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 from tpuprof_tui.sources.sophgo.schema import column
 
 from .published_rows import HANDSHAKES
-from .text_columns import map_texts
 
 Array = npt.NDArray[Any]
 
@@ -68,31 +68,24 @@ class CoreSums(Struct, frozen=True):
 
 
 class SummaryRow(Struct, frozen=True):
-    """One row of the reference's summary.
+    """One row of the reference's summary."""
 
-    Attributes:
-        core: Core number; None for the row over all cores.
-        sums: Sums that the figures are computed from.
-        total_ns: Length of the profile, ns.
-        tiu_cycles, gdma_cycles, sdma_cycles: Cycles of the engine; over all cores those of the core with most.
-        parallelism, tiu_ratio, uarch_rate: Percent.
-        gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
-        cells: Texts of the columns, in the order of ``COLUMNS``.
-    """
-
-    core: int | None
-    sums: CoreSums
-    total_ns: int
+    core: int | None  #: Core number; None for the row over all cores
+    sums: CoreSums  #: Sums that the figures are computed from
+    total_ns: int  #: Length of the profile, ns
+    #: tiu_cycles, gdma_cycles, sdma_cycles: Cycles of the engine; over all cores those of the core with most.
     tiu_cycles: int
     gdma_cycles: int
     sdma_cycles: int
+    #: parallelism, tiu_ratio, uarch_rate: Percent.
     parallelism: float
     tiu_ratio: float
     uarch_rate: float
+    #: gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
     gdma_ddr_bandwidth: float
     gdma_l2_bandwidth: float
     sdma_ddr_bandwidth: float
-    cells: tuple[str, ...]
+    cells: tuple[str, ...]  #: Texts of the columns, in the order of ``COLUMNS``
 
 
 def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:

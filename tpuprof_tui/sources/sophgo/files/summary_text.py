@@ -8,17 +8,23 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Final
+
+import numpy as np
+from msgspec import Struct
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
 from tpuprof_tui.formats.units import GUESS
-from tpuprof_tui.model import Profile
+from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 from .published_rows import published_part, published_window
-from .summary_moves import KINDS, Moves, lane_moves, sum_moves
 from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
@@ -223,3 +229,52 @@ def _us(ns: int) -> str:
 
 def _percent(part: int, whole: int) -> str:
     return f"{part / whole * 100 if whole > 0 else 0:.2f}%"
+
+
+#: Kinds of moves: from DDR, to DDR, with DDR on any side, with L2 memory but not DDR.
+KINDS: Final = ("read", "write", "ddr", "l2")
+
+
+class Moves(Struct, frozen=True, eq=False):
+    """Moves of one kind."""
+
+    size: int | None = None  #: Bytes; None where the capture does not show which moves are of this kind
+    intervals: Intervals = Intervals.empty()  #: Intervals in which at least one of them ran
+
+    def __add__(self, other: Moves) -> Moves:
+        """Sum of both; unknown if either is unknown."""
+        size = None if self.size is None or other.size is None else self.size + other.size
+        return Moves(size, self.intervals.union_with(other.intervals))
+
+
+def sum_moves(parts: Sequence[Mapping[str, Moves]]) -> dict[str, Moves]:
+    """Moves of several lanes, by kind; their time is the union."""
+    return {kind: reduce(Moves.__add__, (part[kind] for part in parts)) for kind in KINDS}
+
+
+def lane_moves(profile: Profile, lane: Lane) -> dict[str, Moves]:
+    """Moves of a lane's work, by kind.
+
+    Without directions (captures without commands) all bytes count as DDR, and how many of them were read is not known.
+    """
+    everything = slice(0, len(lane))
+    sizes = lane["bytes"] if "bytes" in lane else np.zeros(len(lane), np.int64)
+    moved = (lane["role"] == Role.WORK) & ~is_missing(sizes) & (sizes > 0)
+    if lane.role_guessed or "direction" not in lane:
+        masks = {"ddr": moved}
+    elif lane.kind == "CDMA":
+        functions = (("read", TX_NAMES), ("write", RX_NAMES))
+        masks = {kind: map_texts(profile, lane, "name", everything, names.__contains__) for kind, names in functions}
+        masks |= {"ddr": moved, "l2": ~moved}
+    else:
+        # a move without a direction is not counted
+        tests = {"read": lambda text: "DDR" in text.partition("->")[0],
+                 "write": lambda text: "DDR" in text.partition("->")[2],
+                 "ddr": lambda text: "DDR" in text,
+                 "l2": lambda text: "L2" in text and "DDR" not in text}  # fmt: skip
+        masks = {kind: map_texts(profile, lane, "direction", everything, test) for kind, test in tests.items()}
+    found = dict.fromkeys(KINDS, Moves())
+    for kind, flags in masks.items():
+        selected = moved & flags
+        found[kind] = Moves(int(sizes[selected].sum()), Intervals.union(lane["start"][selected], lane["end"][selected]))
+    return found

@@ -17,67 +17,44 @@ from .stream.blocks import Block, BlockType
 
 
 class HostCopies(Struct, frozen=True, eq=False):
-    """Copies of a model's inputs and outputs by its runtime.
+    """Copies of a model's inputs and outputs by its runtime."""
 
-    Attributes:
-        rows: Rows of the stream, ascending.
-        inward: For each whether it copies an input in, before a launch; else an output out, behind one.
-    """
-
-    rows: I64
-    inward: Bools
+    rows: I64  #: Rows of the stream, ascending
+    inward: Bools  #: For each whether it copies an input in, before a launch; else an output out, behind one
 
 
 class EngineData(Struct):
-    """One engine of a core.
-
-    Attributes:
-        commands: Its commands; None where the capture has none.
-        bound: Index of each record's command; -1 without one.
-        sync_end: End (ns) of the opening wait; None when it was not recorded.
-        closing_end: End (ns) of the closing pair; None without one.
-        keep: Mask or slice of the records that are instructions, without the profiler's own.
-        port_sync_ends: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
-        static_count: Number of leading ``commands`` that come from the streams of a compiled model.
-        copies: Records that are no instructions but copies by the runtime; None without any.
-    """
+    """One engine of a core."""
 
     stream: RecordStream
-    commands: Commands | None = None
-    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    sync_end: int | None = None
-    closing_end: int | None = None
+    commands: Commands | None = None  #: Its commands; None where the capture has none
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))  #: Index of each record's command; -1 without one
+    sync_end: int | None = None  #: End (ns) of the opening wait; None when it was not recorded
+    closing_end: int | None = None  #: End (ns) of the closing pair; None without one
+    #: Mask or slice of the records that are instructions, without the profiler's own.
     keep: Bools | slice = field(default_factory=lambda: slice(None))
+    #: SDMA only: end (ns) of the k-th send that releases a CDMA port, by k.
     port_sync_ends: dict[int, int] = field(default_factory=dict)
-    static_count: int = 0
-    copies: HostCopies | None = None
+    static_count: int = 0  #: Number of leading ``commands`` that come from the streams of a compiled model
+    copies: HostCopies | None = None  #: Records that are no instructions but copies by the runtime; None without any
 
 
 class CoreData(Struct):
-    """Data of one core's file.
-
-    Attributes:
-        data: The file's bytes; records and registers are views of it.
-        engines: Engines with records, by name.
-        nodes: Dynamic nodes; None in PMU-only captures.
-        mode: Capture mode 0, 1 or 2, derived from the blocks present.
-        bmodel: Whether commands are stored as streams instead of nodes.
-        streams: Those streams, by engine.
-        parts: First offset and name of each file in ``data``, ascending; empty: it is one file.
-    """
+    """Data of one core's file."""
 
     core: int
     file: str
-    data: Bytes
+    data: Bytes  #: The file's bytes; records and registers are views of it
     report: Report
     blocks: list[Block] = field(default_factory=list)
-    engines: dict[str, EngineData] = field(default_factory=dict)
-    nodes: NodeStream | None = None
-    mode: int = 0
+    engines: dict[str, EngineData] = field(default_factory=dict)  #: Engines with records, by name
+    nodes: NodeStream | None = None  #: Dynamic nodes; None in PMU-only captures
+    mode: int = 0  #: Capture mode 0, 1 or 2, derived from the blocks present
     records: int = 0
     first_scope: int = 0
-    bmodel: bool = False
-    streams: dict[str, list[ModelStream]] = field(default_factory=dict)
+    bmodel: bool = False  #: Whether commands are stored as streams instead of nodes
+    streams: dict[str, list[ModelStream]] = field(default_factory=dict)  #: Those streams, by engine
+    #: First offset and name of each file in ``data``, ascending; empty: it is one file.
     parts: Sequence[tuple[int, str]] = ()
 
     def place(self, offset: int) -> tuple[str, int]:

@@ -41,10 +41,9 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
 from tpuprof_tui.model.lane import select_rows
-from tpuprof_tui.model.uniques import distinct_together
+from tpuprof_tui.model.uniques import distinct_together, uniques
 
 from .arrays import I64, Bools
-from .inferred_barriers import inferred_barriers
 
 #: Columns of links: kind, lane and row of the waiter, lane and row of the releaser.
 Part = tuple[I64, I64, I64, I64, I64]
@@ -105,20 +104,13 @@ def _part(kind: Kind, waiter_lane: Any, waiter: I64, releaser_lane: Any, release
 
 
 class _Epochs(Struct, frozen=True):
-    """A lane split into epochs, at each restart of its ids or change of launch.
-
-    Attributes:
-        first: First row of each epoch.
-        of_row: Epoch of each row.
-        idle_before: Time (ns) at which everything before the epoch had ended.
-        scope: Launch of each row; -1 unknown.
-    """
+    """A lane split into epochs, at each restart of its ids or change of launch."""
 
     lane: Lane
-    first: I64
-    of_row: I64
-    idle_before: I64
-    scope: I64
+    first: I64  #: First row of each epoch
+    of_row: I64  #: Epoch of each row
+    idle_before: I64  #: Time (ns) at which everything before the epoch had ended
+    scope: I64  #: Launch of each row; -1 unknown
 
 
 def _command_links(lanes: Sequence[Lane], groups: Groups, by_launch: bool) -> list[Part]:
@@ -270,3 +262,71 @@ def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     links = _part(Kind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
                   sorted_.row[last_send])  # fmt: skip
     return matched, links
+
+
+# Infers barriers that no register names from waits of several cores that end within a cycle or two of each other.
+#
+# The engines of all cores at a barrier are released at once, by the last send. Without messages the remaining
+# evidence is: waits of one kind of engine on several cores that end together, each right after a send of its engine.
+# Engines of other kinds at the same barrier are released some cycles earlier or later. The releaser is the send that
+# retires last among those of the engines at the barrier.
+
+#: Waits of one kind of engine that end within this end together: two cycles at 900 MHz and rounding.
+_TOGETHER_NS: Final = 3
+#: Engines of different kinds at one barrier are released within this.
+_ENGINES_NS: Final = 32
+#: A barrier is released at most this long after the last send.
+_LATENCY_NS: Final = 1_000
+
+
+def inferred_barriers(
+    lanes: Sequence[Lane], groups: Groups, linked: Sequence[tuple[I64, I64]]
+) -> tuple[I64, I64, I64, I64]:
+    """Lane and row of each wait at an inferred barrier and of the send that released it. O(waits log waits).
+
+    Args:
+        linked: Lanes and rows of waits with a known releaser, which are left out.
+    """
+    none = np.zeros(0, np.int64)
+    engines = {lane.kind: index for index, lane in enumerate(lanes)}
+    parts: list[I64] = []
+    for number, lane in enumerate(lanes):
+        unit = groups.unit_of(lane.group)
+        if unit < 0 or lane.on_host or not len(lane):
+            continue
+        role = lane["role"]
+        rows = np.flatnonzero(role == Role.WAIT)
+        linked_rows = [waiting[waiter == number] for waiter, waiting in linked]
+        rows = np.setdiff1d(rows, np.concatenate([none, *linked_rows]), assume_unique=True)
+        # at a barrier each engine sends its arrival, then waits
+        rows = rows[(rows > 0) & (role[np.maximum(rows - 1, 0)] == Role.SYNC)]
+        constants = (np.full(len(rows), each, np.int64) for each in (number, unit, engines[lane.kind]))
+        parts.append(np.stack([*constants, rows, lane.take("end", rows), lane.take("end", rows - 1)]))
+    if not parts:
+        return none, none, none, none
+    table = np.concatenate(parts, axis=1)
+    table = table[:, np.lexsort((table[4], table[2]))]
+    _, unit_of, engine, _, end, _ = table
+    cluster = _runs((np.diff(engine) != 0) | (np.diff(end) > _TOGETHER_NS), len(end))
+    size = np.bincount(cluster)
+    units = np.bincount(uniques(cluster << 20 | unit_of) >> 20, minlength=len(size))
+    # exactly one wait per core: other groups that end together do so by chance
+    kept = ((units >= 2) & (units == size))[cluster]
+    table = np.vstack([table, size[cluster]])[:, kept]
+    lane_of, _, _, row, end, sent, size = table[:, np.argsort(table[4], kind="stable")]
+    if not len(end):
+        return none, none, none, none
+    barrier = _runs((np.diff(end) > _ENGINES_NS) | (np.diff(size) != 0), len(end))
+    first = np.flatnonzero(np.diff(barrier, prepend=-1))
+    opened = end[first][barrier]
+    # sends after the first release belong to another barrier
+    prior = np.where(sent <= opened, sent, np.iinfo(np.int64).min)
+    last = np.lexsort((prior, barrier))[np.append(first[1:], len(end)) - 1][barrier]
+    valid = (prior[last] <= opened) & (opened - prior[last] <= _LATENCY_NS) & (prior[last] > np.iinfo(np.int64).min)
+    last = last[valid]
+    return lane_of[valid], row[valid], lane_of[last], row[last] - 1
+
+
+def _runs(cut: Bools, count: int) -> I64:
+    """Run number of each element; a run ends after each element where ``cut`` is true."""
+    return np.concatenate([np.zeros(min(count, 1), np.int64), np.cumsum(cut)])

@@ -46,15 +46,10 @@ _LARGEST_BASE: Final = 1 << 62
 
 
 class Alignment(Struct, frozen=True):
-    """Position of a profile's zero on the host's clock.
+    """Position of a profile's zero on the host's clock."""
 
-    Attributes:
-        base_ns: Host time of the profile's zero.
-        how: ``exact``, or one sentence on why it is not.
-    """
-
-    base_ns: int
-    how: str = EXACT
+    base_ns: int  #: Host time of the profile's zero
+    how: str = EXACT  #: ``exact``, or one sentence on why it is not
 
 
 def with_host_trace(

@@ -26,8 +26,8 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import distinct_together
 
 from ..file_names import LOCATIONS, NETWORK
-from ..files.text_columns import map_texts
 from ..vocabulary import LAYER_VOCABULARY
+from .arrays import map_texts
 
 Array = npt.NDArray[Any]
 
@@ -51,21 +51,14 @@ _STRIDES: Final = lazy_pattern("strides" + _PAIR)
 
 
 class Tensor(Struct, frozen=True):
-    """An operand or result.
+    """An operand or result."""
 
-    Attributes:
-        name: Its name; empty without one.
-        shape: Dimensions in memory, four or five.
-        form: Element format in the compiler's terms ("f16").
-        size: Bytes.
-        matrix: Dimensions as seen by the operation: for a product, the last two are those of its matrices.
-    """
-
-    shape: tuple[int, ...] = ()
-    form: str = ""
-    size: int = 0
+    shape: tuple[int, ...] = ()  #: Dimensions in memory, four or five
+    form: str = ""  #: Element format in the compiler's terms ("f16")
+    size: int = 0  #: Bytes
+    #: Dimensions as seen by the operation: for a product, the last two are those of its matrices.
     matrix: tuple[int, ...] = ()
-    name: str = ""
+    name: str = ""  #: Its name; empty without one
 
     @property
     def text(self) -> str:
@@ -74,23 +67,17 @@ class Tensor(Struct, frozen=True):
 
 
 class Layer(Struct, frozen=True):
-    """One layer on one core.
+    """One layer on one core."""
 
-    Attributes:
-        number: Counted from 1, in the order of the file.
-        name: Operation of the layer.
-        core: Core it runs on.
-        tiu, dma: Ids of its commands: above the first number, up to and including the second.
-        kernel, strides: Height and width; zeros where it has none.
-    """
-
-    number: int
-    name: str
-    core: int
+    number: int  #: Counted from 1, in the order of the file
+    name: str  #: Operation of the layer
+    core: int  #: Core it runs on
+    #: tiu, dma: Ids of its commands: above the first number, up to and including the second.
     tiu: tuple[int, int]
     dma: tuple[int, int]
     operands: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
+    #: kernel, strides: Height and width; zeros where it has none.
     kernel: tuple[int, int]
     strides: tuple[int, int]
 
@@ -111,19 +98,13 @@ class _Entry(Struct):
 
 
 class Network(Struct, frozen=True):
-    """The layers of a capture's network.
-
-    Attributes:
-        flops: Operations of one run, as counted by the compiler.
-        mode: Element format it was compiled for.
-        lost: Number of entries of the file that could not be used.
-    """
+    """The layers of a capture's network."""
 
     name: str
-    flops: int
-    mode: str
+    flops: int  #: Operations of one run, as counted by the compiler
+    mode: str  #: Element format it was compiled for
     layers: tuple[Layer, ...]
-    lost: int = 0
+    lost: int = 0  #: Number of entries of the file that could not be used
 
 
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.model import Groups, Lane, Profile, Scopes, Severity
+from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes, Severity
+from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.vocabulary import DETAIL, NAMES
+from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..chips.chip import Chip
-from ..device import capabilities_of, recording_of, tpu_device
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
 from ..vocabulary import BMPROFILE_VOCABULARY, VOCABULARY
@@ -21,14 +24,11 @@ from .arrays import I64, Bools
 from .columns.lanes import LaneBuilder, LaneSource
 from .commands.command_table import CORE_ENGINES, Commands
 from .commands.lane_registers import LaneRegisters
-from .commands.register_problems import register_problems
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
-from .lost_records import Lost
 from .problems import ProblemLocation, Report, RowsOf
 from .records.monitor import RecordStream
-from .stream.files import count_text
-from .stream.settings import Settings
+from .stream.files import Settings, count_text
 
 if TYPE_CHECKING:
     from .pairing.ports import PortData
@@ -38,11 +38,7 @@ _MOST_CORES = 1024
 
 
 class ProfileBuilder(Struct):
-    """The decoded parts of a capture, of which the profile is built.
-
-    Attributes:
-        layers: Whether scopes are layers of a network; else launches of kernel functions.
-    """
+    """The decoded parts of a capture, of which the profile is built."""
 
     directory: Path
     settings: Settings
@@ -53,7 +49,7 @@ class ProfileBuilder(Struct):
     lost: Lost
     report: Report
     untimed: list[dict[str, Commands]]
-    layers: bool = False
+    layers: bool = False  #: Whether scopes are layers of a network; else launches of kernel functions
 
     def profile(self) -> Profile:
         """The profile; the problems of cores and ports are added to the report."""
@@ -239,3 +235,156 @@ def _take_or_empty(commands: Commands, bound: Any) -> Commands:
     if result.register_offset is not None:
         result.register_offset[unbound] = -1
     return result
+
+
+#: Names of clocks and of memories.
+TIU, DMA, DDR, L2 = "TIU", "DMA", "DDR", "L2"
+#: Meaning of a mode, by level of detail: no commands, condensed nodes, registers.
+_MEANINGS: Final = ("PMU only", "condensed commands", "detailed commands")
+
+
+def tpu_device(
+    chip: str,
+    arch: str | None = None,
+    *,
+    tiu_mhz: float = 0,
+    dma_mhz: float = 0,
+    ddr_gbps: float = 0.0,
+    l2_gbps: float = 0.0,
+    parameters: tuple[tuple[str, str], ...] = (),
+) -> Device:
+    """A chip as a Device: clocks in MHz, peak bandwidths of one core in GB/s; 0 where there is none."""
+    return Device(chip, arch, ((TIU, tiu_mhz), (DMA, dma_mhz)), ((DDR, ddr_gbps), (L2, l2_gbps)), parameters)
+
+
+def detail_of(mode: int, bmodel: bool) -> int:
+    """Level of detail of commands as a mode, 0 to 2; for a compiled model (bmodel) it is 2 in any mode."""
+    return 2 if bmodel else mode
+
+
+def recording_of(mode: int, bmodel: bool) -> Recording:
+    """Display texts of a capture's mode: ``mode 1``, or ``bmodel``."""
+    short = "bmodel" if bmodel else str(mode)
+    detail = detail_of(mode, bmodel)
+    meaning = _MEANINGS[detail] if 0 <= detail < len(_MEANINGS) else "unknown"
+    return Recording(short if bmodel else f"mode {mode}", short, meaning)
+
+
+def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:
+    """Capabilities of a capture by its mode."""
+    return frozenset((NAMES, DETAIL)[: detail_of(mode, bmodel)])
+
+
+class Lost(Struct, frozen=True):
+    """Numbers of the cores and CDMA ports that ran but have no record, ascending."""
+
+    cores: tuple[int, ...]
+    ports: tuple[int, ...]
+
+
+def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
+    """Report engines with fewer records than ``global.profile`` counts; returns cores and ports without any."""
+    lost_cores, lost_ports = [], []
+    by_core = {core.core: core for core in cores}
+    by_port = {port.port: port for port in ports}
+    counted: dict[tuple[bool, int], dict[str, int]] = {}
+    for (engine, number), claimed in settings.claimed.items():
+        counted.setdefault((engine == "CDMA", number), {})[engine] = claimed
+    nonexistent: list[str] = []
+    for (of_port, number), claims in sorted(counted.items()):
+        present = by_port if of_port else by_core
+        if number >= (chip.cdma_ports if of_port else chip.core_count) and number not in present:
+            nonexistent += [f"CDMA port {number}" if of_port else f"core {number}"] if any(claims.values()) else []
+        elif of_port:
+            port = by_port.get(number)
+            found = None if port is None else {"CDMA": len(port.stream) + port.stream.left_out}
+            label, file = f"port {number}", "" if port is None else port.file
+            if _claims_records(claims, found, report, label, file, -1) and (port is None or not len(port.stream)):
+                lost_ports.append(number)
+        else:
+            core = by_core.get(number)
+            found = (
+                {name: len(each.stream) + each.stream.left_out for name, each in core.engines.items()} if core else None
+            )
+            claims = {name: claims[name] for name in CORE_ENGINES if name in claims}
+            label, file = f"core {number}", "" if core is None else core.file
+            if _claims_records(claims, found, report, label, file, number) and (core is None or not core.records):
+                lost_cores.append(number)
+    if nonexistent:
+        what = f"global.profile counts records of {nonexistent[0]}, which {chip.name} does not have."
+        done = f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}."
+        report.error(what, done, file=SETTINGS_FILE, count=len(nonexistent))
+    for each in cores:  # without counts, a fully damaged file is not an idle core
+        severities = [problem.severity for problem in each.report.problems()]
+        if (False, each.core) not in counted and not each.blocks and Severity.ERROR in severities:
+            lost_cores.append(each.core)
+    return Lost(tuple(sorted(lost_cores)), tuple(lost_ports))
+
+
+def _claims_records(
+    claims: dict[str, int], present: dict[str, int] | None, report: Report, owner: str, file: str, core: int
+) -> bool:
+    """Whether ``global.profile`` counts records of a core or port; reports a file that is missing or holds fewer."""
+    claims = {engine: claimed for engine, claimed in claims.items() if claimed}
+    if present is None and claims:
+        *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())
+        report.error(
+            f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {owner}, "
+            "its file is missing.",
+            "It is lost: figures do not count it as idle.",
+            file=SETTINGS_FILE,
+            core=core,
+            lane=owner if core < 0 else "",
+            lost=sum(claims.values()),
+        )
+    for engine, claimed in claims.items():
+        found = present.get(engine, 0) if present is not None else claimed
+        if found < claimed:
+            what = f"global.profile counts {claimed} {engine} records, the file holds {found}."
+            lane = owner if core < 0 else engine
+            report.error(what, "The existing ones are shown.", file=file, core=core, lane=lane, lost=claimed - found)
+    return bool(claims)
+
+
+#: Most operations named in one sentence.
+_MOST_NAMED = 5
+
+
+def register_problems(registers: LaneRegisters) -> Iterator[tuple[Severity, str, str, I64]]:
+    """Commands that cannot be decoded, or only in part, and bytes that belong to no command.
+
+    Yields:
+        Severity (notes lose nothing), problem, consequence, and the affected rows, at least one.
+    """
+    table = command_table(registers.chip, registers.engine)
+    counts = np.bincount(registers.operation.astype(np.int64) + 1, minlength=1)
+    unreadable = np.flatnonzero((registers.operation < 0) & (registers.offset >= 0))
+    lost = (
+        ("Commands whose registers cannot be decoded.", "Their bytes are shown as recorded.", unreadable),
+        ("Detail records (DYN_EXTRA) of another command than their nodes.", "The records' content is shown.",
+         registers.type_mismatches),
+        (f"Commands with a data type that {registers.chip.name} does not know.", "It is shown by its code.",
+         registers.unknown_formats),
+    )  # fmt: skip
+    for what, done, rows in lost:
+        if len(rows):
+            yield Severity.ERROR, what, done, rows
+    sure = table.sizes.copy()
+    used = np.flatnonzero(counts[1:]).tolist()
+    for index in used:
+        if table.operations[index].partial:
+            sure[index] = np.iinfo(np.int64).max
+            what = f"The registers of {table.operations[index].name} are not known."
+            done = "What all such commands of the chip share is decoded; the rest is shown as bytes."
+            yield Severity.WARNING, what, done, np.flatnonzero(registers.operation == index)
+    assumed = [index for index in used if table.operations[index].assumed]
+    if assumed:
+        names = ", ".join(table.operations[index].name for index in assumed[:_MOST_NAMED])
+        more = f" and {len(assumed) - _MOST_NAMED} more" if len(assumed) > _MOST_NAMED else ""
+        what = f"The registers of {names}{more} are described for a sibling chip only."
+        done = "Its layout is used: headers agree, fields may not."
+        yield Severity.NOTE, what, done, np.flatnonzero(np.isin(registers.operation, assumed))
+    sure[-1] = np.iinfo(np.int64).max
+    longer = np.flatnonzero(registers.size > sure[registers.operation])
+    if len(longer):
+        yield Severity.NOTE, "Bytes after the command in its detail record (DYN_EXTRA).", "Ignored.", longer

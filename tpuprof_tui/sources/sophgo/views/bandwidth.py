@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.axis import edges_of
-from tpuprof_tui.analysis.index.running_sums import PiecewiseRate
+from tpuprof_tui.analysis.index.lane_index import PiecewiseRate
 from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
+from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.analysis.totals.chart_data import BINS
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Role

@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tpuprof_tui.analysis.index.lane_index import LaneIndex, rows_starting
-from tpuprof_tui.analysis.index.running_sums import BLOCK, MIN_BLOCKS, RunningSums
+from tpuprof_tui.analysis.index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, RunningSums, rows_starting
 from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope

@@ -39,18 +39,13 @@ _LONGEST_NS: Final = 30 * 86_400 * 10**9
 
 
 class Recording(Struct, frozen=True):
-    """When a file was recorded.
+    """When a file was recorded."""
 
-    Attributes:
-        low, high: First start and last end, ns of the file's clock.
-        moved: By process of a device: ns to add to its times.
-        far: Number of events of the whole file that cannot be of it, as far as they were read.
-    """
-
+    #: low, high: First start and last end, ns of the file's clock.
     low: int
     high: int
-    moved: dict[str, int]
-    far: int = 0
+    moved: dict[str, int]  #: By process of a device: ns to add to its times
+    far: int = 0  #: Number of events of the whole file that cannot be of it, as far as they were read
 
     def near(self, times: I64) -> Mask:
         """Mask of times of the file that are not far from it."""

@@ -51,26 +51,18 @@ Call = tuple[str, ...]
 
 
 class Replayed(Struct, frozen=True, eq=False):
-    """What launched the device work of replayed graphs, by index in ``Trace.work_rows``.
+    """What launched the device work of replayed graphs, by index in ``Trace.work_rows``."""
 
-    Attributes:
-        operator, shape, module: int32 codes into ``texts``; -1: unknown.
-        replayed: Mask of the work of replayed graphs.
-        matched: Mask of the work whose call in a capture is known.
-        by_count: Whether captures fit by their number of calls alone, as they name no kernels.
-        files: Number of the files that were read.
-        lacking: What could not be read.
-    """
-
+    #: operator, shape, module: int32 codes into ``texts``; -1: unknown.
     operator: I32
     shape: I32
     module: I32
     texts: tuple[str, ...]
-    replayed: npt.NDArray[np.bool_]
-    matched: npt.NDArray[np.bool_]
-    by_count: bool
-    files: int
-    lacking: tuple[str, ...]
+    replayed: npt.NDArray[np.bool_]  #: Mask of the work of replayed graphs
+    matched: npt.NDArray[np.bool_]  #: Mask of the work whose call in a capture is known
+    by_count: bool  #: Whether captures fit by their number of calls alone, as they name no kernels
+    files: int  #: Number of the files that were read
+    lacking: tuple[str, ...]  #: What could not be read
 
 
 def capture_files(path: Path, rank: int | None) -> list[Path]:

@@ -22,8 +22,8 @@ from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
 
 from ..categories import DEVICE_WORK, MODULE, Kind
+from ..kernel_names import CATEGORIES, COLLECTIVES, COPY, category_of
 from ..recorded import known
-from ..work_categories import CATEGORIES, COLLECTIVE, COPY, category_of
 from .believable import aside_arguments
 from .trace import Trace
 
@@ -249,7 +249,7 @@ class LaneColumns:
         found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
         codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
-        codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVE)
+        codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVES)
         return codes
 
     def _call(self, rows: I64) -> I64:

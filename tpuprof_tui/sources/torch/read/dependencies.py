@@ -19,14 +19,22 @@ from msgspec import Struct
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import I64, INTEGER, ArgumentColumns, Codes, lookup, printable, to_int64
-from tpuprof_tui.sources.chrome.times import exact_ns, text_of_times
+from tpuprof_tui.sources.chrome.columns import (
+    I64,
+    INTEGER,
+    ArgumentColumns,
+    Codes,
+    exact_ns,
+    lookup,
+    printable,
+    text_of_times,
+    to_int64,
+)
 
 from ..categories import DEVICE_WORK, Kind, legacy_lanes
 from ..recorded import distributed_info
-from .arguments import Arguments
+from .arguments import FLOWS, Arguments, NamedEnd, NamedStart
 from .collectives import matched
-from .events import FLOWS, NamedEnd, NamedStart
 
 if TYPE_CHECKING:
     from .profile import TraceEvents
@@ -203,22 +211,16 @@ def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64
 
 
 class FlowEnds(Struct, frozen=True, eq=False):
-    """Ends of flows in the order of the file, in columns of one length.
+    """Ends of flows in the order of the file, in columns of one length."""
 
-    Attributes:
-        begins: Whether each is the flow's start.
-        of_work: Whether the flow is one of device work, else from a forward to a backward operator.
-        id, number: Code of the flow's id, and its value; missing if it is no integer.
-        thread: Index of its thread.
-        time: ns from the trace's zero.
-    """
-
-    begins: npt.NDArray[np.bool_]
+    begins: npt.NDArray[np.bool_]  #: Whether each is the flow's start
+    #: Whether the flow is one of device work, else from a forward to a backward operator.
     of_work: npt.NDArray[np.bool_]
+    #: id, number: Code of the flow's id, and its value; missing if it is no integer.
     id: I64
     number: I64
-    thread: I64
-    time: I64
+    thread: I64  #: Index of its thread
+    time: I64  #: ns from the trace's zero
 
     def joined(self, which: npt.NDArray[np.bool_], row: I64) -> tuple[I64, I64, I64]:
         """Rows at the start and at the end of some flows, and their numbers, given the row of each end; -1: none."""

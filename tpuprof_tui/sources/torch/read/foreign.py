@@ -19,7 +19,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.columns import I64, Codes
 
 from ..categories import Kind
-from .events import WORK
+from .arguments import WORK
 from .trace import Columns, numeric_sort_key
 
 _XPROF: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)
@@ -31,23 +31,15 @@ _STEPS: Final = "Steps"
 
 
 class Foreign(Struct, frozen=True, eq=False):
-    """Devices of a trace that another program wrote.
+    """Devices of a trace that another program wrote."""
 
-    Attributes:
-        writer: The program.
-        lanes: Process and thread of each key of events, on devices their number and what they call it.
-        kinds: int8, kind of the events of each key.
-        titles: Title of each device, by its process in ``lanes``.
-        cards: Properties of devices, as PyTorch states them.
-        steps: Mask of the keys whose events are steps.
-    """
-
-    writer: str
+    writer: str  #: The program
+    #: Process and thread of each key of events, on devices their number and what they call it.
     lanes: list[tuple[str, str]]
-    kinds: npt.NDArray[np.int8]
-    titles: dict[str, str]
-    cards: list[dict[str, Any]]
-    steps: npt.NDArray[np.bool_]
+    kinds: npt.NDArray[np.int8]  #: int8, kind of the events of each key
+    titles: dict[str, str]  #: Title of each device, by its process in ``lanes``
+    cards: list[dict[str, Any]]  #: Properties of devices, as PyTorch states them
+    steps: npt.NDArray[np.bool_]  #: Mask of the keys whose events are steps
 
 
 def foreign(

@@ -26,26 +26,16 @@ _HOST: Final = lazy_pattern(r"(.+)_\d+(?:\.\d+)?\.pt\.trace\.json")
 
 
 class Identity(Struct, frozen=True):
-    """Whose recording a trace is.
+    """Whose recording a trace is."""
 
-    Attributes:
-        owner: What recordings of one rank, or of one worker without a rank, have in common.
-        key: Unique name of the recording; with ``~`` if it is that of a guessed rank.
-        name: Worker name from the file name.
-        rank: Rank; None if unknown.
-        guessed: Whether the rank is that of a name.
-        stage: Word in the file name for what a server computed; empty if none.
-        span: Number of the recording among the owner's, from 1, by time.
-        session: Stage, and number of the recording among the owner's of that stage: equal ones of ranks compare.
-    """
-
-    owner: tuple[Any, ...]
-    key: str
-    name: str
-    rank: int | None
-    guessed: bool
-    stage: str
-    span: int
+    owner: tuple[Any, ...]  #: What recordings of one rank, or of one worker without a rank, have in common
+    key: str  #: Unique name of the recording; with ``~`` if it is that of a guessed rank
+    name: str  #: Worker name from the file name
+    rank: int | None  #: Rank; None if unknown
+    guessed: bool  #: Whether the rank is that of a name
+    stage: str  #: Word in the file name for what a server computed; empty if none
+    span: int  #: Number of the recording among the owner's, from 1, by time
+    #: Stage, and number of the recording among the owner's of that stage: equal ones of ranks compare.
     session: tuple[str, int]
 
 

@@ -240,17 +240,11 @@ def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
 
 
 class Overlaps(Struct, frozen=True, eq=False):
-    """Device work that overlaps the next of its stream, in columns of one length.
+    """Device work that overlaps the next of its stream, in columns of one length."""
 
-    Attributes:
-        first: int64, indices in ``Trace.work_rows``, ascending; the next of its stream is the index behind it.
-        explained: Mask of those that the launch of the next explains.
-        sum_ns: By which the sum of all durations exceeds the time in which the streams worked.
-    """
-
-    first: I64
-    explained: npt.NDArray[np.bool_]
-    sum_ns: int
+    first: I64  #: int64, indices in ``Trace.work_rows``, ascending; the next of its stream is the index behind it
+    explained: npt.NDArray[np.bool_]  #: Mask of those that the launch of the next explains
+    sum_ns: int  #: By which the sum of all durations exceeds the time in which the streams worked
 
 
 def overlaps_of(trace: Trace) -> Overlaps:

@@ -20,7 +20,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64
-from tpuprof_tui.sources.chrome.slices import CounterSeries
+from tpuprof_tui.sources.chrome.nesting import CounterSeries
 
 from ..categories import DEVICE_WORK, STEP, Kind
 from .believable import believable

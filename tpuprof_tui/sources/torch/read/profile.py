@@ -27,12 +27,11 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.group import free_number
+from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.inflate import FORMAT
 
@@ -60,20 +59,13 @@ _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "
 
 
 class TraceEvents(Struct, frozen=True, eq=False):
-    """A trace with the places of its events in the profile.
-
-    Attributes:
-        rank: Its rank, stated or guessed; None if unknown.
-        session: Number of its session; those of one session share a clock.
-        shift: Offset from its times to those of the profile, ns.
-        rows: Rows of the events of each lane, by index of the lane in the profile.
-    """
+    """A trace with the places of its events in the profile."""
 
     trace: Trace
-    rank: int | None
-    session: int
-    shift: int
-    rows: dict[int, I64 | slice]
+    rank: int | None  #: Its rank, stated or guessed; None if unknown
+    session: int  #: Number of its session; those of one session share a clock
+    shift: int  #: Offset from its times to those of the profile, ns
+    rows: dict[int, I64 | slice]  #: Rows of the events of each lane, by index of the lane in the profile
 
     def numbers(self, lanes: Sequence[Lane]) -> I64:
         """Number of the event in each row across all lanes of the profile; -1 if it is in none, and at the end."""

@@ -28,17 +28,27 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
-from tpuprof_tui.sources.chrome.columns import F64, I32, I64, Codes, GrowingColumns, lookup, printable, to_int64
+from tpuprof_tui.sources.chrome.columns import (
+    F64,
+    I32,
+    I64,
+    MOST_NS,
+    Codes,
+    GrowingColumns,
+    exact_ns,
+    is_number,
+    lookup,
+    printable,
+    to_int64,
+)
 from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, ConvertedTrace, text_of, unpacked
-from tpuprof_tui.sources.chrome.nesting import order_of_nesting
+from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
 from tpuprof_tui.sources.chrome.sections import Section, memory_bytes, state_of
-from tpuprof_tui.sources.chrome.slices import CounterSeries
-from tpuprof_tui.sources.chrome.times import MOST_NS, exact_ns, is_number
 from tpuprof_tui.sources.source import Part
 
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from ..kernel_names import COLLECTIVE
-from . import events as ev
+from . import arguments as ev
 from .arguments import Arguments, PacketArguments
 from .believable import Recording, believable
 from .collectives import RECORD, collective_identity
@@ -627,19 +637,15 @@ def _of_outline(start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I
 
 
 class Window(Struct, frozen=True, eq=False):
-    """Selection of the events that belong to a time range.
+    """Selection of the events that belong to a time range."""
 
-    Attributes:
-        low, high: Range of device work, ns of the file's clock.
-        host_low, host_high: Range of host activity.
-        correlations: Correlation ids of calls and device work in the range, ascending.
-    """
-
+    #: low, high: Range of device work, ns of the file's clock.
     low: int
     high: int
+    #: host_low, host_high: Range of host activity.
     host_low: int
     host_high: int
-    correlations: I64
+    correlations: I64  #: Correlation ids of calls and device work in the range, ascending
 
     def __call__(self, start: I64, end: I64, kind: npt.NDArray[np.int8], correlation: I64, marked: Mask) -> Mask:
         """Mask of the events that belong to the range (an ``EventFilter``)."""

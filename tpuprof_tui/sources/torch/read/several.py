@@ -141,7 +141,7 @@ def _read(
         return read_trace(file, report, part, alone=alone)
 
     try:
-        return read() if part is not None else read_or_kept(file, read, _without_states)
+        return read() if part is not None else read_or_kept([file], read, _without_states)
     except UnreadableError as error:
         return error
 

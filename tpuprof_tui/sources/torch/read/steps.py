@@ -41,16 +41,11 @@ _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.OLD_FRAME)
 
 
 class Execution(Struct, frozen=True):
-    """What the name of an event tells of an execution of a model.
+    """What the name of an event tells of an execution of a model."""
 
-    Attributes:
-        label: Text for people: "decode 32".
-        stage: prefill, decode, mixed, verify, draft, idle, or a word of the server; empty if it is not told.
-        requests, tokens: Number of requests and of tokens computed; None if it is not told.
-    """
-
-    label: str = "execution"
-    stage: str = ""
+    label: str = "execution"  #: Text for people: "decode 32"
+    stage: str = ""  #: prefill, decode, mixed, verify, draft, idle, or a word of the server; empty if it is not told
+    #: requests, tokens: Number of requests and of tokens computed; None if it is not told.
     requests: int | None = None
     tokens: int | None = None
 

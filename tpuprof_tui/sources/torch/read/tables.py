@@ -20,9 +20,9 @@ from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from ..categories import Kind
 from ..kernel_names import ELEMENT_BYTES
 from ..recorded import device_name
+from .arguments import MESSAGES, OPERATORS
 from .collectives import RECORD, identities_of
 from .columns import compact
-from .events import MESSAGES, OPERATORS
 from .steps import executions
 from .trace import Trace
 

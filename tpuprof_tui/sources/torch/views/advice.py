@@ -17,7 +17,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import MISSING, bytes_text, percent_text, plural, time_text
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.worker import Worker
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding
@@ -30,7 +30,7 @@ from .distributed import transfers_by_run
 from .fusion import repeated_sequences
 from .memory import by_device
 from .streams import streams
-from .worker_events import WorkerEvents, one_by_one, workers_of
+from .worker_events import WorkerEvents, worker_by_worker, workers_of
 
 #: Kernels below this duration in ns are short; at least this many in a row are reported.
 _SHORT: Final = 10_000
@@ -67,7 +67,9 @@ def _streams(query: Query) -> list[tuple[WorkerEvents, Answer]]:
     """The streams view of each worker, cached."""
 
     def made() -> list[tuple[WorkerEvents, Answer]]:
-        return [(events, streams(replace(query, scope=Scope(events.worker.group)))) for events in one_by_one(query)]
+        return [
+            (events, streams(replace(query, scope=Scope(events.worker.group)))) for events in worker_by_worker(query)
+        ]
 
     return query.local_cache.get("streams", made)
 
@@ -101,7 +103,7 @@ _Choose = Callable[[WorkerEvents], Frame]
 
 def _covered(query: Query, rule: Rule, least: float, chosen: _Choose, text: str) -> Iterator[Finding]:
     """A finding for each worker about some of its events; the gain is the time that they cover."""
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         events = chosen(selection)
         gain = selection.union(events).total
         if len(events) and gain and gain >= least:
@@ -139,7 +141,7 @@ def _loads(selection: WorkerEvents) -> Frame:
 
 def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """Sequences of short kernels on a stream; the gain is the gaps between them."""
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         kernels = selection.kernels("name", "lane", "row")
         if not len(kernels) or selection.recorded.captures_graphs:
             continue
@@ -160,7 +162,7 @@ def _short(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 def _fusible(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """The repeated sequence of light kernels with the most to win; the gaps between them are those of other rules."""
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         found = repeated_sequences(selection)
         groups = Groups(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
         won = groups.reduce(groups.frame["won"])
@@ -179,7 +181,7 @@ def _fusible(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _tensor_cores(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         capable = any(type(each.get("computeMajor")) is int and each["computeMajor"] >= 7
                       for each in selection.recorded.devices)  # fmt: skip
         if not capable or not selection.recorded.tensor_cores_known:
@@ -228,7 +230,7 @@ def _end_of_memory(selection: WorkerEvents) -> int:
 
 
 def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         instants = _instants(selection)
         on_gpu = np.isin(instants["device_type"], GPU_TYPES) & (instants["reserved"] != INT_MISSING)
         devices = list(by_device(instants.take(on_gpu)))
@@ -248,7 +250,7 @@ def _fragmentation(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
 
 
 def _memory_peak(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
-    for selection in one_by_one(query):
+    for selection in worker_by_worker(query):
         capacities = {str(each.get("id")): each.get("totalGlobalMem") for each in selection.recorded.devices}
         end, key = _end_of_memory(selection), selection.worker.key
         for name, here in by_device(_instants(selection)):

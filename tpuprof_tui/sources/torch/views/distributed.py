@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -11,24 +12,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import frame_of
-from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.pivot import Frame, Groups, any_true, key, mean_known, most, pivot, rows, total, total_known
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
 from ..categories import Kind
 from ..kernel_names import is_operator
 from ..recorded import RecordedTrace, numbered
 from .overview import is_collective
-from .process_groups import COLUMNS as GROUP_COLUMNS
-from .process_groups import GUESSED, NOTE, rows_by_group
-from .worker_events import WorkerEvents, not_narrowed, one_by_one
+from .worker_events import WorkerEvents, not_narrowed, worker_by_worker
 
 I64 = npt.NDArray[np.int64]
 #: Larger sums are not known.
@@ -44,20 +43,15 @@ _TOLD: Final = (
 
 
 class Collectives(Struct, frozen=True, eq=False):
-    """The collectives of a worker by start, with the intervals of each: its host event and its kernels.
-
-    Attributes:
-        start, end: int64 ns of the host events.
-        identities: What identifies each collective among those of all ranks; empty if nothing does.
-        intervals: ``collective`` (index), ``start``, ``end``; by collective, then start.
-    """
+    """The collectives of a worker by start, with the intervals of each: its host event and its kernels."""
 
     worker: Worker
+    #: start, end: int64 ns of the host events.
     start: I64
     end: I64
     names: list[str]
-    identities: list[str]
-    intervals: Frame
+    identities: list[str]  #: What identifies each collective among those of all ranks; empty if nothing does
+    intervals: Frame  #: ``collective`` (index), ``start``, ``end``; by collective, then start
 
     @property
     def of(self) -> I64:
@@ -75,7 +69,7 @@ def distributed(query: Query) -> Answer:
     transfer_rows: list[tuple[Any, ...]] = []
     group_rows: list[tuple[Any, ...]] = []
     several = {each.worker.key for group in _comparable(found) if len(group) > 1 for each in group}
-    for each, events in zip(found, one_by_one(query, [each.worker for each in found]), strict=True):
+    for each, events in zip(found, worker_by_worker(query, [each.worker for each in found]), strict=True):
         events = events.in_worker
         chosen = events.rows(events.table("collectives"))
         begins = starts.get(each.worker.key)
@@ -131,7 +125,7 @@ def _compared(query: Query) -> tuple[list[Collectives], dict[str, I64], list[Mis
     """Collectives of the workers that communicate, start of transfer of their intervals, and what is unknown."""
 
     def compare() -> tuple[list[Collectives], dict[str, I64], list[Missing]]:
-        found = [each for events in one_by_one(query) if (each := _collectives_of(events)) is not None]
+        found = [each for events in worker_by_worker(query) if (each := _collectives_of(events)) is not None]
         return found, *_transfer_starts(found)
 
     return query.cache.get("collectives", compare, query.top_group)
@@ -263,7 +257,7 @@ def transfers_by_run(query: Query) -> list[list[tuple[Any, ...]]]:
     found, starts, _ = _compared(query)
     several = (group for group in _comparable(found) if len(group) > 1)
     return [
-        [row for each, events in zip(group, one_by_one(query, [each.worker for each in group]), strict=True)
+        [row for each, events in zip(group, worker_by_worker(query, [each.worker for each in group]), strict=True)
          for row in _transfer(events.in_worker, each, starts[each.worker.key], np.arange(len(each.names)))]
         for group in ([each for each in group if each.worker.key in starts] for group in several)
     ]  # fmt: skip
@@ -308,13 +302,123 @@ def _rows(events: WorkerEvents, found: Collectives, begins: I64 | None, chosen: 
 def _told(table: Records, which: I64) -> tuple[Any, ...]:
     """Values of the columns `_TOLD` for some collectives; None unless all of them tell it (all the same size)."""
     found: list[Any] = []
-    for key in ("sent", "received"):
-        known = table.take(key, which)
+    for each in ("sent", "received"):
+        known = table.take(each, which)
         total = None if (known == INT_MISSING).any() else sum(known.tolist())
         found.append(total if total is None or total <= _MOST_BYTES else None)
     sizes = uniques(table.take("size", which)).tolist()
     found.append(sizes[0] if len(sizes) == 1 and sizes[0] != INT_MISSING else None)
-    for key, joint in (("process_group", ", "), ("ranks", "; ")):
-        distinct = list(dict.fromkeys(table.values(key, which)))
+    for each, joint in (("process_group", ", "), ("ranks", "; ")):
+        distinct = list(dict.fromkeys(table.values(each, which)))
         found.append(None if None in distinct else joint.join(map(str, distinct))[:_LONGEST])
     return tuple(found)
+
+
+# Collectives of a rank by process group: bandwidth as nccl-tests define it, and how long before the last rank it
+# came.
+#
+# Algorithm bandwidth is the size of the message over the time; bus bandwidth what each link has to carry of it, which
+# can be compared with what it can: by `_FACTORS` of n ranks. The size is the whole output of an all-gather, the whole
+# input of a reduce-scatter. Time is the transfer where ranks can be compared, else all of the kernel.
+
+GROUP_COLUMNS: Final = (
+    Column("worker", "Worker"), Column("group", "Group"), Column("name", "Name", narrows="name"),
+    Column("ranks", "Ranks", "number", spare=3, guess="ranks_guessed"), Column("calls", "Calls", "count"),
+    Column("bytes", "Message", "bytes", spare=2), Column("time_us", "Time", "duration", bar=True),
+    Column("algorithm_gb_per_s", "Alg. GB/s", "number", spare=4),
+    Column("bus_gb_per_s", "Bus GB/s", "number", guess="ranks_guessed"),
+    Column("skew_us", "Skew", "duration"), Column("max_skew_us", "Max skew", "duration", spare=1),
+    Column("ranks_guessed", "Ranks guessed", "flag", shown=False),
+)  # fmt: skip
+NOTE: Final = ("Bus GB/s: what each link carries, as nccl-tests count it. Skew: how long the rank was in it before the "
+               "last one came, on average.")  # fmt: skip
+GUESSED: Final = "~ The file does not tell the ranks of the group: it may have fewer than the world."
+
+
+def _all_but_own(ranks: int) -> float:
+    return (ranks - 1) / ranks
+
+
+#: What links carry of the size of a message, by the beginning of the collective's name; of n ranks.
+_FACTORS: Final[tuple[tuple[str, Callable[[int], float]], ...]] = (
+    ("all_reduce", lambda ranks: 2 * _all_but_own(ranks)), ("allreduce", lambda ranks: 2 * _all_but_own(ranks)),
+    ("all_gather", _all_but_own), ("allgather", _all_but_own), ("reduce_scatter", _all_but_own),
+    ("all_to_all", _all_but_own), ("alltoall", _all_but_own), ("gather", _all_but_own), ("scatter", _all_but_own),
+    ("broadcast", lambda _: 1.0), ("reduce", lambda _: 1.0), ("send", lambda _: 1.0), ("recv", lambda _: 1.0),
+)  # fmt: skip
+
+
+def rows_by_group(
+    worker: str, table: Records, names: list[str], intervals: Frame, begins: I64 | None, chosen: I64, world: int | None
+) -> list[tuple[Any, ...]]:
+    """Rows of `GROUP_COLUMNS` of some collectives of a worker, those that took longest first.
+
+    Args:
+        worker, table, names, intervals: Of the worker.
+        begins: Start of transfer of each interval, ``INT_MISSING``: not known; None: of none.
+        chosen: Rows of the collectives.
+        world: Number of ranks where a collective does not tell that of its group; None: unknown.
+    """
+    time, skew = _times(table, intervals, begins)
+    group = list(table.values("process_group", chosen))
+    own = [names[row] for row in chosen.tolist()]
+    stated = table.take("size", chosen)
+    guessed = (stated == INT_MISSING) & (world is not None)
+    ranks = np.where(guessed, world or 0, stated)
+    sizes = (table.take(column, chosen).tolist() for column in ("sent", "received", "bytes"))
+    told = np.array(list(map(_message, own, *sizes, ranks.tolist())), np.int64).reshape(-1, 2)
+    codes = np.arange(len(chosen), dtype=np.int64)
+    frame = Frame(
+        {"group": np.where([text is None for text in group], -1, codes).astype(np.int64), "name": codes,
+         "ranks": ranks, "bytes": told[:, 0], "bus": told[:, 1], "time": time[chosen], "skew": skew[chosen],
+         "guessed": guessed.astype(np.int64),
+         "timed": np.where(told[:, 0] == INT_MISSING, INT_MISSING, time[chosen])},
+        {"group": group, "name": own},
+    ).with_texts("group").with_texts("name")  # fmt: skip
+    found = pivot(frame, ("group", "name", "ranks"), {
+        "group": key("group", None), "name": key("name"), "ranks": lambda groups: groups.values("ranks"),
+        "calls": rows, "bytes": total_known("bytes"), "time": total("time"), "algorithm": _rate("bytes"),
+        "bus": _rate("bus"), "skew": mean_known("skew"), "most": most("skew"), "guessed": any_true("guessed"),
+    }, ("-time", "name"))  # fmt: skip
+    return [(worker, *row) for row in found]
+
+
+def _rate(name: str) -> Callable[[Groups], list[float | None]]:
+    """GB/s of the messages of known size."""
+
+    def values(groups: Groups) -> list[float | None]:
+        parts, times = (groups.reduce(groups.frame[column]).tolist() for column in (name, "timed"))
+        return [part / time if part and time else None for part, time in zip(parts, times, strict=True)]
+
+    return values
+
+
+def _times(table: Records, intervals: Frame, begins: I64 | None) -> tuple[I64, I64]:
+    """Time of each collective and how long it waited for the last rank (``INT_MISSING``: not known), ns.
+
+    Of its kernels; of the host event where it has none.
+    """
+    of, start, end = intervals["collective"], intervals["start"], intervals["end"]
+    on_host = (start == table["start"][of]) & (end == table["end"][of])
+    with_kernels = np.bincount(of[~on_host], minlength=len(table)) > 0
+    used = ~(on_host & with_kernels[of])
+    of, start, end = of[used], start[used], end[used]
+    begin = start if begins is None else begins[used]
+    known = (begin != INT_MISSING) & (begins is not None)
+    time, waited = np.zeros(len(table), np.int64), np.zeros(len(table), np.int64)
+    np.add.at(time, of, end - np.where(known, begin, start))
+    np.add.at(waited, of, np.where(known, begin - start, 0))
+    return time, np.where(np.bincount(of[known], minlength=len(table)) > 0, waited, INT_MISSING)
+
+
+def _message(name: str, sent: int, received: int, shapes: int, ranks: int) -> tuple[int, int]:
+    """Size of a collective's message and what links carry of it, bytes; ``INT_MISSING``: unknown.
+
+    ``shapes``: bytes by the shapes of its inputs, 0: unknown.
+    """
+    kind = name.rpartition(":")[2].strip("_").lower()
+    factor = next((factor for word, factor in _FACTORS if kind.startswith(word)), None)
+    gathers = kind.startswith(("all_gather", "allgather"))
+    size = received if gathers else sent if sent != INT_MISSING else shapes or INT_MISSING
+    known = factor is not None and size != INT_MISSING and ranks > 0
+    return size, round(size * factor(ranks)) if known and factor is not None else INT_MISSING

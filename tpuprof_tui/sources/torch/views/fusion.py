@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.pivot import Frame, Groups, key, mean, pivot, rows, to
 from tpuprof_tui.model.uniques import distinct_together, uniques
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
-from ..work_categories import CATEGORIES, FUSIBLE
+from ..kernel_names import CATEGORIES, FUSIBLE
 from .by_name import short_name
 from .worker_events import WorkerEvents, of_streams
 

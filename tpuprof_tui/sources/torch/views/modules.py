@@ -42,22 +42,15 @@ _NOTE: Final = ("Peers: modules of the same classes, from the outermost to thems
 
 
 class Peer(Struct, frozen=True):
-    """A module beside its peers: those of the same classes from the outermost to themselves; times are ns.
+    """A module beside its peers: those of the same classes from the outermost to themselves; times are ns."""
 
-    Attributes:
-        path: Names of these classes.
-        name: Its name.
-        peers: Number of its peers.
-        mean, of_peers: What it takes each time, and what they do on average.
-        beyond: Time of all its occurrences beyond that.
-    """
-
-    path: tuple[str, ...]
-    name: str
-    peers: int
+    path: tuple[str, ...]  #: Names of these classes
+    name: str  #: Its name
+    peers: int  #: Number of its peers
+    #: mean, of_peers: What it takes each time, and what they do on average.
     mean: float
     of_peers: float
-    beyond: float
+    beyond: float  #: Time of all its occurrences beyond that
 
     @property
     def ratio(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import nan
 from typing import Any, Final
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.table import Table as Records
@@ -24,7 +26,16 @@ from tpuprof_tui.views.workers import WORKER
 from ..categories import COLLECTIVE_COMM, STEP, Kind
 from ..kernel_names import COLLECTIVE, ELIGIBLE, LOADER, LOADER_KINDS, tensor_core_use, uses_tensor_cores
 from ..recorded import GPU_TYPES, RecordedTrace, known
-from .worker_events import WorkerEvents, not_narrowed, of_workers, one_by_one, ratio, steps_of, work_of_steps
+from .worker_events import (
+    WorkerEvents,
+    not_narrowed,
+    of_workers,
+    per_worker,
+    ratio,
+    steps_of,
+    work_of_steps,
+    worker_by_worker,
+)
 
 I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
@@ -39,7 +50,7 @@ _CAPTURED: Final = "CUDA graphs are captured, not run."
 def step_spans(query: Query) -> list[StepSpans]:
     """The steps of each worker, with the work that they launched; if none are marked, those that ``--step`` selects."""
     spans = []
-    for events in one_by_one(query):
+    for events in worker_by_worker(query):
         steps = steps_of(query, events.worker)
         lengths = (steps.end - steps.start)[steps.counted]
         mean = _mean(lengths)
@@ -357,3 +368,50 @@ def _peak(memory: Records, device: str | None) -> int | None:
     on_device = np.isin(memory["device_type"], GPU_TYPES) & (memory["device_id"] == int(device))
     known = memory["allocated"][on_device & (memory["allocated"] != INT_MISSING)]
     return int(known.max()) if len(known) else None
+
+
+_WORDS: Final = (
+    r"(?:token|secret|key|passw|passphrase|pgpass|_pwd|credential|auth|cookie|signature"
+    r"|(?<![a-z])(?:pass|creds?|sig)(?![a-z]))"
+)
+_SECRET: Final = lazy_pattern(_WORDS, re.IGNORECASE)
+#: Secrets within texts: NAME=value, "name": "value", --name value, Authorization: Bearer value.
+_GIVEN: Final = lazy_pattern(
+    rf"({_WORDS}[\w.-]{{0,40}}\\*[\"']?(?:\s*[=:]\s*|\s+)(?:(?:bearer|basic|digest)\s+)?)"
+    r"(?:\\*\"[^\"]*\"|\\*'[^']*'|[^\s,;&]+)",
+    re.IGNORECASE,
+)
+#: User and password of an address, and values that are secrets by their form.
+_USER: Final = lazy_pattern(r"(?<=://)[^\s/@]+(?=@)")
+_FORMS: Final = lazy_pattern(r"\b(?:gh[a-z]_|github_pat_|glpat-|hf_|sk-|xox[a-z]-|AKIA|ASIA)[\w-]{16,}")
+_MASK: Final = "********"
+
+
+@per_worker()
+def recording(events: WorkerEvents) -> Answer:
+    """The recording view of one worker."""
+    rows: list[tuple[str, str]] = []
+    waiting: list[tuple[str, Any]] = [("", events.recorded.metadata)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, (dict, list)) and value:
+            inner = value.items() if isinstance(value, dict) else enumerate(_without_values_of_secrets(value))
+            waiting += reversed([(f"{name}.{key}".lstrip("."), each) for key, each in inner])
+        else:
+            text = "true" if value is True else "false" if value is False else "null" if value is None else str(value)
+            rows.append((name, _MASK if _SECRET.search(name) else _masked(text)))
+    columns = (Column("name", "Name"), Column("value", "Value"))
+    return Answer(tables=(Table.of_rows("recording", "Recording", columns, rows, ordered=True),))
+
+
+def _masked(text: str) -> str:
+    for pattern, mask in ((_USER, _MASK), (_GIVEN, rf"\1{_MASK}"), (_FORMS, _MASK)):
+        text = pattern.sub(mask, text)
+    return text
+
+
+def _without_values_of_secrets(values: list[Any]) -> list[Any]:
+    """A list with arguments masked that follow an option such as ``--token``."""
+    options = [isinstance(each, str) and each.startswith("-") and bool(_SECRET.search(each)) and "=" not in each
+               for each in ("", *values)]  # fmt: skip
+    return [_MASK if masked else each for masked, each in zip(options, values, strict=False)]

@@ -14,26 +14,19 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
+from ..kernel_names import category_of
 from ..operator_work import ELEMENT_BYTES, FORMULAS, Call, lengths_told, work_of
 from ..vocabulary import DEVICE
-from ..work_categories import category_of
 from .worker_events import WorkerEvents, per_worker
 
 
 class Card(NamedTuple):
-    """Peak rates of a card.
+    """Peak rates of a card."""
 
-    Attributes:
-        name: Regular expression of its name in traces.
-        half: TFLOP/s of 16-bit numbers with matrix units.
-        single: TFLOP/s of 32-bit numbers; TF32 if matrix units support it.
-        memory: GB/s.
-    """
-
-    name: str
-    half: float
-    single: float
-    memory: float
+    name: str  #: Regular expression of its name in traces
+    half: float  #: TFLOP/s of 16-bit numbers with matrix units
+    single: float  #: TFLOP/s of 32-bit numbers; TF32 if matrix units support it
+    memory: float  #: GB/s
 
     def peak(self, size: int) -> float | None:
         """FLOP/s of numbers of ``size`` bytes; None if it is not known."""

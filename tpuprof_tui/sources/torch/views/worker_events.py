@@ -20,9 +20,9 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import INT_MISSING, Activity
+from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.model.worker import Worker
 from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 
@@ -42,27 +42,19 @@ _NO_STREAM: Final = "These figures are of device streams, and the scope has none
 
 
 class Steps(Struct, frozen=True, eq=False):
-    """Steps by time, in columns of one length; times are ns.
+    """Steps by time, in columns of one length; times are ns."""
 
-    Attributes:
-        label: Label of each step.
-        number: Its number, as ``--step`` takes it; missing: it cannot be selected.
-        host_start, host_end: As annotated by the host.
-        start, end: Including the device work that they launched.
-        launched: Number of device events launched.
-        counted: Whether a step counts in figures; the last ones may not.
-        annotated: Whether the host annotated the steps.
-    """
-
-    label: tuple[str, ...]
-    number: I64
+    label: tuple[str, ...]  #: Label of each step
+    number: I64  #: Its number, as ``--step`` takes it; missing: it cannot be selected
+    #: host_start, host_end: As annotated by the host.
     host_start: I64
     host_end: I64
+    #: start, end: Including the device work that they launched.
     start: I64
     end: I64
-    launched: I64
-    counted: Mask
-    annotated: bool
+    launched: I64  #: Number of device events launched
+    counted: Mask  #: Whether a step counts in figures; the last ones may not
+    annotated: bool  #: Whether the host annotated the steps
 
 
 class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
@@ -207,7 +199,7 @@ def workers_of(query: Query) -> list[Worker]:
     return [worker for worker in query.profile.workers or () if top < 0 or worker.group == top]
 
 
-def one_by_one(query: Query, workers: Iterable[Worker] | None = None) -> Iterator[WorkerEvents]:
+def worker_by_worker(query: Query, workers: Iterable[Worker] | None = None) -> Iterator[WorkerEvents]:
     """The events of a query's workers, or of some of them; after each, what was computed of it leaves memory."""
     for worker in workers_of(query) if workers is None else workers:
         own = query if query.top_group == worker.group else replace(query, scope=Scope(worker.group))
@@ -321,7 +313,7 @@ def of_workers(query: Query, compute: Callable[[WorkerEvents], Answer], needs: s
     ``needs``: capability that the view requires; if the profile lacks it, the answer states what to record.
     """
     found, worked = [], False
-    for events in one_by_one(query):
+    for events in worker_by_worker(query):
         answer = compute(events)
         worked = worked or any(lane.kind == "stream" for lane in query.profile.lanes_of(events.worker.group))
         lacking = () if needs == MEMORY else tuple(map(Missing, events.recorded.unrecorded))

@@ -27,8 +27,7 @@ from tpuprof_tui.formats.perfetto.tracks import (
 from tpuprof_tui.formats.perfetto.wire import Values, messages, varint_field
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_parts, select_rows
-
-from ..text_columns import map_texts
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 I64 = npt.NDArray[np.int64]
 
@@ -45,22 +44,16 @@ def scope_title(profile: Profile) -> str:
 
 
 class Launches(Struct, frozen=True):
-    """Launches of kernel functions on one track, ordered by (start, end); arrays of one length.
-
-    Attributes:
-        kernel: Codes into ``Profile.strings["kernel"]``.
-        scope: Launch number; -1 without one.
-        first_batch, last_batch: Smallest and largest batch launch; -1 without one.
-        modes: One bit per code of ``Profile.strings["mode"]``.
-    """
+    """Launches of kernel functions on one track, ordered by (start, end); arrays of one length."""
 
     start: I64
     end: I64
-    kernel: I64
-    scope: I64
+    kernel: I64  #: Codes into ``Profile.strings["kernel"]``
+    scope: I64  #: Launch number; -1 without one
+    #: first_batch, last_batch: Smallest and largest batch launch; -1 without one.
     first_batch: I64
     last_batch: I64
-    modes: I64
+    modes: I64  #: One bit per code of ``Profile.strings["mode"]``
 
 
 def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launches:

@@ -8,15 +8,15 @@ dependencies are flows. Timestamps are ns; with a host trace they are the host's
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import IO, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.formats.perfetto.overlaps import by_time, first_free_lanes, nested_tracks
 from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_NAME,
     EVENT_NAMES,
@@ -26,17 +26,20 @@ from tpuprof_tui.formats.perfetto.tracks import (
     SLICE_END,
     PacketSequence,
     Track,
+    by_time,
     descriptor,
+    first_free_lanes,
+    nested_tracks,
 )
 from tpuprof_tui.formats.perfetto.wire import messages, varint_field
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_parts, rows_at, select_rows
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_parts, rows_at, select_rows
+from tpuprof_tui.model.vocabulary import DETAIL
+from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
-from .counters import lane_samples, total_samples
-from .flows import LaneFlows, lane_flows
-from .kernels import encoded_launches, launches_of
-from .plan import Job, planned_jobs
-from .slices import SliceEncoder, encoded_nesting, rates_of
+from .kernels import encoded_launches, launches_of, scope_title
+from .slices import LaneFlows, SliceEncoder, encoded_nesting, lane_flows, rates_of, system_rows
 
 #: Slices encoded at a time.
 SLICE: Final = 32_768
@@ -193,3 +196,191 @@ class _Writer:
             *sequence.packet(end, varint_field(EVENT_TYPE, SLICE_END)),
         ]
         self._put(sequence.encoded([(None, messages(packets, 1))], 1))
+
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+#: Timestamps (ns), and the value from each on.
+Samples = tuple[I64, F64]
+
+#: Bandwidths are summed as integer multiples of 1 / `_PARTS`, so that they return to 0 exactly.
+_PARTS: Final = 10_000
+
+
+def lane_samples(profile: Profile, lane: Lane, rows: Rows, rates: I64 | None = None) -> Samples:
+    """Rate (uArch) of a TIU, DDR bandwidth of others: the value of each instruction from its start, 0 from its end.
+
+    System commands count as 0. ``rates``: result of `rates_of`.
+    """
+    start, end = lane.take("start", rows), lane.take("end", rows)
+    if lane.kind != "TIU":
+        values = _known(profile, lane, rows, "ddr")
+    else:
+        values = np.zeros(len(start))
+        if rates is not None:
+            values = np.where(system_rows(profile, lane, rows), 0.0, rates[rows] / 10)
+    times = np.stack([start, end], axis=1).reshape(-1)
+    samples = np.stack([values, np.zeros(len(start))], axis=1).reshape(-1)
+    if bool((times[1:] < times[:-1]).any()):
+        order = np.argsort(times, kind="stable")
+        times, samples = times[order], samples[order]
+    return times, samples
+
+
+def total_samples(profile: Profile, chosen: Iterable[tuple[Lane, Rows]], memory: str) -> Samples:
+    """Total bandwidth of the given instructions, with a sample at each change; ``memory``: ``ddr`` or ``l2``."""
+    times: list[I64] = []
+    steps: list[I64] = []
+    for lane, rows in chosen:
+        values = np.rint(_known(profile, lane, rows, memory) * _PARTS)
+        start, end = lane.take("start", rows), lane.take("end", rows)
+        moving = (values > 0) & (values < 2**50) & (end > start)
+        step = values[moving].astype(np.int64)
+        times += [start[moving], end[moving]]
+        steps += [step, -step]
+    if not times:
+        return np.zeros(0, np.int64), np.zeros(0)
+    when, step = np.concatenate(times), np.concatenate(steps)
+    order = np.argsort(when, kind="stable")
+    when, total = when[order], np.cumsum(step[order])
+    last = np.append(when[1:] != when[:-1], True)[: len(when)]
+    when, total = when[last], total[last]
+    changed = np.append(True, total[1:] != total[:-1])[: len(when)]
+    return when[changed], total[changed] / _PARTS
+
+
+def _known(profile: Profile, lane: Lane, rows: Rows, memory: str) -> F64:
+    """Bandwidth of each row, GB/s; 0 for system commands and where it is not known."""
+    key = f"{memory}_bandwidth"
+    if key not in lane:
+        return np.zeros(len(lane.take("start", rows)))
+    values = lane.take(key, rows)
+    return np.where(np.isfinite(values) & ~system_rows(profile, lane, rows), values, 0.0)
+
+
+#: Fact of a profile with a host trace: how it was aligned; shown in the trace unless it is `EXACT`.
+HOST_ALIGNMENT: Final = "host_alignment"
+EXACT: Final = "exact"
+_DEVICE: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+_GBPS: Final = "GB/s"
+
+#: Indices into ``Profile.lanes`` with the rows to use.
+Sources = tuple[tuple[int, Rows], ...]
+
+#: Content of a track; empty for one that only contains other tracks.
+Content = Literal["", "slices", "nested", "launches", "samples", "ddr", "l2", "notice"]
+
+
+class Job(Struct, frozen=True):
+    """A track to write: its content, and the rows that this is made from."""
+
+    track: Track
+    content: Content = ""
+    sources: Sources = ()
+
+    @property
+    def weight(self) -> int:
+        """Number of rows, for progress."""
+        return sum(row_count(rows) for _, rows in self.sources)
+
+
+def planned_jobs(profile: Profile, selection: Selection, chosen: Mapping[int, Rows]) -> list[Job]:
+    """All tracks in the order in which they are defined.
+
+    ``chosen``: rows that are written, by index in ``Profile.lanes``.
+    """
+    plan = _Plan(profile, chosen, [])
+    for unit in profile.units:
+        if selection.has_unit(unit):
+            plan.core(unit)
+    plan.ports()
+    plan.others()
+    return plan.jobs
+
+
+class _Plan(Struct):
+    profile: Profile
+    chosen: Mapping[int, Rows]
+    jobs: list[Job]
+
+    def _add(self, track: Track, content: Content = "", sources: Sources = ()) -> Track:
+        self.jobs.append(Job(track, content, sources))
+        return track
+
+    def _sources(self, kind: str, unit: int) -> Sources:
+        """Lanes of a kind and a unit (-1: without a unit) that have rows."""
+        found = []
+        for index, rows in self.chosen.items():
+            lane = self.profile.lanes[index]
+            if row_count(rows) and lane.kind == kind and self.profile.unit_of(lane) == unit:
+                found.append((index, rows))
+        return tuple(found)
+
+    def core(self, unit: int) -> None:
+        """Add the tracks of a core, even if it was idle."""
+        root = self._add(Track(self.profile.groups.label(unit), ordered=True))
+        tiu, gdma, sdma = (self._sources(engine, unit) for engine in ("TIU", "GDMA", "SDMA"))
+        self._add(Track(scope_title(self.profile), root, 5), "launches", (*tiu, *gdma, *sdma))
+        self._add(Track("TIU", root, 4), "slices", tiu)
+        self._add(Track("TIU Utilization", root, 3, counter=True), "samples", tiu)
+        self._add(Track("GDMA", root, 2), "slices", gdma)
+        self._add(Track("GDMA Bandwidth", root, 1, counter=True), "samples", gdma)
+        if sdma:
+            self._add(Track("SDMA", root, 0), "slices", sdma)
+            self._add(_bandwidth("SDMA Bandwidth", root, -1), "samples", sdma)
+        transfers = (*gdma, *sdma)
+        if transfers:
+            description = "GDMA and SDMA of the core together."
+            if not self.profile.has(DETAIL):
+                description += " Without detailed commands every move counts, whatever its direction."
+            self._add(_bandwidth("DDR Bandwidth", root, -2, description), "ddr", transfers)
+        lanes, key = [(self.profile.lanes[index], rows) for index, rows in transfers], "l2_bandwidth"
+        if any(key in lane and bool((lane.take(key, rows) > 0).any()) for lane, rows in lanes):
+            description = "Moves that touch L2 memory and not DDR, GDMA and SDMA of the core together."
+            self._add(_bandwidth("L2M Bandwidth", root, -3, description), "l2", transfers)
+
+    def ports(self) -> None:
+        """Add the tracks of all CDMA ports with instructions."""
+        ports = self._sources("CDMA", -1)
+        if not ports:
+            return
+        root = self._add(Track("CDMA"))
+        for index, rows in ports:
+            lane = self.profile.lanes[index]
+            name, source = f"CDMA port{lane.number}", ((index, rows),)
+            # sending, receiving, and other instructions
+            direction = map_texts(
+                self.profile, lane, "name", rows, lambda text: (text in TX_NAMES) + 2 * (text in RX_NAMES), 0
+            )
+            numbers = row_numbers(rows)
+            other, sending, receiving = (
+                ((index, numbers[direction == each]),) if bool((direction == each).any()) else () for each in range(3)
+            )
+            port = self._add(Track(name, root, ordered=True), "slices", other)
+            self._add(Track(f"{name} TX", port, 1), "slices", sending)
+            self._add(Track(f"{name} RX", port, 0), "slices", receiving)
+            self._add(Track(f"{name} {scope_title(self.profile)}", root, 1), "launches", source)
+            self._add(_bandwidth(f"{name} Bandwidth", port, -1, "Both directions together."), "ddr", source)
+
+    def others(self) -> None:
+        """Add the lanes of the host, and all others."""
+        alignment = self.profile.facts.get(HOST_ALIGNMENT)
+        description = alignment if isinstance(alignment, str) and alignment != EXACT else ""
+        has_other_lanes = False
+        for index, rows in self.chosen.items():
+            lane = self.profile.lanes[index]
+            if lane.kind in _DEVICE or not row_count(rows):
+                continue
+            of_host = lane.on_host and self.profile.unit_of(lane) < 0
+            parent = None if of_host else Track(self.profile.groups.label(lane.group))
+            if parent is not None and all(job.track != parent for job in self.jobs):
+                self._add(parent)
+            note = description if of_host else ""
+            self._add(Track(lane.label, parent, description=note), "nested", ((index, rows),))
+            has_other_lanes |= of_host
+        if has_other_lanes and description:
+            self._add(Track("Host alignment", description=description), "notice")
+
+
+def _bandwidth(name: str, parent: Track, rank: int, description: str = "") -> Track:
+    return Track(name, parent, rank, counter=True, unit=_GBPS, description=description)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.xlsx.book import Page, Value
-from tpuprof_tui.formats.xlsx.styles import (
+from tpuprof_tui.formats.xlsx.rows import (
     BLOCK_HEADER,
     BLOCK_VALUE,
     COLUMN_HEADER,
@@ -22,10 +22,10 @@ from tpuprof_tui.formats.xlsx.styles import (
 )
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
 from ...read.layers import Layer, LayerMap
 from ..summary_table import direction_contains, filled_values, to_ns
-from ..text_columns import map_texts
 from .statistics import ratio
 
 Array = npt.NDArray[Any]

@@ -21,29 +21,22 @@ Array = npt.NDArray[Any]
 
 
 class Totals(Struct, frozen=True):
-    """Sums over instructions of one engine.
+    """Sums over instructions of one engine."""
 
-    Attributes:
-        count: Number of instructions.
-        cycles: Cycles of all instructions.
-        wait_cycles: Cycles of system waits.
-        alg_cycle, alg_ops, uarch_ops: Sums over TIU commands.
-        stall: Stalled cycles of transfers.
-        ddr_bytes, ddr_cycles, l2_bytes, l2_cycles: Sums over transfers whose direction contains DDR, or else L2 memory.
-        start, end: First start and last end, ns; None without instructions.
-    """
-
-    count: int = 0
-    cycles: int = 0
-    wait_cycles: int = 0
+    count: int = 0  #: Number of instructions
+    cycles: int = 0  #: Cycles of all instructions
+    wait_cycles: int = 0  #: Cycles of system waits
+    #: alg_cycle, alg_ops, uarch_ops: Sums over TIU commands.
     alg_cycle: int = 0
     alg_ops: int = 0
     uarch_ops: int = 0
-    stall: int = 0
+    stall: int = 0  #: Stalled cycles of transfers
+    #: ddr_bytes, ddr_cycles, l2_bytes, l2_cycles: Sums over transfers whose direction contains DDR, or else L2 memory.
     ddr_bytes: int = 0
     ddr_cycles: int = 0
     l2_bytes: int = 0
     l2_cycles: int = 0
+    #: start, end: First start and last end, ns; None without instructions.
     start: int | None = None
     end: int | None = None
 

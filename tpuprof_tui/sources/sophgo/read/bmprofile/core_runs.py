@@ -20,7 +20,6 @@ from ..problems import Report
 from ..records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from ..stream.blocks import Block, BlockType
 from ..stream.streams import walk
-from .alignment import ModelRecords, core_shifts, engine_offset, model_section
 from .plan import ENGINES, Plan, PlannedCommands
 
 if TYPE_CHECKING:
@@ -36,56 +35,39 @@ _SHORTEST = 8
 
 
 class Launch(Struct):
-    """What one core ran in a run.
-
-    Attributes:
-        base: Offset of the run's file in the bytes of the folder.
-        blocks: Its blocks by type, at offsets in these bytes.
-        commands: Address, offset from there and number of its commands by engine; empty: none were announced.
-    """
+    """What one core ran in a run."""
 
     core: int
     file: str
-    base: int
-    blocks: Mapping[int, Block]
+    base: int  #: Offset of the run's file in the bytes of the folder
+    blocks: Mapping[int, Block]  #: Its blocks by type, at offsets in these bytes
+    #: Address, offset from there and number of its commands by engine; empty: none were announced.
     commands: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 class _Engine(Struct):
-    """One engine of a launch.
-
-    Attributes:
-        commands: Commands that leave records, and those beyond that were recorded.
-        bound: Index of each record's command; -1 without one.
-        model: Mask of the records that are no copies by the runtime.
-        copies: Mask of the copies.
-        unrecorded: Number of commands that leave no record.
-    """
+    """One engine of a launch."""
 
     stream: RecordStream
-    commands: Commands
+    commands: Commands  #: Commands that leave records, and those beyond that were recorded
     planned: PlannedCommands
-    bound: I64
-    model: Bools
-    copies: Bools
-    unrecorded: int
+    bound: I64  #: Index of each record's command; -1 without one
+    model: Bools  #: Mask of the records that are no copies by the runtime
+    copies: Bools  #: Mask of the copies
+    unrecorded: int  #: Number of commands that leave no record
 
 
 class CoreRuns(Struct):
-    """Reads the launches of a folder.
-
-    Attributes:
-        files: Range in ``data`` of each file of commands, by address, core (-1: any) and engine.
-        forecast: Forecast length of core 0's commands by engine.
-    """
+    """Reads the launches of a folder."""
 
     chip: Chip
     mhz: float
     data: Bytes
     parts: Sequence[tuple[int, str]]
+    #: Range in ``data`` of each file of commands, by address, core (-1: any) and engine.
     files: Mapping[tuple[int, int, str], tuple[int, int]]
     plan: Plan
-    forecast: Mapping[str, I64]
+    forecast: Mapping[str, I64]  #: Forecast length of core 0's commands by engine
     walked: dict[tuple[int, int, str], tuple[I64, I64]] = field(default_factory=dict)
 
     def read(self, runs: Sequence[Run], report: Report) -> list[CoreData]:
@@ -336,3 +318,89 @@ def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int
     for stream in streams:
         stream.shift(begin - start)
     return max(int(stream.end.max()) for stream in streams)
+
+
+class ModelRecords(Struct, frozen=True):
+    """Records of an engine that are commands of the model."""
+
+    stream: RecordStream
+    rows: I64  #: Their rows in ``stream``, whose times are ns
+    number: I64  #: Number of each one's command, from 1
+    depends: I64  #: Number of the other engine's command that it waits for; 0 without one
+
+
+class Offset(Struct, frozen=True):
+    """Time to add to the records of TIU, ns, and how many of the dependencies then hold."""
+
+    ns: int
+    held: int
+    dependencies: int
+
+
+def engine_offset(tiu: ModelRecords, gdma: ModelRecords) -> Offset | None:
+    """Offset between the counters of two engines by their dependencies; None where no recorded pair has one.
+
+    A TIU command that waits for a GDMA command cannot start before it has ended, and vice versa: each dependency is a
+    bound. The offset is the middle between the greatest lower and the smallest upper bound; where these contradict, one
+    that satisfies as many as possible.
+    """
+    lower, upper = _distances(tiu, gdma), -_distances(gdma, tiu)
+    count = len(lower) + len(upper)
+    if not count:
+        return None
+    first, last = lower.max(initial=np.iinfo(np.int64).min), upper.min(initial=np.iinfo(np.int64).max)
+    if not len(lower) or not len(upper):  # nothing else is known: as close together as allowed
+        return Offset(int(first if len(lower) else last), count, count)
+    if first <= last:
+        return Offset(int((first + last) // 2), count, count)
+    bounds = np.sort(np.concatenate([lower, upper]))
+    held = np.searchsorted(np.sort(lower), bounds, "right") + len(upper) - np.searchsorted(np.sort(upper), bounds)
+    best = int(held.argmax())
+    return Offset(int(bounds[best]), int(held[best]), count)
+
+
+def _distances(waiting: ModelRecords, other: ModelRecords) -> I64:
+    """Time from the start of each command that waits to the end of what it waits for, if both are recorded."""
+    row_of = np.full(int(max(other.number.max(initial=0), waiting.depends.max(initial=0))) + 1, -1, np.int64)
+    row_of[other.number] = other.rows
+    row_of[0] = -1
+    found = row_of[waiting.depends]
+    known = found >= 0
+    distances: I64 = other.stream.end[found[known]] - waiting.stream.start[waiting.rows[known]]
+    return distances
+
+
+def core_shifts(waits: Sequence[I64], timers: Sequence[int | None]) -> list[int | None]:
+    """Time to add to each core, ns, so that all are on the time line of the first; None where it is not known.
+
+    Args:
+        waits: By core: starts of its waits for messages, which are recorded when they are released: the k-th ones of
+            all cores at once.
+        timers: By core: when its counters started, ns by the firmware's timer, which all cores share.
+    """
+    shifts: list[int | None] = [0]
+    for own, timer in zip(waits[1:], timers[1:], strict=True):
+        if len(own) and len(own) == len(waits[0]):
+            shifts.append(int(np.median(waits[0] - own)))
+        elif timer is not None and timers[0] is not None:
+            shifts.append(timer - timers[0])
+        else:
+            shifts.append(None)
+    return shifts
+
+
+def model_section(ids: I64, most: int) -> Bools:
+    """Mask of the records of the model: ids restart at each sequence of copies by the runtime; the longest section.
+
+    Args:
+        most: Number of commands of the model; 0 unknown. A section with greater ids is not the model's.
+    """
+    cuts = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
+    if not len(cuts):
+        return np.ones(len(ids), np.bool_)
+    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(ids)]])
+    length = np.where((ids[last - 1] < most) | (most == 0), last - first, 0)
+    best = int(length.argmax())
+    mask = np.zeros(len(ids), np.bool_)
+    mask[first[best] : last[best]] = True
+    return mask

@@ -47,34 +47,24 @@ ENGINES: Final = ("TIU", "GDMA")
 
 
 class PlannedCommands(Struct, frozen=True, eq=False):
-    """Commands of one engine of a core in a subnet; arrays of one length, by number.
+    """Commands of one engine of a core in a subnet; arrays of one length, by number."""
 
-    Attributes:
-        layer: Number of the layer line that the command follows, over all subnets; -1 without one.
-        depends: Number, from 1, of the other engine's command that it waits for; 0 without one.
-        type: Type code; -1 unknown.
-    """
-
-    layer: I32
-    depends: I64
-    type: I8
+    layer: I32  #: Number of the layer line that the command follows, over all subnets; -1 without one
+    depends: I64  #: Number, from 1, of the other engine's command that it waits for; 0 without one
+    type: I8  #: Type code; -1 unknown
 
 
 class Plan(Struct):
-    """Content of ``global.profile``.
-
-    Attributes:
-        layer_names: Name of each layer line; a layer has one for each tile and core.
-        commands: By subnet, core and engine.
-        memory: Allocations of device memory: address, bytes, time allocated and freed (us since 1970; 0: never), use.
-    """
+    """Content of ``global.profile``."""
 
     arch: str = ""
     network: str = ""
     tpu_freq: int = 0
     cores: tuple[int, ...] = ()
+    #: Name of each layer line; a layer has one for each tile and core.
     layer_names: list[str] = field(default_factory=list)
-    commands: dict[tuple[int, int, str], PlannedCommands] = field(default_factory=dict)
+    commands: dict[tuple[int, int, str], PlannedCommands] = field(default_factory=dict)  #: By subnet, core and engine
+    #: Allocations of device memory: address, bytes, time allocated and freed (us since 1970; 0: never), use.
     memory: list[tuple[int, int, int, int, str]] = field(default_factory=list)
 
     def planned(self, subnet: int, core: int, engine: str, count: int) -> PlannedCommands:

@@ -12,10 +12,16 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
 
 from ..arrays import I32, I64, U32, Bools
-from ..commands.command_table import Commands
+from ..commands.command_table import CORE_ENGINES, Commands, Mode
+from ..commands.lane_registers import block_commands
+from ..commands.model_interleaving import concatenated
+from ..core_data import CoreData
+from ..problems import Report
 from ..records.monitor import RecordStream
+from ..records.profiler_records import without_profiler_commands
 
 #: Record fields that are columns under other names already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
@@ -41,15 +47,11 @@ def field(word: Words, first: int, width: int) -> LazyColumn:
 
 
 class NodeWords(Struct, frozen=True, dict=True):
-    """Node words of a lane, and which of them are system commands.
-
-    Attributes:
-        system: Type code of system commands.
-        generated: Mask of the commands with generator indices instead of codes; None where there are none.
-    """
+    """Node words of a lane, and which of them are system commands."""
 
     word: Words
-    system: int
+    system: int  #: Type code of system commands
+    #: Mask of the commands with generator indices instead of codes; None where there are none.
     generated: Bools | None = None
 
     @cached_property
@@ -130,3 +132,44 @@ def counter_columns(stream: RecordStream) -> dict[str, LazyColumn]:
 
     names = (name for name in stream.layout.by_name if name not in _OWN and not name.startswith("reserved"))
     return {name: column(name) for name in names}
+
+
+# Captures without hardware records, from emulators or with the PMU off: only commands, without times.
+#
+# Commands are in the order of issue. The sends and waits that the profiler and, around each launch of a compiled
+# model, the runtime issue outside every kernel function are left out.
+
+
+def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
+    """Commands of each engine of a core, without engines that have none."""
+    found: dict[str, Commands] = {}
+    for name in CORE_ENGINES:
+        parts = [] if core.has_des_streams else [block_commands(core.streams.get(name, ()))]
+        if core.nodes is not None and len(core.nodes.engines[name]):
+            issued = without_profiler_commands(name, core, chip)
+            if core.bmodel:
+                synchronising = (issued.scope < 0) & (issued.type_code == chip.system_types[family_of(name)])
+                issued = issued.take(np.flatnonzero(~(synchronising & (issued.mode == Mode.TDI))))
+            parts.append(issued)
+        present = [part for part in parts if part is not None and len(part)]
+        if present:
+            found[name] = concatenated(present)
+    return found
+
+
+def report_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:
+    """Report the one problem that describes such a capture."""
+    counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
+    launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
+    launches += sum(len(core.nodes.scope_names) for core in cores if core.nodes is not None)
+    issued = sum(len(commands) for core in cores if core.nodes is not None for commands in core.nodes.engines.values())
+    issued += sum(map(len, (stream for core in cores if not core.has_des_streams for streams in core.streams.values()
+                            for stream in streams)))  # fmt: skip
+    left_out = issued - sum(counts.values())
+    launches_text = f"{launches:,} launch{'es' if launches != 1 else ''}; " if launches else ""
+    counts_text = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    report.warning(
+        f"No hardware records: {launches_text}{counts_text} commands without times.",
+        "They are shown in the order they were issued"
+        + (f", without {left_out:,} sends and waits around them." if left_out else "."),
+    )

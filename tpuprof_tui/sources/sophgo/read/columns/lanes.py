@@ -9,8 +9,7 @@ from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.model.sublanes import split_overlaps
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.names import variant_direction
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of, variant_direction
 from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
 from ..arrays import I8, I32, I64, U8, Bools, Bytes
@@ -48,24 +47,17 @@ _GENERATOR_SYSTEM = frozenset(("sys", "sdma_sys"))
 
 
 class LaneSource(Struct):
-    """Input of one lane.
-
-    Attributes:
-        stream: Records that are instructions, in stream order, times in ns; None where commands have no records.
-        commands: Command of each record in the same order (word 0 where there is none); None without any.
-        core: Core number of the lane; -1 for a port.
-        cores: Submitting core of each record of a port, -1 unknown; None for a core's lane.
-        first_scope: Scope id of the commands' scope 0.
-        data: Bytes that contain the commands' registers.
-    """
+    """Input of one lane."""
 
     engine: str
+    #: Records that are instructions, in stream order, times in ns; None where commands have no records.
     stream: RecordStream | None
+    #: Command of each record in the same order (word 0 where there is none); None without any.
     commands: Commands | None
-    core: int
-    cores: I32 | None
-    first_scope: int
-    data: Bytes
+    core: int  #: Core number of the lane; -1 for a port
+    cores: I32 | None  #: Submitting core of each record of a port, -1 unknown; None for a core's lane
+    first_scope: int  #: Scope id of the commands' scope 0
+    data: Bytes  #: Bytes that contain the commands' registers
 
 
 #: Names that do not come from node codes: index of each row's name (-1: none), and string codes of the names by column.

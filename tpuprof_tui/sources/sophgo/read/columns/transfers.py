@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.figures import TransferFigures
+from tpuprof_tui.sources.sophgo.chips.chip import Chip, TransferFigures, family_of
 
 from ..arrays import I32, I64, U8, Bools
 from ..commands.lane_registers import MEMORY_BITS, NO_FORMAT, NODE_MEMORIES, UNKNOWN_MEMORY, LaneRegisters
@@ -55,19 +54,13 @@ def node_memories(word: Words) -> U8:
 
 
 class Transfers(Struct, frozen=True, dict=True):
-    """Builds the columns of one lane.
-
-    Attributes:
-        stream: Records; None where there are none, so that nothing was measured.
-        nodes: Node words; those of decoded commands are made from their registers.
-        memories: Packed memories of each row; None where they are those of ``word``.
-    """
+    """Builds the columns of one lane."""
 
     tables: TransferTables
     engine: str
-    stream: RecordStream | None
-    nodes: NodeWords
-    memories: U8 | None
+    stream: RecordStream | None  #: Records; None where there are none, so that nothing was measured
+    nodes: NodeWords  #: Node words; those of decoded commands are made from their registers
+    memories: U8 | None  #: Packed memories of each row; None where they are those of ``word``
     registers: LaneRegisters | None
 
     @property

@@ -99,40 +99,28 @@ class DesNode(Struct, frozen=True):
 
 
 class NodeStream(Struct):
-    """Decoded dynamic data of one core.
-
-    Attributes:
-        scope_names: Kernel function name of each scope, in order.
-        nodes_set: Number of NODE_SET words (each owns one DYN_EXTRA record).
-        stream_of_node: Number of the stream that each DES node announces, by node index; empty where none does.
-    """
+    """Decoded dynamic data of one core."""
 
     engines: dict[str, Commands] = field(default_factory=dict)
     ports: dict[int, Commands] = field(default_factory=dict)
-    scope_names: list[str] = field(default_factory=list)
+    scope_names: list[str] = field(default_factory=list)  #: Kernel function name of each scope, in order
     des_nodes: list[DesNode] = field(default_factory=list)
-    nodes_set: int = 0
+    nodes_set: int = 0  #: Number of NODE_SET words (each owns one DYN_EXTRA record)
+    #: Number of the stream that each DES node announces, by node index; empty where none does.
     stream_of_node: dict[int, int] = field(default_factory=dict)
 
 
 class NodeRules(Struct, frozen=True):
-    """Parameters of node decoding: constants of the chip, and contents of the file.
-
-    Attributes:
-        rvt_id_limit: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
-        rvt_fill: (type, function) of that pair, by engine.
-        most_des: Most commands of one engine that DES nodes can dispatch, by what the file contains.
-        streams: Streams of a compiled model, by engine.
-        keyed: (key, count) of the keyed command blocks in the file.
-    """
+    """Parameters of node decoding: constants of the chip, and contents of the file."""
 
     engine_codes: Mapping[int, str]
+    #: TIU id at which firmware inserts a pair of commands that restarts ids; None where it does not.
     rvt_id_limit: int | None
-    rvt_fill: Mapping[str, tuple[int, int]]
+    rvt_fill: Mapping[str, tuple[int, int]]  #: (type, function) of that pair, by engine
     ports: int
-    most_des: int
-    streams: Streams = field(default_factory=dict)
-    keyed: Collection[tuple[int, int]] = ()
+    most_des: int  #: Most commands of one engine that DES nodes can dispatch, by what the file contains
+    streams: Streams = field(default_factory=dict)  #: Streams of a compiled model, by engine
+    keyed: Collection[tuple[int, int]] = ()  #: (key, count) of the keyed command blocks in the file
 
 
 def bits_of(words: Words, first: int, mask: int) -> I32:

@@ -17,18 +17,12 @@ from ..problems import Report
 
 
 class ModelStream(Struct, frozen=True, eq=False):
-    """Commands of one engine for one launch of a compiled model.
+    """Commands of one engine for one launch of a compiled model."""
 
-    Attributes:
-        offsets: First byte of each command in the file, int64.
-        lengths: Size of each command in bytes, int32.
-        only_ends: Whether the stream is empty or contains only an end command.
-        ops: Operation index of each command; -1 for one that cannot be decoded.
-    """
-
-    offsets: I64
-    lengths: I32
-    only_ends: bool
+    offsets: I64  #: First byte of each command in the file, int64
+    lengths: I32  #: Size of each command in bytes, int32
+    only_ends: bool  #: Whether the stream is empty or contains only an end command
+    #: Operation index of each command; -1 for one that cannot be decoded.
     ops: I16 = field(default_factory=lambda: np.zeros(0, np.int16))
 
     def __len__(self) -> int:

@@ -189,31 +189,23 @@ def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
 
 
 class LaneRegisters(Struct):
-    """Registers of a lane's commands, decoded on demand.
-
-    Attributes:
-        data: Bytes that contain the commands.
-        offset: First byte of each row's command; -1 without one.
-        size: Number of bytes from there on that belong to the command.
-        operation: Operation index of each row; -1 without one or where it cannot be decoded.
-        function: Function code of each row.
-        memories: Packed source and destination memory of each row, if they do not fit into nodes; else None.
-        by_node: Mask of the rows whose figures and exported files use their node despite registers (see `decode_lane`);
-            None for no row.
-        type_mismatches: Rows whose node has another type code than their registers.
-        unknown_formats: Rows whose registers have a data type that the chip does not know.
-    """
+    """Registers of a lane's commands, decoded on demand."""
 
     chip: Chip
     engine: str
-    data: Bytes
-    offset: I64
-    size: I32
-    operation: I16
-    function: I8
+    data: Bytes  #: Bytes that contain the commands
+    offset: I64  #: First byte of each row's command; -1 without one
+    size: I32  #: Number of bytes from there on that belong to the command
+    operation: I16  #: Operation index of each row; -1 without one or where it cannot be decoded
+    function: I8  #: Function code of each row
+    #: Packed source and destination memory of each row, if they do not fit into nodes; else None.
     memories: U8 | None = None
+    #: Mask of the rows whose figures and exported files use their node despite registers (see `decode_lane`); None for
+    #: no row.
     by_node: Bools | None = None
+    #: Rows whose node has another type code than their registers.
     type_mismatches: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: Rows whose registers have a data type that the chip does not know.
     unknown_formats: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = None
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..arrays import F64, I64
-from ..pairing.engine_records import UNKNOWN, EngineItems
+from ..pairing.bindings import UNKNOWN, EngineItems
 from ..pairing.pairing import launch_start_keys
 from .command_table import Commands
 
@@ -27,16 +27,11 @@ _MOST_PAIRS = 40_000
 
 
 class EngineCommands(Struct, frozen=True):
-    """Records and commands of one engine.
-
-    Attributes:
-        static: Commands of the model's streams; ``node_index`` is the stream number.
-        dynamic: Commands of nodes; ``node_index`` is the index of the node.
-    """
+    """Records and commands of one engine."""
 
     records: EngineItems
-    static: Commands
-    dynamic: Commands
+    static: Commands  #: Commands of the model's streams; ``node_index`` is the stream number
+    dynamic: Commands  #: Commands of nodes; ``node_index`` is the index of the node
 
 
 def concatenated(parts: Sequence[Commands]) -> Commands:

@@ -44,28 +44,17 @@ _Key = tuple[int, int, bytes]
 
 
 class _Stream(Struct, frozen=True, eq=False):
-    """Commands for one launch on some port.
+    """Commands for one launch on some port."""
 
-    Attributes:
-        core: Core of the file that contains them; -1 for a port's file.
-        port: Port; -1 unknown.
-        offsets: First byte of each command.
-        lengths: Size of each command, bytes.
-        system: Mask of the system commands.
-        size: Bytes that each command moves; -1 where the registers do not determine it.
-        content: Equal for streams of equal commands.
-        codes: Type, function and data type of each command as a node word; 0 where it cannot be decoded.
-    """
-
-    core: int
-    port: int
+    core: int  #: Core of the file that contains them; -1 for a port's file
+    port: int  #: Port; -1 unknown
     data: Bytes
-    offsets: I64
-    lengths: I64
-    system: Bools
-    size: I64
-    content: bytes
-    codes: U32
+    offsets: I64  #: First byte of each command
+    lengths: I64  #: Size of each command, bytes
+    system: Bools  #: Mask of the system commands
+    size: I64  #: Bytes that each command moves; -1 where the registers do not determine it
+    content: bytes  #: Equal for streams of equal commands
+    codes: U32  #: Type, function and data type of each command as a node word; 0 where it cannot be decoded
 
     @property
     def agreed(self) -> bool:

@@ -19,10 +19,9 @@ from msgspec import Struct, convert
 from numpy.typing import NDArray
 
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.chips.catalog import CATALOG
 from tpuprof_tui.sources.sophgo.chips.chip import Chip
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
-from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
+from tpuprof_tui.sources.sophgo.chips.layout import CATALOG, ChipDataError
 
 from ..arrays import F64, I64, Bools, Bytes
 from .registers import codes_of_many, fields_of_one_kind
@@ -38,21 +37,13 @@ _PRECISIONS = {"0": "opt_opd0_prec", "1": "opt_opd1_prec", "2": "opt_opd2_prec",
 
 
 class OperationCounts(Struct, frozen=True):
-    """Figures of many TIU commands; int64 arrays of one length, `MISSING` where unknown.
+    """Figures of many TIU commands; int64 arrays of one length, `MISSING` where unknown."""
 
-    Attributes:
-        alg_ops: Operations that the algorithm needs.
-        uarch_ops: Operations that the hardware executes, including padding.
-        alg_cycles: Cycles for ``alg_ops`` with every lane busy.
-        initial_cycles: Cycles before the first result; missing on chips without a model of it.
-        bank_conflicts: Modelled bank conflicts; missing on chips without a model of them.
-    """
-
-    alg_ops: I64
-    uarch_ops: I64
-    alg_cycles: I64
-    initial_cycles: I64
-    bank_conflicts: I64
+    alg_ops: I64  #: Operations that the algorithm needs
+    uarch_ops: I64  #: Operations that the hardware executes, including padding
+    alg_cycles: I64  #: Cycles for ``alg_ops`` with every lane busy
+    initial_cycles: I64  #: Cycles before the first result; missing on chips without a model of it
+    bank_conflicts: I64  #: Modelled bank conflicts; missing on chips without a model of them
 
     @property
     def uarch_rates(self) -> F64:
@@ -62,50 +53,29 @@ class OperationCounts(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True, eq=False):
-    """Formulas for some functions of one operation; see the module docstring for the notation of products.
+    """Formulas for some functions of one operation; see the module docstring for the notation of products."""
 
-    Attributes:
-        functions: Function codes that it applies to; None for all.
-        precisions: Precision codes of operand 0 that it applies to; None for all.
-        alg: Factors of Alg Ops, separated by blanks.
-        uarch: Factors of uArch Ops.
-        cycles: Factors that divide Alg Ops; None when the cycles are 0.
-        initial: Initial cycles.
-        conflict: Name of the bank conflict model; empty for none.
-    """
-
-    alg: str
-    uarch: str
-    cycles: str | None
-    functions: frozenset[int] | None = None
-    precisions: frozenset[int] | None = None
-    initial: int = 0
-    conflict: str = ""
+    alg: str  #: Factors of Alg Ops, separated by blanks
+    uarch: str  #: Factors of uArch Ops
+    cycles: str | None  #: Factors that divide Alg Ops; None when the cycles are 0
+    functions: frozenset[int] | None = None  #: Function codes that it applies to; None for all
+    precisions: frozenset[int] | None = None  #: Precision codes of operand 0 that it applies to; None for all
+    initial: int = 0  #: Initial cycles
+    conflict: str = ""  #: Name of the bank conflict model; empty for none
 
 
 class Model(Struct, frozen=True, eq=False):
-    """Formulas and lane counts of one chip.
+    """Formulas and lane counts of one chip."""
 
-    Attributes:
-        unit_bytes: Bytes that a lane processes at once.
-        element_bytes: Bytes per element by precision code.
-        vector_lanes: Vector lanes by precision code; NaN where the chip has no such precision (0 in the file).
-        cube_lanes: Cube lanes by precision code, likewise.
-        initial_cycles: Whether initial cycles are modelled.
-        bank_conflicts: Whether bank conflicts are modelled.
-        rules: Rules by operation name without the marks of short forms (see `base_name`); the first that applies is
-            used.
-        registers: Names of the registers that rules need.
-    """
-
-    unit_bytes: int
-    element_bytes: F64
-    vector_lanes: F64
-    cube_lanes: F64
-    initial_cycles: bool
-    bank_conflicts: bool
+    unit_bytes: int  #: Bytes that a lane processes at once
+    element_bytes: F64  #: Bytes per element by precision code
+    vector_lanes: F64  #: Vector lanes by precision code; NaN where the chip has no such precision (0 in the file)
+    cube_lanes: F64  #: Cube lanes by precision code, likewise
+    initial_cycles: bool  #: Whether initial cycles are modelled
+    bank_conflicts: bool  #: Whether bank conflicts are modelled
+    #: Rules by operation name without the marks of short forms (see `base_name`); the first that applies is used.
     rules: Mapping[str, tuple[Rule, ...]]
-    registers: Mapping[tuple[Rule, ...], tuple[str, ...]]
+    registers: Mapping[tuple[Rule, ...], tuple[str, ...]]  #: Names of the registers that rules need
 
 
 def count_operations(

@@ -13,9 +13,7 @@ from collections import Counter
 import numpy as np
 
 from ..arrays import F64, I64, Bools
-from .ambiguous_records import split_runs
-from .engine_records import EngineItems, contradicts
-from .unmatched_records import ordered, repaired
+from .bindings import EngineItems, contradicts, ordered, repaired, split_runs
 
 
 def clean_binding(records: I64, commands: I64) -> I64 | None:

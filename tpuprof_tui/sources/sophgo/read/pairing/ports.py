@@ -7,6 +7,7 @@ with commands at that time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands
 from ..core_data import CoreData
 from ..problems import Report
-from ..records.monitor import WRAP, RecordStream, read_stream, to_ns
-from ..records.port_wraps import unwrapped_port
+from ..records.implausible_records import DISORDER
+from ..records.monitor import BACK_IN_TIME, WRAP, RecordStream, read_stream, signed, to_ns
 from ..stream.blocks import BlockType, walk_blocks
 from ..stream.files import read_bytes
 
@@ -37,42 +38,27 @@ _OF_CORES = (BlockType.DYN_DATA, BlockType.MONITOR_BD, BlockType.MONITOR_GDMA, B
 
 
 class PortData(Struct):
-    """One CDMA port.
-
-    Attributes:
-        stream: Its records in launch order.
-        commands: Commands of all cores for the port, concatenated; None without any.
-        core: Submitting core of each command.
-        bound: Index of each record's command; -1 without one.
-        keep: Mask or slice of the records that are instructions.
-        data: Register bytes of the commands.
-        file_data: Bytes of the port's file.
-        stream_blocks: Begin and end offset of each command stream in ``file_data``.
-        anchored: Whether the port's times are on the cores' time line.
-        anchor_core: Core that released the opening wait; -1 when unknown.
-        wrap_ns: Period of the port's 32-bit counter, ns.
-        head: Number of leading records of the opening wait and the nop after it.
-        head_wait_end: End of that wait, ns; None without one.
-        launches: First and end record of each launch.
-    """
+    """One CDMA port."""
 
     port: int
     file: str
     report: Report
-    stream: RecordStream
-    commands: Commands | None = None
-    core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    stream: RecordStream  #: Its records in launch order
+    commands: Commands | None = None  #: Commands of all cores for the port, concatenated; None without any
+    core: I32 = field(default_factory=lambda: np.zeros(0, np.int32))  #: Submitting core of each command
+    bound: I64 = field(default_factory=lambda: np.zeros(0, np.int64))  #: Index of each record's command; -1 without one
+    #: Mask or slice of the records that are instructions.
     keep: slice | Bools = field(default_factory=lambda: slice(None))
-    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
-    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Register bytes of the commands
+    file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Bytes of the port's file
+    #: Begin and end offset of each command stream in ``file_data``.
     stream_blocks: list[tuple[int, int]] = field(default_factory=list)
-    anchored: bool = False
-    anchor_core: int = -1
-    wrap_ns: int = 0
-    head: int = 0
-    head_wait_end: int | None = None
-    launches: list[tuple[int, int]] = field(default_factory=list)
+    anchored: bool = False  #: Whether the port's times are on the cores' time line
+    anchor_core: int = -1  #: Core that released the opening wait; -1 when unknown
+    wrap_ns: int = 0  #: Period of the port's 32-bit counter, ns
+    head: int = 0  #: Number of leading records of the opening wait and the nop after it
+    head_wait_end: int | None = None  #: End of that wait, ns; None without one
+    launches: list[tuple[int, int]] = field(default_factory=list)  #: First and end record of each launch
 
 
 def read_port(port: int, path: Path, chip: Chip) -> PortData:
@@ -213,3 +199,66 @@ def copied_commands(data: Bytes, offsets: I64, sizes: npt.NDArray[np.integer[Any
     inside = (np.arange(COMMAND_BYTES) < sizes[:, None]) & (positions < len(data))
     raw: Bytes = np.where(inside, data[np.minimum(positions, max(len(data) - 1, 0))], np.uint8(0)).reshape(-1)
     return raw
+
+
+def unwrapped_port(stream: RecordStream, report: Report) -> RecordStream:
+    """Records of a CDMA port with counter wraps undone.
+
+    Ports are full duplex and write a record when its command ends: neighbours overlap freely, and one may have begun
+    long before the record written before it, but none has ended long before that one began. So each record is placed so
+    that its begin is nearest to the begin or the end of the one before, or its end to that one's end; a larger step
+    back is a wrap within a gap of over 2.1 s.
+    """
+    if not len(stream):
+        return stream
+    length = (stream.end - stream.start) & (WRAP - 1)
+    begins, ends = signed(np.diff(stream.start)), signed(np.diff(stream.end))
+    gaps = signed(stream.start[1:] - stream.end[:-1])
+    steps = np.stack([begins, length[:-1] + gaps, length[:-1] + ends - length[1:]])
+    nearest = np.abs(np.stack([begins, gaps, ends])).argmin(axis=0)
+    step = np.take_along_axis(steps, nearest[None], axis=0)[0]
+    back = np.flatnonzero(step + length[1:] < -DISORDER) + 1
+    step[back - 1] += WRAP
+    stream.start = stream.start[0] + np.concatenate([[0], np.cumsum(step)])
+    stream.end = stream.start + length
+    if len(back):
+        report.warning(*BACK_IN_TIME, lane=stream.label, count=len(back), records=stream.dump_indices(back))
+    return stream
+
+
+def wraps_into_window(start: int, stop: int, window: tuple[int, int], wrap: int) -> int | None:
+    """Number of whole wraps, usually 0, that move the interval ``start``..``stop`` into a window; None if none does."""
+    first, last = window
+    wraps = 0
+    if start < first or stop > last:
+        wraps = round((first + last - start - stop) / (2 * wrap))
+    inside = first <= start + wraps * wrap and stop + wraps * wrap <= last
+    return wraps if inside else None
+
+
+def filled_wraps(wraps: Sequence[int | None], starts: Sequence[int], stops: Sequence[int]) -> tuple[list[int], int]:
+    """Wraps of every launch, filled in from the launches whose windows determine them.
+
+    Args:
+        wraps: Wraps by launch, in port order; None where no window determines them.
+        starts, stops: Times of the launches by the port's counter.
+
+    Returns:
+        The wraps, and the number of launches that remain uncertain: those between two with different wraps, which get
+        those of the nearer one.
+    """
+    determined = [number for number, each in enumerate(wraps) if each is not None]
+    result = [0 if each is None else each for each in wraps]
+    if not determined:
+        return result, 0
+    unsure = 0
+    next_determined = np.searchsorted(determined, np.arange(len(wraps)))
+    for number in (each for each in range(len(wraps)) if wraps[each] is None):
+        after = int(next_determined[number])
+        near = [determined[at] for at in (after - 1, after) if 0 <= at < len(determined)]
+        result[number] = result[near[0]]
+        if len(near) == 2 and result[near[0]] != result[near[1]]:
+            unsure += 1
+            later = starts[near[1]] - stops[number] < starts[number] - stops[near[0]]
+            result[number] = result[near[later]]
+    return result, unsure

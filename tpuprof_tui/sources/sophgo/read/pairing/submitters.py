@@ -17,8 +17,7 @@ from ..arrays import I32, I64, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.model_interleaving import concatenated
 from ..core_data import CoreData
-from ..records.port_wraps import filled_wraps, wraps_into_window
-from .ports import COMMAND_BYTES, PortData, copied_commands
+from .ports import COMMAND_BYTES, PortData, copied_commands, filled_wraps, wraps_into_window
 
 #: Uncertainty of anchoring: a record and the command that caused it may be this far apart.
 _SLACK_NS = 2_000

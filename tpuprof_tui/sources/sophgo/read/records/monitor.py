@@ -35,36 +35,24 @@ _DMA_IDLE = (
 
 
 class RecordStream(Struct):
-    """Records of one engine of a core, or of one CDMA port, in stream order.
-
-    Attributes:
-        port: Port number; -1 for an engine of a core.
-        words: (records, words) view of the bytes read, in dump order.
-        rows: Row of ``words`` of each record; None: in dump order.
-        id: Command ids, with 16-bit wraps undone.
-        start, end: Times; cycles of the engine's clock with wraps undone, later ns.
-        cycles: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles.
-        lapped: Whether the dump was a ring buffer that had lapped.
-        left_out: Number of records of the dump that were left out as implausible.
-        first: Index in the dump of the first row of ``words``.
-        opened: Whether it is known to begin with the opening pair, also where its own records do not show that.
-        marked: Whether the records of system commands are marked as such, where the chip has a rule for it.
-    """
+    """Records of one engine of a core, or of one CDMA port, in stream order."""
 
     engine: str
-    port: int
+    port: int  #: Port number; -1 for an engine of a core
     layout: RecordLayout
-    words: U32
-    rows: I64 | None
-    id: I64
+    words: U32  #: (records, words) view of the bytes read, in dump order
+    rows: I64 | None  #: Row of ``words`` of each record; None: in dump order
+    id: I64  #: Command ids, with 16-bit wraps undone
+    #: start, end: Times; cycles of the engine's clock with wraps undone, later ns.
     start: I64
     end: I64
-    cycles: I64 | None = None
-    lapped: bool = False
-    left_out: int = 0
-    first: int = 0
+    cycles: I64 | None = None  #: end - start + 1 in clock cycles; None while ``start`` and ``end`` are cycles
+    lapped: bool = False  #: Whether the dump was a ring buffer that had lapped
+    left_out: int = 0  #: Number of records of the dump that were left out as implausible
+    first: int = 0  #: Index in the dump of the first row of ``words``
+    #: Whether it is known to begin with the opening pair, also where its own records do not show that.
     opened: bool = False
-    marked: bool = True
+    marked: bool = True  #: Whether the records of system commands are marked as such, where the chip has a rule for it
 
     def __len__(self) -> int:
         return len(self.start)

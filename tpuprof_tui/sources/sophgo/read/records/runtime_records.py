@@ -38,34 +38,24 @@ _OTHER, _PAIR, _COPY = 0, 1, 2
 
 
 class _Launch(Struct, frozen=True, eq=False):
-    """What the commands of a stream, or of a kernel that firmware issues besides, can do.
+    """What the commands of a stream, or of a kernel that firmware issues besides, can do."""
 
-    Attributes:
-        system: Mask of the system commands.
-        copying: Mask of those that, as far as it is known, can move data from bus to bus.
-    """
-
-    system: Bools
-    copying: Bools
+    system: Bools  #: Mask of the system commands
+    copying: Bools  #: Mask of those that, as far as it is known, can move data from bus to bus
 
     def __len__(self) -> int:
         return len(self.system)
 
 
 class _Sections(Struct):
-    """Sections of an engine's records, cut where ids restart.
-
-    Attributes:
-        begin, end: First row of each section, and the row after its last.
-        kind: What it contains.
-        sure: Whether its kind is certain by its own records or by those of other engines.
-    """
+    """Sections of an engine's records, cut where ids restart."""
 
     stream: RecordStream
+    #: begin, end: First row of each section, and the row after its last.
     begin: I64
     end: I64
-    kind: I64
-    sure: Bools
+    kind: I64  #: What it contains
+    sure: Bools  #: Whether its kind is certain by its own records or by those of other engines
 
     def spans(self, which: Bools) -> tuple[I64, I64]:
         """Start and end of some sections, ns."""

@@ -36,41 +36,27 @@ _RUN = 512
 
 
 class CommandStream(Struct, frozen=True):
-    """The commands of one stream; arrays of one length, in stream order.
+    """The commands of one stream; arrays of one length, in stream order."""
 
-    Attributes:
-        offsets: First byte of each command.
-        lengths: Size of each command in bytes; if its layout is not known, the bytes up to where the walk resumed.
-        ops: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded.
-        end: First byte after the last command; what follows was not read.
-        ended: Whether a command ended the stream, rather than the end of the data.
-    """
-
-    offsets: I64
-    lengths: I64
-    ops: I16
-    end: int
-    ended: bool
+    offsets: I64  #: First byte of each command
+    lengths: I64  #: Size of each command in bytes; if its layout is not known, the bytes up to where the walk resumed
+    ops: I16  #: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded
+    end: int  #: First byte after the last command; what follows was not read
+    ended: bool  #: Whether a command ended the stream, rather than the end of the data
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
 class _Steps(Struct, frozen=True):
-    """Tables of the walk, with one entry for each unit (``CommandTable.unit_bytes``) of a stream.
+    """Tables of the walk, with one entry for each unit (``CommandTable.unit_bytes``) of a stream."""
 
-    Attributes:
-        headers: The unit and what follows it, as a 64-bit integer.
-        codes: Command length in units, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the
-            length is not certain.
-        likely: Like ``codes``, with the usual length where it is not certain.
-        ops: Operation index that the header at the unit selects, even without a layout or room; -1 for none.
-    """
-
-    headers: NDArray[np.uint64]
+    headers: NDArray[np.uint64]  #: The unit and what follows it, as a 64-bit integer
+    #: Command length in units, plus ``_STOP`` where the stream ends after it; 0 where nothing decodes or the length is
+    #: not certain.
     codes: U8
-    likely: U8
-    ops: I16
+    likely: U8  #: Like ``codes``, with the usual length where it is not certain
+    ops: I16  #: Operation index that the header at the unit selects, even without a layout or room; -1 for none
 
 
 def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) -> CommandStream:
@@ -229,19 +215,12 @@ def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, units: list[int],
 
 
 class ExtraRecords(Struct, frozen=True):
-    """The detail records of one block; arrays of one length, in order.
+    """The detail records of one block; arrays of one length, in order."""
 
-    Attributes:
-        offsets: First byte of each record's content.
-        lengths: Bytes of the content.
-        kinds: Kind code; see `EXTRA_KINDS`.
-        problems: Offset, what is wrong, and how many records it concerns.
-    """
-
-    offsets: I64
-    lengths: I64
-    kinds: I64
-    problems: tuple[tuple[int, str, int], ...]
+    offsets: I64  #: First byte of each record's content
+    lengths: I64  #: Bytes of the content
+    kinds: I64  #: Kind code; see `EXTRA_KINDS`
+    problems: tuple[tuple[int, str, int], ...]  #: Offset, what is wrong, and how many records it concerns
 
     def __len__(self) -> int:
         return len(self.offsets)

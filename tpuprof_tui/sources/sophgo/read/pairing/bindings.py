@@ -1,8 +1,9 @@
-"""Records that may belong to more than one launch: moved between launches at pauses, and marked as ambiguous.
+"""Records and commands of one engine as pairing compares them, and the bindings in doubt.
 
 Where an engine lost the first commands of a launch, its ids continue without a restart, so that the launch is detected
 only when another engine's ids restart: the records before that may belong to either launch. And where whole launches
-are lost, the few remaining records of their neighbours may fit several launches.
+are lost, the few remaining records of their neighbours may fit several launches. Such runs are moved at pauses, and
+marked as ambiguous. Bindings out of order are removed; unbound records are bound as their neighbours imply.
 """
 
 from __future__ import annotations
@@ -10,11 +11,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
-from ..arrays import I64, Bools
+from ..arrays import I8, I64, Bools
 
 if TYPE_CHECKING:
     from .pairing import Matcher
+
+#: Kind of a record or command, as far as known; see `contradicts`.
+UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
+
+
+class EngineItems(Struct):
+    """Records or commands of one engine, reduced to the columns that pairing compares."""
+
+    id: I64  #: Ids, restarting at resets
+    key: I64  #: Sort key across engines: start in ns for records, node index for commands
+    kind: I8  #: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK
+    end: I64 | None = None  #: End of each record, ns; None for commands, or where it is not needed
+
+    def end_of(self, row: int) -> int:
+        """End of a record, ns; its key where ends are not known."""
+        return int(self.key[row] if self.end is None else self.end[row])
+
+    def section_starts(self) -> I64:
+        """Index of the first item of each run of growing ids."""
+        if not len(self.id):
+            return np.zeros(0, np.int64)
+        return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
+
+
+def contradicts(recorded: I8, issued: I8) -> Bools:
+    """Mask of the pairs of a record and a command, element by element, whose kinds cannot both be true.
+
+    One is a system command and the other is not, or they move data in different directions.
+    """
+    differ = (recorded != UNKNOWN) & (issued != UNKNOWN) & (recorded != issued)
+    result: Bools = differ & ((recorded == SYSTEM) | (issued == SYSTEM) | ((recorded != WORK) & (issued != WORK)))
+    return result
 
 
 #: A run is certain with at least the share `_CERTAIN_COVERAGE` of its launch's commands, if it has `_ENOUGH_RECORDS`
@@ -149,3 +183,51 @@ def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
     """Whether a launch has a matching command for every record of a run."""
     return all(bool(runs.fits(engine, rows, launch).all()) for engine in range(len(runs.records))
                if (rows := runs.rows(engine, run)).start < rows.stop)  # fmt: skip
+
+
+def ordered(bindings: I64) -> I64:
+    """Bindings without those that are out of order or repeated (changed in place); the first of two is kept."""
+    bound = np.flatnonzero(bindings >= 0)
+    if len(bound) < 2:
+        return bindings
+    value = bindings[bound]
+    before = np.maximum.accumulate(value)
+    wrong = np.concatenate([[False], value[1:] <= before[:-1]])
+    bindings[bound[wrong]] = -1
+    return bindings
+
+
+def repaired(bindings: I64, records: EngineItems, commands: EngineItems) -> I64:
+    """Bind unbound records to commands between those of their bound neighbours (changes ``bindings``).
+
+    A record stays unbound when no command in between has its id and a kind that does not contradict it.
+    """
+    loose = np.flatnonzero(bindings < 0)
+    if not len(loose) or len(loose) > 200_000:
+        return bindings
+    bound = np.flatnonzero(bindings >= 0)
+    before = np.searchsorted(bound, loose) - 1
+    last_bound = -1  # last command bound here; earlier ones are no longer available
+    for number, row in enumerate(loose.tolist()):
+        low = max(last_bound, int(bindings[bound[before[number]]]) if before[number] >= 0 else -1)
+        after = before[number] + 1
+        high = int(bindings[bound[after]]) if after < len(bound) else len(commands.id)
+        if not 1 < high - low <= 4096:
+            continue
+        window = slice(low + 1, high)
+        same = commands.id[window] == records.id[row]
+        same &= ~contradicts(records.kind[row], commands.kind[window])
+        hits = low + 1 + np.flatnonzero(same)
+        if len(hits):
+            neighbours = [int(bound[at]) for at in (after - 1, after) if 0 <= at < len(bound)]
+            bindings[row] = last_bound = _likeliest(hits, row, neighbours, bindings, records.id)
+    return bindings
+
+
+def _likeliest(hits: I64, row: int, neighbours: list[int], bindings: I64, ids: I64) -> int:
+    """The candidate in the same launch as a neighbour's command, as the ids of both records imply; else the first."""
+    for near in sorted(neighbours, key=lambda other: abs(int(ids[other] - ids[row]))):
+        expected = int(bindings[near] + ids[row] - ids[near])
+        if (ids[row] - ids[near]) * (row - near) > 0 and expected in hits:
+            return expected
+    return int(hits[0])

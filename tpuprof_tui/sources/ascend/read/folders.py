@@ -70,21 +70,13 @@ _PAUSE: Final = 600
 
 
 class Export(Struct, frozen=True):
-    """The files of one kind in order, as they were exported together.
+    """The files of one kind in order, as they were exported together."""
 
-    Attributes:
-        paths: The files.
-        lacking: Numbers of the slices that are missing.
-        time: Digits of the time of the newest; empty if none is named with one.
-        shared: Whether they contain other devices too.
-        by_content: Whether they were recognised by content.
-    """
-
-    paths: tuple[Path, ...]
-    lacking: tuple[int, ...] = ()
-    time: str = ""
-    shared: bool = False
-    by_content: bool = False
+    paths: tuple[Path, ...]  #: The files
+    lacking: tuple[int, ...] = ()  #: Numbers of the slices that are missing
+    time: str = ""  #: Digits of the time of the newest; empty if none is named with one
+    shared: bool = False  #: Whether they contain other devices too
+    by_content: bool = False  #: Whether they were recognised by content
 
 
 #: The newest export of each kind of file, by role (``kernel_details.csv``, without slice and time).
@@ -92,21 +84,14 @@ Exports = Mapping[str, Export]
 
 
 class WorkerFiles(Struct, frozen=True):
-    """The files of one worker.
+    """The files of one worker."""
 
-    Attributes:
-        root: The folder that it is named after.
-        info: The files that state how it was recorded; a number in their name is the rank.
-        device: Device number that its folder or files are named with; -1 if none is.
-        several: Whether it is one of several devices of a folder, so that the folder's rank is not its own.
-    """
-
-    root: Path
+    root: Path  #: The folder that it is named after
     name: str
     exports: Exports
-    info: tuple[Path, ...] = ()
-    device: int = -1
-    several: bool = False
+    info: tuple[Path, ...] = ()  #: The files that state how it was recorded; a number in their name is the rank
+    device: int = -1  #: Device number that its folder or files are named with; -1 if none is
+    several: bool = False  #: Whether it is one of several devices of a folder, so that the folder's rank is not its own
 
     @property
     def rank_of_file(self) -> int | None:
@@ -159,21 +144,14 @@ class Unexported(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Contents of a path.
-
-    Attributes:
-        cluster: Files of msprof-analyze about all workers, by name.
-        archives: Archives of such profiles.
-        loose: Files that stand beside the folders of ranks.
-        others: Traces of PyTorch beside them.
-    """
+    """Contents of a path."""
 
     workers: tuple[WorkerFiles, ...] = ()
-    cluster: Mapping[str, Path] = field(default_factory=dict)
+    cluster: Mapping[str, Path] = field(default_factory=dict)  #: Files of msprof-analyze about all workers, by name
     raw: tuple[Unexported, ...] = ()
-    archives: tuple[Path, ...] = ()
-    loose: tuple[Path, ...] = ()
-    others: tuple[Path, ...] = ()
+    archives: tuple[Path, ...] = ()  #: Archives of such profiles
+    loose: tuple[Path, ...] = ()  #: Files that stand beside the folders of ranks
+    others: tuple[Path, ...] = ()  #: Traces of PyTorch beside them
 
     def __bool__(self) -> bool:
         return bool(self.workers or self.cluster or self.raw or self.archives)
@@ -226,23 +204,15 @@ def role(name: str) -> str:
 
 
 class NamedFile(Struct, frozen=True):
-    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``.
-
-    Attributes:
-        role: Its kind with its extension.
-        part: Number of its device, or of its rank; empty without one.
-        rest: Its other numbers.
-        slice: Number of the slice; -1: it is not cut.
-        time: Digits of the time of its export; empty if it has none.
-        copy: Number in brackets that a browser or a file manager adds to a second file of one name; empty: none.
-    """
+    """A file by the parts of its name ``KIND[_DEVICE][_MODEL][_ITERATION][_slice_N][_TIME]``."""
 
     name: str
-    role: str
-    part: str = ""
-    rest: tuple[str, ...] = ()
-    slice: int = -1
-    time: str = ""
+    role: str  #: Its kind with its extension
+    part: str = ""  #: Number of its device, or of its rank; empty without one
+    rest: tuple[str, ...] = ()  #: Its other numbers
+    slice: int = -1  #: Number of the slice; -1: it is not cut
+    time: str = ""  #: Digits of the time of its export; empty if it has none
+    #: Number in brackets that a browser or a file manager adds to a second file of one name; empty: none.
     copy: str = ""
 
 

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from perfetto_files import BEGIN, END, Builder
+
 
 def _named(process: int, name: str, **threads: str) -> list[dict[str, Any]]:
     return [
@@ -76,4 +78,34 @@ def unitrace(path: Path) -> Path:
     events += [_event(500, 500, "zeCommandListAppendLaunchKernel", 5 + 50 * kernel, 3, cat="cpu_op", id=0)
                for kernel in range(2)]  # fmt: skip
     path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+def rocprof(path: Path, gpus: int = 1) -> Path:
+    """Calls of HIP on a thread, kernels and copies of GPUs from agent 1 on, as rocprofv3 writes them for Perfetto."""
+    made = Builder()
+    made.process(1, 700, "app")
+    made.thread(2, 1, 700, 700)
+    slices = []
+    for gpu in range(1, gpus + 1):
+        compute, there, back = 10 * gpu, 10 * gpu + 1, 10 * gpu + 2
+        made.track(compute, f"COMPUTE AGENT [{gpu}] STREAM [{gpu}] (GPU)", 1)
+        made.track(there, f"COPY to AGENT [{gpu}] STREAM [{gpu}] (GPU)", 1)
+        made.track(back, f"COPY to AGENT [0] STREAM [{gpu}] (CPU)", 1)
+        for step in range(2):
+            at, corr = 1_000 * step + 100 * gpu, 10 * gpu + 3 * step
+            slices += [
+                (2, at, 20, "hipLaunchKernel", "hip_api", {"corr_id": corr, "tid": 700}),
+                (compute, at + 50, 300, "gemm(float*, int)", "kernel_dispatch",
+                 {"corr_id": corr, "agent": f"Agent {gpu}", "queue": 1, "workgroup_size": 256, "grid_size": 4096}),
+                (there, at + 10, 30, "MEMORY_COPY_HOST_TO_DEVICE", "memory_copy", {"copy_bytes": 4096,
+                                                                                   "corr_id": corr + 1}),
+                (back, at + 400, 40, "MEMORY_COPY_DEVICE_TO_HOST", "memory_copy", {"copy_bytes": 512,
+                                                                                   "corr_id": corr + 2}),
+            ]  # fmt: skip
+    slices.append((2, 3_000, 10, "epoch", "marker_api", {"corr_id": 900}))
+    for track, begin, length, name, category, args in slices:
+        made.event(BEGIN, track, begin, name, category, args)
+        made.event(END, track, begin + length)
+    path.write_bytes(made.trace.SerializeToString())
     return path

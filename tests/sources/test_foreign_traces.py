@@ -68,6 +68,36 @@ def test_gpus_of_unitrace(tmp_path):
     assert (kernels["figures"]["kernels"], kernels["figures"]["total_us"]) == (4, 120)
 
 
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_gpus_of_rocprofv3(tmp_path, gpus):
+    profile = open_profile(foreign_traces.rocprof(tmp_path / "1_results.pftrace", gpus))
+    assert profile.recording.meaning == "rocprofv3"
+    labels = [f"GPU {gpu}" for gpu in range(1, gpus + 1)]
+    assert [profile.groups[unit].label for unit in profile.units] == labels
+    lanes = shown(profile)
+    there, kernel, back = "MEMORY_COPY_HOST_TO_DEVICE", "gemm(float*, int)", "MEMORY_COPY_DEVICE_TO_HOST"
+    for gpu in range(1, gpus + 1):
+        assert lanes[f"GPU {gpu} stream {gpu}"] == [there, kernel, back] * 2
+    overview, kernels = (views(profile)[view] for view in ("overview", "kernels"))
+    assert overview["workers"]
+    (found,) = kernels["workers"].values()
+    assert (found["figures"]["kernels"], found["figures"]["total_us"]) == (2 * gpus, 0.6 * gpus)
+    copies = {row[0]: row[1] for row in found["tables"]["copies"]["rows"]}
+    assert copies == {there: 2 * gpus, back: 2 * gpus}
+    # kernels belong to the calls of HIP that launched them
+    links = profile.links()
+    assert links is not None
+    assert len(links) >= 2 * gpus
+
+
+def test_copies_of_no_stream_of_a_gpu_are_of_an_unknown_one(tmp_path):
+    path = foreign_traces.rocprof(tmp_path / "a.pftrace", 2)
+    data = path.read_bytes()
+    assert data.count(b"AGENT [0] STREAM [2]") == 1
+    path.write_bytes(data.replace(b"AGENT [0] STREAM [2]", b"AGENT [0] STREAM [7]"))
+    assert shown(open_profile(path))["GPU ? stream 7"] == ["MEMORY_COPY_DEVICE_TO_HOST"] * 2
+
+
 @pytest.mark.parametrize(
     "name", ["/device:TPU:99999999999", "/device:TPU:", "DEVICE<", "/device:CUSTOM:Megascale Trace"]
 )

@@ -264,7 +264,7 @@ class Events:
 
     def correlations(self) -> tuple[I64, I64]:
         """Correlations of track events, and rows of those whose is no integer."""
-        values, others = self.integers("correlation", "correlation_id")
+        values, others = self.integers("correlation", "correlation_id", "corr_id")
         rows, submitted = (np.array(list(each), np.int64) for each in (self._submitted, self._submitted.values()))
         missing = values[rows] == INT_MISSING
         values[rows[missing]] = submitted[missing]

@@ -58,6 +58,9 @@ KINDS: Final = {
     "mtia_ccp_events": Kind.NAMED,
     # unitrace of Intel
     "gpu_op": Kind.NAMED,
+    # rocprofv3 of AMD
+    "kernel_dispatch": Kind.KERNEL, "memory_copy": Kind.COPY, "marker_api": Kind.ANNOTATION,
+    **dict.fromkeys(("hip_api", "hsa_api", "rccl_api", "rocdecode_api", "rocjpeg_api"), Kind.CALL),
 }  # fmt: skip
 
 #: Process of the host's events in traces of ``EventList.export_chrome_trace``, which have no categories.

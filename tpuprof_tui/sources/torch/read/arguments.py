@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import chunks_of
@@ -50,13 +49,13 @@ _ELEMENT: Final = Kind(lambda values, *_: to_int64(
 
 #: Arguments of device work; others of all complete events: ids, and what identifies a collective.
 WORK: Final = ArgumentColumns(
-    {"external": (INTEGER, "External id", "external id"), "correlation": (INTEGER, "correlation", "correlation_id"),
-     "comms": (ANY, "Comms Id"), "sequence": (ANY, "Seq"), "group": (ANY, "Process Group Name"),
-     "ranks": (JSON, "Process Group Ranks")},
+    {"external": (INTEGER, "External id", "external id"),
+     "correlation": (INTEGER, "correlation", "correlation_id", "corr_id"), "comms": (ANY, "Comms Id"),
+     "sequence": (ANY, "Seq"), "group": (ANY, "Process Group Name"), "ranks": (JSON, "Process Group Ranks")},
     device=(_ID, "device"), stream=(_ID, "stream"), grid=(JSON, "grid"), block=(JSON, "block"),
     registers=(_COUNT, "registers per thread"), shared_memory=(_COUNT, "shared memory"),
-    blocks=(FLOAT, "blocks per SM"), occupancy=(FLOAT, "est. achieved occupancy %"), bytes=(INTEGER, "bytes"),
-    collective=(_GIVEN, "Collective name"),
+    blocks=(FLOAT, "blocks per SM"), occupancy=(FLOAT, "est. achieved occupancy %"),
+    bytes=(INTEGER, "bytes", "copy_bytes"), collective=(_GIVEN, "Collective name"),
 )  # fmt: skip
 #: Arguments of memory instants (``[memory]``).
 MEMORY: Final = ArgumentColumns(
@@ -256,17 +255,12 @@ class Arguments(Struct, frozen=True, eq=False):
 
 
 class PacketArguments(Arguments, frozen=True, eq=False):
-    """Index of the packets of a Perfetto trace; the text is made of them.
+    """Index of the packets of a Perfetto trace; the text is made of them."""
 
-    Attributes:
-        states: What the packets refer to.
-        pieces: Number of the first packet of each chunk, and bytes that may be unpacked in it.
-        added: Numbers of slices, ascending, whose ends have arguments too, and the numbers of these.
-    """
-
-    states: Any
-    pieces: Sequence[tuple[int, int]]
-    added: tuple[I64, I64]
+    states: Any  #: What the packets refer to
+    pieces: Sequence[tuple[int, int]]  #: Number of the first packet of each chunk, and bytes that may be unpacked in it
+    added: tuple[I64, I64]  #: Numbers of slices, ascending, whose ends have arguments too, and the numbers of these
+    last: list[Any] = field(default_factory=list)  #: The chunk decoded last, and its events
 
     def of(self, number: int) -> dict[str, Any]:
         """Arguments of an event, and those of its end."""
@@ -275,7 +269,7 @@ class PacketArguments(Arguments, frozen=True, eq=False):
         found: dict[str, Any] = {}
         for each in (number, *ends[place : place + 1][begins[place : place + 1] == number].tolist()):
             chunk = bisect_right(self.first, each) - 1
-            if (events := _events_of(self, chunk)) is not None:
+            if (events := self._events(chunk)) is not None:
                 found |= msgspec.json.decode(self._raw(events, [each - self.first[chunk]])[0]) or {}
         return found
 
@@ -295,6 +289,12 @@ class PacketArguments(Arguments, frozen=True, eq=False):
         """None: packets hold no events of a Chrome trace."""
         return iter(())
 
+    def _events(self, chunk: int) -> Any:
+        # kept until others are asked for: rows are looked at one after the other
+        if self.last[:1] != [chunk]:
+            self.last[:] = chunk, self.decoded(chunk)
+        return self.last[1]
+
     def decoded(self, chunk: int, packets: bytes | None = None) -> Any:
         """The events of a chunk; None if the file cannot be read any more."""
         from tpuprof_tui.sources.perfetto.events import Events
@@ -307,12 +307,6 @@ class PacketArguments(Arguments, frozen=True, eq=False):
         piece = Piece(packets, Split.of(packets), *self.pieces[chunk])
         piece.mark_damaged(self.states.damaged)
         return Events(piece, self.states, Codes())
-
-
-@lru_cache(maxsize=1)
-def _events_of(arguments: PacketArguments, chunk: int) -> Any:
-    """The events of a chunk, kept until others are asked for: rows are looked at one after the other."""
-    return arguments.decoded(chunk)
 
 
 def _simple_objects(text: bytes, words: Sequence[bytes]) -> Iterator[bytes]:

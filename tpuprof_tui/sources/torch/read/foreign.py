@@ -1,8 +1,10 @@
-"""Traces that other programs write in the same form: those of XProf (JAX), and of unitrace for GPUs of Intel.
+"""Traces that other programs write in the same form: XProf (JAX), unitrace for GPUs of Intel, rocprofv3 for AMD's.
 
 They tell what runs on devices by the names of processes. XProf: ``/device:TPU:0``, ``/device:GPU:1``, whose threads are
 streams (``Stream #13(Compute)``), else ``XLA Ops``; other threads (``XLA Modules``, ``Framework Ops``, ``Steps``) say
 of the same time what it was for. unitrace: ``DEVICE<host>[Intel ...] 0:3a:0:0``, with events of category ``gpu_op``.
+rocprofv3 names tracks: ``COMPUTE AGENT [4] STREAM [1] (GPU)``, ``COPY to AGENT [0] STREAM [1] (CPU)``, or by queue
+and thread. Copies to an agent that is a CPU come from the GPU of their stream, if that is known.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ from .trace import Columns, numeric_sort_key
 _XPROF: Final = lazy_pattern(r"/device:(?P<kind>[A-Za-z]+):(?P<number>\d{1,6})(?!\d)(?P<more>.*)", re.DOTALL)
 _UNITRACE: Final = lazy_pattern(r"(?:RANK \d+ )?DEVICE<[^>]*>(?:\[(?P<card>[^\]]*)\])?.*", re.DOTALL)
 _XPROF_HOST: Final = "/host:CPU"
+_ROCPROF: Final = lazy_pattern(
+    r"(?P<what>COMPUTE|COPY to) \w+ \[(?P<agent>\d{1,6})\] (?P<unit>STREAM|QUEUE|THREAD) \[(?P<number>\d{1,20})\] "
+    r"\(?(?P<kind>[CG]PU)\)?"
+)
 _STREAM: Final = lazy_pattern(r"Stream #(\d+)")
 _OPS: Final = "XLA Ops"
 _STEPS: Final = "Steps"
@@ -59,7 +65,7 @@ def foreign(
                                                        or _UNITRACE.fullmatch(processes.get(pid, ""))))}  # fmt: skip
     is_xprof = any("kind" in match.groupdict() for match in named.values()) or _XPROF_HOST in processes.values()
     if not named and not is_xprof:
-        return None
+        return _of_rocprof(keys, kinds, threads)
     devices: dict[str, str] = {}
     titles, cards = {}, []
     for index, (pid, match) in enumerate(named.items()):
@@ -85,6 +91,33 @@ def foreign(
         steps.append(raw[0] in devices and name == _STEPS)
     return Foreign("XProf" if is_xprof else "unitrace", lanes, np.array(found, np.int8), titles, cards,
                    np.array(steps, np.bool_))  # fmt: skip
+
+
+def _of_rocprof(
+    keys: Sequence[tuple[Any, ...]], kinds: npt.NDArray[np.int8], threads: Mapping[tuple[str, str], str]
+) -> Foreign | None:
+    # a track without a thread has its name for one
+    pairs = {(str(pid), str(tid)) for _, pid, tid in keys}
+    tracks = {raw: match for raw in pairs if (match := _ROCPROF.fullmatch(threads.get(raw) or raw[1]))}
+    if not tracks:
+        return None
+    cards: dict[str, set[str]] = {}
+    for match in tracks.values():
+        if match["kind"] == "GPU":
+            cards.setdefault(match["agent"], set()).add(f"{match['unit']} {match['number']}")
+    lanes, titles = [], {}
+    for _, pid, tid in keys:
+        raw = str(pid), str(tid)
+        if match := tracks.get(raw):
+            device, unit = match["agent"], f"{match['unit']} {match['number']}"
+            if device not in cards:
+                of_stream = [each for each in cards if unit in cards[each]]
+                device = (*(cards if len(cards) == 1 else of_stream if len(of_stream) == 1 else ()), "?")[0]
+            titles[device] = f"GPU {device}"
+            what = {"STREAM": "", "QUEUE": "queue ", "THREAD": "copies of thread "}[match["unit"]]
+            raw = device, f"{what}{match['number']}"
+        lanes.append(raw)
+    return Foreign("rocprofv3", lanes, kinds, titles, [], np.zeros(len(keys), np.bool_))
 
 
 def work_without_arguments(lane: I64, threads: Sequence[tuple[str, str]], texts: Codes) -> Columns:

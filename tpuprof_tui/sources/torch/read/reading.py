@@ -516,8 +516,10 @@ class TraceEvents(Collector):
         work_rows, work = self._table(self.tables["work"], file_order, row_of)
         metadata, labels = self.chunks.metadata, {}
         if others is not None:
-            work_rows = np.flatnonzero(np.isin(kind[order], DEVICE_WORK))
-            work = work_without_arguments(lane[order[work_rows]], threads, self.codes["texts"])
+            known, work_rows = work_rows, np.flatnonzero(np.isin(kind[order], DEVICE_WORK))
+            without = work_without_arguments(lane[order[work_rows]], threads, self.codes["texts"])
+            lanes = {key: without[key] for key in ("device", "stream")}
+            work = {**work, **lanes} if np.array_equal(known, work_rows) else without
             metadata = {"deviceProperties": others.cards, **metadata}
             marks = uniques(name[_decoded(others.steps, key)])
             labels = {names[code]: names[code].rpartition(" ")[2] for code in marks.tolist()}

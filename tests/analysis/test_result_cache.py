@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import gc
-import tracemalloc
 from threading import Barrier, Event, Thread
 from weakref import ref
 
-import numpy as np
 import pytest
-from profiles import big_profile, session_of, small_profile
+from profiles import small_profile
 
 from tpuprof_tui.analysis.findings.peers import peers_of
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows
 from tpuprof_tui.analysis.links.dependencies import cached_dependencies, dependencies_of
-from tpuprof_tui.analysis.result_cache import ResultCache, SizeCounter, memory_of
+from tpuprof_tui.analysis.result_cache import ResultCache
 from tpuprof_tui.analysis.selecting.filter_masks import CACHED_FILTERS, apply_filter, is_filter_cached
 from tpuprof_tui.views.screen import first_screen
 
@@ -103,27 +101,6 @@ def test_so_many_are_kept_the_last_made():
     assert cache.peek("other") == 0
 
 
-def test_sizes_are_those_of_arrays_and_each_counts_once():
-    cache, inner = ResultCache(), ResultCache()
-    shared = np.zeros(1_000, np.int64)
-    cache.get("first", lambda: [shared, {"part": shared[10:20]}])
-    cache.get("second", lambda: (shared, np.zeros(5, np.int8), inner))
-    cache.get("third", lambda: np.broadcast_to(np.int64(7), 1_000_000), 1)
-    cache.get("third", lambda: np.frombuffer(b"12345678", np.int64), 2)
-    inner.get("sums", lambda: np.zeros(3, np.int32))
-    assert cache.sizes() == {"first": 8_000, "second": 5, "second/sums": 12, "third": 16}
-    counter = SizeCounter()
-    assert counter.of(shared) == 8_000
-    assert cache.sizes(counter) == {"first": 0, "second": 5, "second/sums": 12, "third": 16}
-
-
-def test_sizes_reach_into_what_functions_keep():
-    kept = np.zeros(100, np.int8)
-    cache = ResultCache()
-    cache.get("function", lambda: lambda: kept)
-    assert cache.sizes() == {"function": 100}
-
-
 def used(profile):
     """A session of which everything has been asked that is kept."""
     session = first_screen(profile)
@@ -154,21 +131,3 @@ def test_of_a_profile_alone_nothing_is_kept_when_its_session_goes():
     del session
     gc.collect()
     assert gone() is None
-
-
-def test_the_sizes_are_what_python_counts():
-    session_of(big_profile(10_000, cores=2, ports=1))
-    gc.collect()
-    tracemalloc.start()
-    try:
-        session = used(big_profile(300_000, cores=2, ports=1))
-        gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    memory = memory_of(session.profile, session.cache)
-    assert memory.total == pytest.approx(taken, rel=0.03)
-    assert set(memory.columns) == {"TIU", "GDMA", "SDMA", "CDMA"}
-    parts = {name.partition("/")[0] for name in memory.derived}
-    assert {"indexes", "headline", "launches", "dependencies", "passing", "peers", "rows of problems"} <= parts
-    assert memory.derived["passing"] >= CACHED_FILTERS * 300_000

@@ -28,7 +28,6 @@ from .options import OPTIONS, OWN_OPTIONS, Option, known_outputs, output_path, s
 from .pages import pages_of
 
 if TYPE_CHECKING:
-    from tpuprof_tui.analysis.result_cache import Memory
     from tpuprof_tui.model import Profile
 
 #: Error codes of a full disk.
@@ -306,25 +305,16 @@ def info_command(options: argparse.Namespace) -> int:
     from tpuprof_tui.views.info import info_json
     from tpuprof_tui.views.pages import info_report
 
-    def memory(profile: Profile) -> Memory | None:
-        if not options.memory:
-            return None
-        from tpuprof_tui.analysis.result_cache import memory_of
-        from tpuprof_tui.views.screen import first_screen
-
-        session = first_screen(profile)
-        return memory_of(session.profile, session.cache)
-
     limit, offset = options.limit, options.offset
     if options.json:
         return for_each_capture(
             options,
-            lambda profile: print(info_json(profile, memory(profile), limit=limit, offset=offset)),
+            lambda profile: print(info_json(profile, memory=options.memory, limit=limit, offset=offset)),
             headed=False,
         )
     rows, show = ROWS if limit is None else limit, pages_of(options).show
     return for_each_capture(
-        options, lambda profile: show([info_report(profile, memory(profile), limit=rows, offset=offset)], MORE)
+        options, lambda profile: show([info_report(profile, memory=options.memory, limit=rows, offset=offset)], MORE)
     )
 
 

@@ -151,7 +151,7 @@ OPTIONS: Final = (
     _valued("--level", "gate", "SHARE", "chance of a false alarm (default: 1%%)", type=_share, default=0.01),
     _number("--offset", "report diff info instructions query", "number of rows to skip in each table", default=0),
     _switch("--why", "info", "open nothing, say which source would open it and what each of them looked for"),
-    _switch("--memory", "info", "also the memory used by the opened capture, by holder"),
+    _switch("--memory", "info", "also the memory of its columns, and of the process"),
     Option(
         ("--format",),
         {

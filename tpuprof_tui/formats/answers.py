@@ -9,7 +9,7 @@ from typing import Any, Final
 
 #: Schema version of the JSON output of all commands: minor version for additions, major version for changed or removed
 #: keys. ``tpuprof help schema COMMAND`` prints the schema.
-SCHEMA: Final = "2.2"
+SCHEMA: Final = "3.0"
 
 
 def answer_text(answer: Mapping[str, Any], *, indent: int | None = 2) -> str:

@@ -27,7 +27,6 @@ from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.navigation import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
-from tpuprof_tui.formats.answers import SCHEMA
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.tables import Report, markdown_lines
@@ -44,6 +43,8 @@ from .registry import answer, facts_of, figures_of, view_of, views_of
 BASELINE: Final = "tpuprof_baseline"
 #: Kind of the parts of a view, and the view of a kind.
 _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
+#: Version of what the figures of a baseline mean; of another major version they are not comparable.
+_DEFINITIONS: Final = "2.2"
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
 #: Maximum number of rules in text.
 _MOST_LISTED: Final = 10
@@ -199,7 +200,7 @@ def merge_renamed_operations(base: Side, other: Side) -> tuple[Side, Side, Mappi
 def baseline_text(name: str, side: Side) -> str:
     """A side as JSON text, to be stored as a baseline."""
     record = {
-        BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
+        BASELINE: _DEFINITIONS, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
             {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
              "fragmentary": run.fragmentary, "stepped": run.stepped,
@@ -226,7 +227,7 @@ def read_baseline(path: Path) -> Side:
     """Reads a side from a baseline file; UnreadableError if it is not one."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if str(record[BASELINE]).partition(".")[0] != SCHEMA.partition(".")[0]:
+        if str(record[BASELINE]).partition(".")[0] != _DEFINITIONS.partition(".")[0]:
             raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}): "
                                   "its figures have other definitions.", _save_again(path, record))  # fmt: skip
         runs = tuple(

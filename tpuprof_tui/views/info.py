@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec.structs import asdict
+import sys
+from resource import RUSAGE_SELF, getrusage
+from typing import Any, Final
 
 from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.query import query_of
@@ -15,9 +15,7 @@ from tpuprof_tui.model import Profile
 
 from .registry import answer, view_of
 from .report import total_ns
-
-if TYPE_CHECKING:
-    from tpuprof_tui.analysis.result_cache import Memory
+from .screen import first_screen
 
 
 def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
@@ -70,11 +68,11 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
     }
 
 
-def info_json(profile: Profile, memory: Memory | None = None, *, limit: int | None = None, offset: int = 0) -> str:
+def info_json(profile: Profile, *, memory: bool = False, limit: int | None = None, offset: int = 0) -> str:
     """`info_record` as ASCII JSON text, with the profile's memory if given."""
     record = info_record(profile, limit=limit, offset=offset)
-    if memory is not None:
-        record["memory"] = {**asdict(memory), "total": memory.total}
+    if memory:
+        record["memory"] = memory_record(profile)
     return answer_text(record)
 
 
@@ -126,3 +124,12 @@ def _as_int(value: float) -> int | float | None:
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) else value
+
+
+def memory_record(profile: Profile) -> dict[str, Any]:
+    """Bytes of columns held as arrays, by kind of lane, and most that the process held with the first screen."""
+    first_screen(profile)
+    columns: dict[str, int] = {}
+    for lane in profile.lanes:
+        columns[lane.kind] = columns.get(lane.kind, 0) + sum(each.nbytes for each in lane.stored_arrays())
+    return {"columns": columns, "process": getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)}

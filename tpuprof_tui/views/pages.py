@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,12 +18,10 @@ from tpuprof_tui.model.vocabulary import Word
 from .as_text import ROWS as ROWS_OF_TABLES
 from .as_text import fact_lines, text_tables
 from .cells import NAME_WIDTH
+from .info import memory_record
 from .registry import answer, view_of, views_of
 from .report import total_ns
 from .sentence import sentence
-
-if TYPE_CHECKING:
-    from tpuprof_tui.analysis.result_cache import Memory
 
 #: Maximum rows of a table in the summary, and of problems.
 ROWS: Final = 10
@@ -66,7 +64,7 @@ def _begun(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def info_report(
-    profile: Profile, memory: Memory | None = None, *, limit: int | None = ROWS_OF_TABLES, offset: int = 0
+    profile: Profile, *, memory: bool = False, limit: int | None = ROWS_OF_TABLES, offset: int = 0
 ) -> Report:
     """Metadata of a profile, with ``limit`` rows of lanes and problems (None: all) from ``offset``, and its memory."""
     query = query_of(profile)
@@ -98,8 +96,8 @@ def info_report(
     for view in views_of(words):
         if view.id in ("recordings", "problems"):
             tables += text_tables(answer(view, query), limit, offset)
-    if memory is not None:
-        tables.append(_memory_table(memory))
+    if memory:
+        tables.append(_memory_table(profile))
     return Report(line_text(profile.name, NAME_WIDTH), lines, tuple(table for table in tables if table.rows))
 
 
@@ -178,14 +176,14 @@ def _problems(query: Query) -> list[Table]:
     return [replace(table, view="problems") for table in told]
 
 
-def _memory_table(memory: Memory) -> Table:
-    parts = {f"columns of {line_text(kind, NAME_WIDTH)}": size for kind, size in memory.columns.items()}
-    parts |= {"names": memory.names, "records": memory.records, **memory.derived, "in all": memory.total}
+def _memory_table(profile: Profile) -> Table:
+    memory = memory_record(profile)
+    parts = {f"columns of {line_text(kind, NAME_WIDTH)}": size for kind, size in memory["columns"].items()}
+    parts["the process at most"] = memory["process"]
     return Table(
         "Memory",
         ("Held by", "Bytes"),
         tuple((what, f"{size:,}") for what, size in parts.items()),
         frozenset((0,)),
-        ("Includes what the explorer's first screen needs; shared memory counts where it comes first.",),
-        total=True,
+        ("The process: with what the explorer's first screen needs.",),
     )

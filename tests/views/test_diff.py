@@ -28,10 +28,9 @@ from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.comparing import Compared, view_to_compare
+from tpuprof_tui.views.comparing import Compared, joined, view_to_compare
 from tpuprof_tui.views.diff import diff_record, selected_views
 from tpuprof_tui.views.differences import difference_text, differences_of
-from tpuprof_tui.views.joining import join_sides
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 sys.path[:0] = [str(SAMPLES), str(Path(__file__).parents[1] / "sources")]
@@ -464,7 +463,7 @@ def test_operations_with_several_names_for_one_code_are_one():
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         assert {row["delta_total_us"] for row in rows} == {0}
         assert {row["status"] for row in rows} == {"same"}
-        assert [part.delta for part in both.breakdowns["operations"]] == [0] * len(rows)
+        assert [part.delta for part in both.comparison.breakdowns["operations"]] == [0] * len(rows)
 
 
 def test_what_does_not_repeat_varies_as_its_like_does():
@@ -483,7 +482,7 @@ def test_what_does_not_repeat_varies_as_its_like_does():
         sides.append(make_profile([lane], strings=strings, scopes=scopes))
     both = compared(*sides)
     assert both.comparison.noise.within < 0.03 < 0.1 < both.comparison.within_events
-    (once,) = [part for part in both.breakdowns["operations"] if part.name == "once"]
+    (once,) = [part for part in both.comparison.breakdowns["operations"] if part.name == "once"]
     assert (once.delta, once.status) == (16, "unclear")
 
 
@@ -519,7 +518,7 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
     several = answer_of(("one", 3, 30, 10.0, 15, 5, 0.3), ("two", 1, 30, 30.0, 30, 30, 0.3))
     single = answer_of(("both", 4, 64, 16.0, 32, 4, 0.6))
     renamed = ("operation", dict.fromkeys(("one", "two"), "both"))
-    (table,) = join_sides(several, single, lambda *_: "same", renamed).tables
+    (table,) = joined([("", -1, several, single)], lambda *_: "same", renamed).tables
     (row,) = table.rows()
     told = dict(zip((column.key for column in table.columns), row, strict=True))
     keys = ("count", "total_us", "mean_us", "max_us", "min_us")
@@ -532,7 +531,7 @@ def test_a_table_without_rows_that_the_other_side_lacks_stays_without_rows():
     columns = (Column("name", "Name"), Column("count", "Count", "count"))
     empty = Answer(tables=(Table.of_rows("t", "T", columns, [], word="operation"),))
     for sides in ((empty, Answer()), (Answer(), empty)):
-        (table,) = join_sides(*sides, lambda *_: "same").tables
+        (table,) = joined([("", -1, *sides)], lambda *_: "same").tables
         assert not len(table)
 
 

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.compare import gating
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
 from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
-from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
-from tpuprof_tui.analysis.compare.verdict import status_word
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Lost, status_of
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
@@ -37,7 +36,7 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .comparing import Compared
-from .diff import amount_record, change_of, has_lost_records, noise_record
+from .diff import change_of, has_lost_records, outcome_record
 from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -88,7 +87,7 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
     """
     compared = Compared(query, query)
     figures: dict[str, Figure] = {}
-    total = compared.total
+    total = compared.verdict.total
     figures["total"] = _figure_of(total)
     steps = [own for own in compared.steps[0] if not math.isnan(own.typical)]
     if steps:  # of several workers the largest, as of all figures
@@ -96,7 +95,7 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
         count = len(step.lengths)
         spread = float(step.lengths.var(ddof=1)) / count if count > 1 else math.nan
         figures["step"] = Figure(step.typical, count, spread, count - 1)
-    for view, parts in compared.breakdowns.items():
+    for view, parts in compared.comparison.breakdowns.items():
         # kernels are event counts here: one that lost events would look new; events may be no work at all
         if view == LAUNCHES or not query.vocabulary.work_breakdowns:
             continue
@@ -302,23 +301,13 @@ def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
 
 def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
     amounts = _amounts(result, base, other)
-    parts = [(name, each) for name, each in amounts.items() if name != "total"]
-    parts.sort(key=lambda part: -abs(part[1].delta))
-    kind = "kernel:" if any(name.startswith("kernel:") for name, _ in parts) else "operation:"
-    work = [sum(getattr(each, side) for name, each in parts if name.startswith(kind)) for side in ("base", "other")]
-    return {
-        "status": status_word(amounts["total"]),
-        "total": amount_record(amounts["total"]),
-        "work": {"base_us": work[0] / 1000, "other_us": work[1] / 1000, "delta_us": (work[1] - work[0]) / 1000},
-        "contributors": [
-            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **amount_record(each),
-             "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
-            for name, each in parts
-        ],
-        "lost": {"base": sum(run.lost for run in base.runs), "other": sum(run.lost for run in other.runs)},
-        "noise": noise_record(result.noise),
-        "why": why,
-    }  # fmt: skip
+    kind = "kernel:" if any(name.startswith("kernel:") for name in amounts) else "operation:"
+    sums = [sum(getattr(each, side) for name, each in amounts.items() if name.startswith(kind))
+            for side in ("base", "other")]  # fmt: skip
+    by_view = {view: [each for name, each in amounts.items() if name.startswith(f"{kind}:")]
+               for kind, view in _VIEWS.items()}  # fmt: skip
+    lost = Lost(sum(run.lost for run in base.runs), sum(run.lost for run in other.runs))
+    return outcome_record(amounts["total"], Amount("", sums[0], sums[1], 0, 0), by_view, lost, result.noise, why)
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.model import Role, is_missing
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, WorkOrigin
 
+from ..pivot import Frame, key, pivot, rows, total
 from ..query import Query
 from ..selecting.filter_masks import apply_filter
 from ..steps.step_detection import KEY as STEP
@@ -53,6 +55,10 @@ class CountedSteps(Struct, frozen=True, eq=False):
     lengths: Ints
     all_lengths: Ints
     guessed: bool
+
+
+#: Texts that identify a sum, such as the unit, the scope and the name of a wait.
+Names = tuple[str, ...]
 
 
 class _Cut(Struct, frozen=True, eq=False):
@@ -164,19 +170,48 @@ class Comparison:
 
     @cached_property
     def work(self) -> Amount:
-        """Total work over all units."""
+        """Total work of devices."""
         base, other = self.works
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
-    @cached_property
-    def breakdowns(self) -> dict[str, list[Amount]]:
-        """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
-        return {view: self._amounts(cut) for view, cut in self._cuts.items()}
+    @property
+    def is_of_host(self) -> bool:
+        """Whether times of the host are compared, since no device works."""
+        return not (self.work.base or self.work.other) and bool(self._host_amounts(None))
 
     @cached_property
     def origins(self) -> dict[str, list[Amount]]:
         """All work by what it came from (`WorkOrigin`), where this is known of most work of both sides."""
         return {view: self._amounts(cut) for view, cut in self._origin_cuts.items()}
+
+    @cached_property
+    def breakdowns(self) -> dict[str, list[Amount]]:
+        """All work by view, each view a different breakdown of the same total; rows by |difference| descending.
+
+        Where no device works, times of the host by name.
+        """
+        host = {} if self.work.base or self.work.other else self._host_amounts(None)
+        return host or {view: self._amounts(cut) for view, cut in self._cuts.items()}
+
+    @property
+    def contributors(self) -> dict[str, list[Amount]]:
+        """All parts of the sum of work, by view: what it came from, then what it is."""
+        return self.breakdowns if self.is_of_host else {**self.origins, **self.breakdowns}
+
+    @cached_property
+    def per_step(self) -> dict[str, list[Amount]]:
+        """As `contributors`, of the counted steps: of a step; empty if not both sides have steps."""
+        if not self.stepped:
+            return {}
+        if self.is_of_host:
+            return self._host_amounts(self.steps)
+        return {view: self._amounts(cut, per_step=True) for view, cut in (self._origin_cuts | self._cuts).items()}
+
+    def sum_of(self, by_view: Mapping[str, Sequence[Amount]]) -> Amount:
+        """All work, of which views hold breakdowns."""
+        parts = next(iter(by_view.values()), ())
+        sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
+        return self.with_status(Amount("", *sums))
 
     @cached_property
     def kernels(self) -> list[Amount]:
@@ -189,8 +224,8 @@ class Comparison:
             return {}
         found = {}
         named = self.base.has(NAMES) and self.other.has(NAMES)
-        for view, key in self.base.vocabulary.work_breakdowns if named else ():
-            if key == "name":
+        for view, column in self.base.vocabulary.work_breakdowns if named else ():
+            if column == "name":
                 found[view] = self._cut_of_events(self.joint.operations, [work.label for work in self.works])
             elif self.joint.base.launches.known:
                 found[view] = self._kernel_cut
@@ -256,31 +291,34 @@ class Comparison:
         sums: list[Ints] = []
         counts: list[npt.NDArray[Any]] = []
         variance, freedom = np.zeros(size), np.zeros(size)
-        for number, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
-            label = _missing_last(cut.labels[number], size - 1)
+        for side, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
+            label, repeated = (np.where(codes < 0, size - 1, codes) for codes in (cut.labels[side], strata.label))
             count = np.bincount(label, minlength=size)
-            own, free = replace(strata, label=_missing_last(strata.label, size - 1)).spread(size, cut.within)
+            own, free = replace(strata, label=repeated).spread(size, cut.within)
             # a label without strata has no known repeats
-            own[(count > 0) & (np.bincount(_missing_last(strata.label, size - 1), minlength=size) == 0)] = np.nan
+            own[(count > 0) & (np.bincount(repeated, minlength=size) == 0)] = np.nan
             if per_step:
-                inside, steps = self._in_steps[number], self._step_counts[number]
+                inside, steps = self._in_steps[side], (self.steps or ())[side].count
                 part = np.bincount(label[inside], minlength=size)
                 sums.append(np.rint(np.bincount(label[inside], work.length[inside], size) / steps).astype(np.int64))
-                counts.append(part / steps)
                 # what is in steps varies as all of it does
                 own *= part / np.maximum(count, 1) / steps**2
+                counts.append(part / steps)
             else:
                 sums.append(np.bincount(label, work.length, size).astype(np.int64))
                 counts.append(count)
             variance, freedom = variance + own, freedom + free
-        found = []
-        parts = np.flatnonzero(counts[0] + counts[1]).tolist()
-        for index in parts:
-            values = [side[index].item() for side in (*sums, *counts)]
-            amount = Amount(cut.names[index] if index < size - 1 else UNKNOWN, *values)
-            # Bonferroni: the chance that any of them is wrong equals that of a single test
-            found.append(self._with_interval(amount, float(variance[index]), float(freedom[index]), LEVEL / len(parts)))
-        return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
+        parts, names = np.flatnonzero(counts[0] + counts[1]).tolist(), (*cut.names, UNKNOWN)
+        # Bonferroni: the chance that any of them is wrong equals that of a single test
+        level = LEVEL / max(len(parts), 1)
+        found = [
+            self._with_interval(
+                Amount(names[index], *(side[index].item() for side in (*sums, *counts))),
+                float(variance[index]), float(freedom[index]), level,
+            )
+            for index in parts
+        ]  # fmt: skip
+        return sorted(found, key=_by_difference)
 
     def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
         floor = self.noise.between * max(abs(amount.base), abs(amount.other))
@@ -331,20 +369,16 @@ class Comparison:
             for side, inside in zip(self.steps, self._in_steps, strict=True)
         )
 
-    @property
-    def _step_counts(self) -> list[float]:
-        return [side.count for side in self.steps or ()]
-
     @cached_property
     def _in_steps(self) -> list[Mask]:
         """Mask of the work of each side that belongs to counted steps."""
         found = []
         for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True):
             inside = np.zeros(len(work), np.bool_)
-            for number, rows in rows_by_lane(work.lane) if len(steps.numbers) else ():
+            for number, events in rows_by_lane(work.lane) if len(steps.numbers) else ():
                 lane = profile.lanes[number]
                 if STEP in lane:
-                    inside[rows] = np.isin(lane.take(STEP, work.row[rows]), steps.numbers)
+                    inside[events] = np.isin(lane.take(STEP, work.row[events]), steps.numbers)
             found.append(inside)
         return found
 
@@ -360,11 +394,72 @@ class Comparison:
         variance = sum(float(side.lengths.var(ddof=1)) / len(side.lengths) for side in self.steps)
         return self._with_interval(amount, variance, float(amount.base_count + amount.other_count - 2))
 
+    # -- sums of events that are no work of devices
+
     @cached_property
-    def per_step(self) -> dict[str, list[Amount]]:
-        """As `origins` and `breakdowns`, of the counted steps: work of a step; empty if the sides have no steps."""
-        cuts = (self._origin_cuts | self._cuts) if self.stepped else {}
-        return {view: self._amounts(cut, per_step=True) for view, cut in cuts.items()}
+    def waits_of_sides(self) -> list[Frame]:
+        """Waits of devices, with texts of ``unit``, ``kernel`` (scope) and ``name``; ``ns``: length."""
+        return [_waits_of(query, self.joint.renamed) for query in self.sides]
+
+    def waits(self, *, per_step: bool = False) -> dict[Names, Amount]:
+        """Waits of both sides by unit, scope and name."""
+        return self._pivot(self.waits_of_sides, ("unit", "kernel", "name"), self.steps if per_step else None)
+
+    def _host_amounts(self, steps: tuple[CountedSteps, CountedSteps] | None) -> dict[str, list[Amount]]:
+        """Times of host events by name."""
+        found = {}
+        for view, column in self.base.vocabulary.host_breakdowns:
+            amounts = self._pivot([_host_times(query, column) for query in self.sides], ("name",), steps)
+            if amounts:
+                found[view] = sorted(amounts.values(), key=_by_difference)
+        return found
+
+    def _pivot(
+        self, events: Sequence[Frame], keys: Sequence[str], steps: tuple[CountedSteps, CountedSteps] | None
+    ) -> dict[Names, Amount]:
+        """Sums of the column ``ns`` of both sides by ``keys``; ``steps``: of a step of those that count."""
+        sums: list[dict[Names, tuple[int, float]]] = []
+        figures = {**{column: key(column, UNKNOWN) for column in keys}, "ns": total("ns"), "count": rows}
+        for side, frame in enumerate(events):
+            if steps is None:
+                sums.append({tuple(names): (ns, count) for *names, ns, count in pivot(frame, keys, figures, ("-ns",))})
+                continue
+            frame, count_of = frame.take(np.isin(frame[STEP], steps[side].numbers)), steps[side].count
+            sums.append({tuple(names): (round(ns / count_of), count / count_of)
+                         for *names, ns, count in pivot(frame, keys, figures, ("-ns",))})  # fmt: skip
+        found = {}
+        for names in dict.fromkeys((*sums[0], *sums[1])):
+            (base, base_count), (other, other_count) = (side.get(names, (0, 0)) for side in sums)
+            found[names] = self.with_status(Amount(names[-1], base, other, base_count, other_count))
+        return found
+
+
+def _by_difference(amount: Amount) -> tuple[int, int, str]:
+    return -abs(amount.delta), -max(amount.base, amount.other), amount.name
+
+
+def _waits_of(query: Query, renamed: Mapping[str, str]) -> Frame:
+    profile = query.profile
+    waits = _events(query, ("lane", "start", "end", "kernel", "name"),
+                    [number for number, lane in enumerate(profile.lanes) if not lane.on_host], Role.WAIT)  # fmt: skip
+    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
+    waits = waits.with_columns({"unit": units}, unit=waits["lane"], ns=waits["end"] - waits["start"])
+    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
+    return waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
+
+
+def _host_times(query: Query, column: str) -> Frame:
+    lanes = [number for number, lane in enumerate(query.profile.lanes) if lane.on_host and column in lane]
+    events = _events(query, ("name", column), lanes)
+    events = events.take(~is_missing(events[column]))
+    return events.with_columns(ns=events[column])
+
+
+def _events(query: Query, keys: Sequence[str], lanes: Sequence[int], role: Role | None = None) -> Frame:
+    """Columns of events and their steps; columns that the source does not have are missing."""
+    absent = {"kernel", "name", STEP}.difference(query.vocabulary.schema)
+    events = query.events({*keys, STEP} - absent, lanes, role=role)
+    return events.with_columns(None, **{column: np.full(len(events), -1) for column in absent})
 
 
 def _origins(query: Query, work: Work, origin: WorkOrigin, codes: dict[str, int]) -> Ints:
@@ -391,10 +486,6 @@ def compared_label(origin: WorkOrigin, text: str) -> str:
     """The part of a text that is compared."""
     found = re.match(origin.pattern, text)
     return found[1] if found is not None and found.re.groups else text
-
-
-def _missing_last(label: Ints, last: int) -> Ints:
-    return np.where(label < 0, last, label)
 
 
 def _one_stratum(lengths: Ints) -> Strata:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from profiles import session_of
 
-from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
+from tpuprof_tui.analysis.compare.gate import Figure, Rule, Run, gate, merge_renamed_operations
 from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
 from tpuprof_tui.analysis.operation_names import operation_synonyms
 from tpuprof_tui.analysis.query import Query
@@ -26,7 +26,7 @@ from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.gating import side_of
+from tpuprof_tui.views.gate import side_of
 from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
@@ -128,7 +128,7 @@ def test_growth_that_nothing_measures_is_no_failure():
     rule = [Rule.parse("kernel:a>5%")]
     assert gate([before], [after]).result == "PASS"
     (told,) = gate([before], [after], rule).rules
-    assert (told.result, told.low, told.high) == ("INCONCLUSIVE", None, None)
+    assert (told.result, told.amount.low, told.amount.high) == ("INCONCLUSIVE", None, None)
     assert gate([before], [fewer], rule).result == "PASS"
     # three runs a side measure it themselves
     assert gate([before] * 3, [after] * 3, rule).result == "FAIL"

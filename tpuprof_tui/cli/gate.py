@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
+from tpuprof_tui.analysis.compare.gate import Rule, figures_of, gate
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.views.gating import (
+from tpuprof_tui.views.gate import (
     Side,
     baseline_text,
     gate_junit,

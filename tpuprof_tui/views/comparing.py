@@ -377,11 +377,11 @@ def _joined_tables(
     every = [table for table in tables if table is not None]
     # an empty table is the model only if no other has rows
     first = next(filter(len, every), every[0])
-    known = {column.key: column for table in every for column in table.columns}
-    texts = [column for column in known.values() if column.kind == "text"]
+    columns = {column.key: column for table in every for column in table.columns}.values()
+    texts = [column for column in columns if column.kind == "text"]
     names = [column for column in texts if (column.key == "worker" if first.ordered else column.is_key)]
     labels = [column for column in texts if column not in names and column.is_key] if first.ordered else []
-    numbers = [column for column in known.values() if column.kind in _NUMBERS and column.key != "number"]
+    numbers = [column for column in columns if column.kind in _NUMBERS and column.key != "number"]
     if not numbers or not (names or first.ordered):
         return None
     sides = [_Side(table, names, renamed[1] if first.word == renamed[0] else {}) for table in tables]
@@ -393,7 +393,8 @@ def _joined_tables(
             side = both[0] if row in both[0].rows else both[1]
             cells = [*row[:-1], *(row[-1:] if first.ordered else ()), *(side.value(row, column) for column in labels)]
             for column in numbers:
-                one, two = (side.value(row, column) for side in both)
+                known = any(column.key in side.columns for side in both)
+                one, two = (side.value(row, column) if known else None for side in both)
                 cells += [one, two, _difference(one, two)]
             values = [side.value(row, main) for side in both]
             number = [side.value(row, counts) if counts is not None and row in side.rows else int(row in side.rows)
@@ -413,9 +414,9 @@ def _joined_tables(
                      title=side.capitalize() if column is main else f"{column.title} {side}")
              for rank, column in enumerate(numbers, 1) for side in _SIDES)  # fmt: skip
     place = [Column("place", "No.", "count")] if first.ordered else []
-    columns, skipped = [WORKER, *names, *place, *labels, *three, Column("status", "Status")], len(workers) == 1
+    shown, skipped = [WORKER, *names, *place, *labels, *three, Column("status", "Status")], len(workers) == 1
     return Table.of_rows(
-        first.key, first.title, columns[skipped:], [cells[skipped:] for _, cells, _ in found], word=first.word,
+        first.key, first.title, shown[skipped:], [cells[skipped:] for _, cells, _ in found], word=first.word,
         shown=first.shown, notes=first.notes, target=target,
     )  # fmt: skip
 

@@ -228,7 +228,8 @@ def diff_reports(
 
 def change_of(amount: Amount) -> str:
     """An amount on both sides, and its change."""
-    return f"{time_text(amount.base)} -> {time_text(amount.other)}, {delta_text(amount.delta)}{change_text(amount)}"
+    base, other, delta = round(amount.base), round(amount.other), round(amount.delta)
+    return f"{time_text(base)} -> {time_text(other)}, {delta_text(delta)}{change_text(amount)}"
 
 
 def _path_lines(compared: Compared) -> Iterator[str]:
@@ -275,8 +276,8 @@ def _contributor_tables(compared: Compared) -> Iterator[TextTable]:
              f"{each.other_count - each.base_count:+,.4g}" if each.other_count != each.base_count else "",
              each.status) for each in shown
         )  # fmt: skip
-        rest = sum(each.delta for each in changed[_MOST_LISTED:])
-        notes = (f"{len(changed) - len(shown):,} more, together {delta_text(rest)}: tpuprof diff BASE OTHER {view}.",) \
+        rest = delta_text(round(sum(each.delta for each in changed[_MOST_LISTED:])))
+        notes = (f"{len(changed) - len(shown):,} more, together {rest}: tpuprof diff BASE OTHER {view}.",) \
             if len(changed) > len(shown) else ()  # fmt: skip
         # NVTX ranges
         title = title if title[1:2].isupper() else title.lower()

@@ -321,8 +321,7 @@ class Comparison:
         return sorted(found, key=_by_difference)
 
     def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
-        floor = self.noise.between * max(abs(amount.base), abs(amount.other))
-        low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
+        low, high = interval(amount.delta, variance, freedom, self.noise.floor(amount), level) or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         status = status_of(amount, self.noise, self.lost)
         if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:
@@ -434,7 +433,7 @@ class Comparison:
         return found
 
 
-def _by_difference(amount: Amount) -> tuple[int, int, str]:
+def _by_difference(amount: Amount) -> tuple[float, float, str]:
     return -abs(amount.delta), -max(amount.base, amount.other), amount.name
 
 

@@ -2,7 +2,7 @@
 
 Repeats are launches of one kernel function with the same commands on one unit, or events of one operation with the same
 operands in one kernel function: a *stratum*. Their variance gives the variance of a sum of them, but not the variation
-from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gating``).
+from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gate``).
 
 Intervals use Student's t distribution: its CDF by the regularised incomplete beta function (continued fraction of
 Lentz; Press et al., Numerical Recipes, 6.4), its quantiles by Newton's method.
@@ -50,6 +50,10 @@ class Noise(Struct, frozen=True):
     other_runs: int = 1
     stated: bool = True
 
+    def floor(self, amount: Amount) -> float:
+        """Variation between runs that a difference must exceed by more than its interval; 0: the interval has it."""
+        return self.between * max(abs(amount.base), abs(amount.other)) if self.stated else 0.0
+
 
 class Lost(Struct, frozen=True):
     """Number of records known to be lost on each side; fragmentary: so many that they could explain anything."""
@@ -67,7 +71,7 @@ class Amount(Struct, frozen=True):
 
     Attributes:
         name: Label.
-        base, other: ns.
+        base, other: ns, whole but for medians of runs; of gates also other figures in their own units.
         base_count, other_count: Number of summands; of a step possibly a fraction.
         low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
         status: See ``status_of``.
@@ -76,8 +80,8 @@ class Amount(Struct, frozen=True):
     """
 
     name: str
-    base: int
-    other: int
+    base: float
+    other: float
     base_count: float
     other_count: float
     low: float | None = None
@@ -87,7 +91,7 @@ class Amount(Struct, frozen=True):
     freedom: float = 0.0
 
     @property
-    def delta(self) -> int:
+    def delta(self) -> float:
         """Other minus base."""
         return self.other - self.base
 

@@ -155,7 +155,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
     def _listed(self, view: str, parts: Sequence[Amount]) -> str:
         shown = (
-            f"{short_name(self.name_of(view, part))} {delta_text(part.delta)}{change_text(part)}"
+            f"{short_name(self.name_of(view, part))} {delta_text(round(part.delta))}{change_text(part)}"
             for part in parts[:_LISTED]
         )
         return ", ".join(shown)
@@ -197,16 +197,16 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         return {names[kernel]: dict(zip(_COUNTS, counts, strict=True))
                 for kernel, *counts in pivot(launches, ("kernel",), figures, ())}  # fmt: skip
 
-    def _sentence(self, view: str, part: Amount, whole: int = 0) -> str:
+    def _sentence(self, view: str, part: Amount, whole: float = 0) -> str:
         """How a part changed; ``whole``: the change that it explains, ns, if it differs."""
         comparison = self.comparison
         launched = None if view in comparison.origins else self._launched.get(part.name)
         name = short_name(self.name_of(view, part))
         if launched is not None and not comparison.joint.base.launches.named:
             name = f"A launch of {name}"
-        change = f"{delta_text(part.delta)} of work{self.a_step}{change_text(part)}"
+        change = f"{delta_text(round(part.delta))} of work{self.a_step}{change_text(part)}"
         if whole and abs(whole - part.delta) > _EQUAL * abs(whole):
-            change += f", all work {delta_text(whole)}"
+            change += f", all work {delta_text(round(whole))}"
         if part.status in ("added", "removed"):
             count = max(part.base_count, part.other_count)
             events = comparison.base.vocabulary.event.of(round(count))
@@ -229,7 +229,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         for each in (inside := self.comparison.within(view, part.name))[:1]:
             both = each.base_count and each.other_count and len(inside) > 1
             if both and _MOST * abs(part.delta) <= abs(each.delta) and (each.delta > 0) == (part.delta > 0):
-                yield f"of it {short_name(each.name)} {delta_text(each.delta)}"
+                yield f"of it {short_name(each.name)} {delta_text(round(each.delta))}"
 
     def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
         told = [f"{_LAUNCH.of(launched[word])} {word}" for word in ("added", "removed") if launched[word]]
@@ -280,7 +280,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
             names = both.kernels[one], both.kernels[two]
             amount = self.comparison.with_status(Amount("", base, other, count, count))
             if amount.status in CHANGED:
-                change = f"{delta_text(amount.delta)} of work{change_text(amount)}"
+                change = f"{delta_text(round(amount.delta))} of work{change_text(amount)}"
                 yield Cause(abs(amount.delta), f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: {change}."), names
 
     # -- waits
@@ -290,7 +290,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
         A unit is late only if the change in work of a unit explains less than half of the change in total.
         """
-        by_scope: dict[str, dict[str, int]] = {}
+        by_scope: dict[str, dict[str, float]] = {}
         waits = self.comparison.waits(per_step=self.step is not None)
         for (unit, scope, _), amount in waits.items():
             # engines of a unit wait together, each by its own name
@@ -315,8 +315,8 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         floor = _WAITS * self.comparison.noise.between * max(self.lead.base, self.lead.other)
         longest = max(waits, key=lambda wait: waits[wait].delta, default=("", "", ""))
         if waits and waits[longest].delta > floor:
-            ns, (unit, scope, _) = waits[longest].delta, longest
-            yield Cause(0, f"{unit} waits {time_text(ns)} longer{self.a_step}{_in(scope)}{self._alone(longest)}.",
+            took, (unit, scope, _) = time_text(round(waits[longest].delta)), longest
+            yield Cause(0, f"{unit} waits {took} longer{self.a_step}{_in(scope)}{self._alone(longest)}.",
                         waits=True)  # fmt: skip
 
     def _alone(self, which: Names) -> str:

@@ -7,17 +7,16 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare import gating
+from tpuprof_tui.analysis.compare import gate
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
-from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
-from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Lost, status_of
+from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Lost
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
@@ -44,6 +43,7 @@ BASELINE: Final = "tpuprof_baseline"
 #: Kind of the parts of a view, and the view of a kind.
 _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "operation"}
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
+_SIDES: Final = ("base", "other")
 #: Maximum number of rules in text.
 _MOST_LISTED: Final = 10
 #: Maximum length of the filter in a command, bytes, so that text stays below its limit.
@@ -186,8 +186,8 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
 
 
 def merge_renamed_operations(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
-    """Merges operations that the sides name differently, as `gating` does; also returns joint figure names."""
-    ours, theirs, joint_names = gating.merge_renamed_operations(base.runs, other.runs)
+    """Merges operations that the sides name differently, as `gate` does; also returns joint figure names."""
+    ours, theirs, joint_names = gate.merge_renamed_operations(base.runs, other.runs)
     places = {joint_names.get(name, name): place for name, place in other.places.items()}
     return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), joint_names
 
@@ -263,17 +263,21 @@ def _figure(value: float, count: int, variance: float | None, freedom: float) ->
 
 def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
     """JSON record of the gate's outcome."""
+    amounts = result.amounts
+    by_view = {_VIEWS[kind]: [replace(each, name=name.partition(":")[2]) for name, each in amounts.items()
+                              if name.startswith(f"{kind}:")] for kind in _VIEWS}  # fmt: skip
+    sums = [sum(getattr(each, side) for each in by_view["kernels"] or by_view["operations"]) for side in _SIDES]
+    work = Amount("", sums[0], sums[1], 0, 0)
+    lost = Lost(sum(run.lost for run in base.runs), sum(run.lost for run in other.runs))
     return {
         "result": result.result,
         "rules": [
             {"rule": each.rule.text, "result": each.result,
-             **{key: None if value is None else value / (1000 if is_time(each.rule.figure) else 1) for key, value in (
-                 ("base", each.base), ("other", each.other), ("delta", each.delta), ("low", each.low),
-                 ("high", each.high),
-             )}}
+             **{key: None if value is None else value / (1000 if is_time(each.rule.figure) else 1)
+                for key in (*_SIDES, "delta", "low", "high") for value in [getattr(each.amount, key)]}}
             for each in result.rules
         ],
-        "verdict": _verdict_record(result, base, other, why),
+        "verdict": outcome_record(amounts["total"], work, by_view, lost, result.noise, why),
         "findings": [{"rule": rule, "group": group, "gain_us": gain / 1000, "text": text, "advice": advice}
                      for rule, group, gain, text, advice in other.findings],
         "unread": [{"path": path, "why": why} for side in (base, other) for path, why in side.unread],
@@ -282,32 +286,7 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
 
 def is_time(figure: str) -> bool:
     """Whether a figure is in ns."""
-    return "." not in figure or figure.endswith("_us") or figure.startswith(gating.PARTS)
-
-
-def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
-    found = {}
-    lost = gating.lost_of(base.runs, other.runs)
-    for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
-        values = [gating.values_of(name, side.runs) for side in (base, other)]
-        sums = [round(median(each.value for each in side)) for side in values]
-        counts = [round(median(each.count for each in side)) for side in values]
-        half_width, delta = result.half_widths.get(name), sums[1] - sums[0]
-        low, high = (None, None) if half_width is None else (delta - half_width, delta + half_width)
-        amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
-        found[name] = replace(amount, status=status_of(amount, result.noise, lost))
-    return found
-
-
-def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
-    amounts = _amounts(result, base, other)
-    kind = "kernel:" if any(name.startswith("kernel:") for name in amounts) else "operation:"
-    sums = [sum(getattr(each, side) for name, each in amounts.items() if name.startswith(kind))
-            for side in ("base", "other")]  # fmt: skip
-    by_view = {view: [each for name, each in amounts.items() if name.startswith(f"{kind}:")]
-               for kind, view in _VIEWS.items()}  # fmt: skip
-    lost = Lost(sum(run.lost for run in base.runs), sum(run.lost for run in other.runs))
-    return outcome_record(amounts["total"], Amount("", sums[0], sums[1], 0, 0), by_view, lost, result.noise, why)
+    return "." not in figure or figure.endswith("_us") or figure.startswith(PARTS)
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
@@ -319,17 +298,20 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""
-    parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
+    parts = [each for each in broken if each.rule.figure.startswith(PARTS)]
     if broken:
         most = max(parts or broken, key=_severity)
-        return f"{_sentence(most)}.{_total_too(result, base, other)}{note}"
+        total = result.amounts["total"]
+        if total.status in ("same", "less"):  # it did not follow the part
+            note = f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}.{note}"
+        return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
         return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
-    if unsure and gating.incomplete_of(base.runs, other.runs) != NOTHING_LOST:
+    if unsure and gate.incomplete_of(base.runs, other.runs) != NOTHING_LOST:
         return "Records are lost or unreadable: they could explain or hide changes of some parts."
-    if unsure and unsure[0].low is None:
+    if unsure and unsure[0].amount.low is None:
         return (
             f"Nothing repeats within the runs to tell noise from {unsure[0].rule.text}: use three runs per side.{note}"
         )
@@ -338,16 +320,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _total_too(result: Gate, base: Side, other: Side) -> str:
-    """That the total did not follow a part that grew."""
-    total = _amounts(result, base, other)["total"]
-    if total.status not in ("same", "less"):
-        return ""
-    return f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}."
-
-
 def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
-    return outcome.delta, outcome.rule.figure.startswith("kernel:")
+    return outcome.amount.delta, outcome.rule.figure.startswith("kernel:")
 
 
 def _other_launches(base: Side, other: Side) -> str:
@@ -365,12 +339,13 @@ def _other_launches(base: Side, other: Side) -> str:
 
 
 def _sentence(outcome: RuleOutcome) -> str:
-    figure = outcome.rule.figure
+    figure, amount = outcome.rule.figure, outcome.amount
     kind, _, name = figure.partition(":")
     subject = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
-    grew = f" ({percent_text(outcome.delta / outcome.base)})" if outcome.base else ""
-    value = time_text(round(outcome.delta)) if is_time(figure) else f"{outcome.delta:g}"
-    return f"{subject} grew by {value}{grew}" if outcome.base else f"{subject} is new: {value}"
+    value = time_text(round(amount.delta)) if is_time(figure) else f"{amount.delta:g}"
+    if not amount.base:
+        return f"{subject} is new: {value}"
+    return f"{subject} grew by {value} ({percent_text(amount.delta / amount.base)})"
 
 
 def gate_report(result: Gate, base: Side, other: Side) -> Report:
@@ -391,7 +366,7 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
 
 
 def _lost_lines(base: Side, other: Side) -> Iterator[str]:
-    lost = gating.lost_of(base.runs, other.runs)
+    lost = gate.lost_of(base.runs, other.runs)
     if lost != NOTHING_LOST:
         yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
     for path, why in (*base.unread, *other.unread):
@@ -401,8 +376,8 @@ def _lost_lines(base: Side, other: Side) -> Iterator[str]:
 def _table(result: Gate) -> TextTable:
     shown = sorted(result.rules, key=lambda each: ("FAIL", "INCONCLUSIVE", "PASS").index(each.result))
     rows = tuple(
-        (each.result, line_text(each.rule.text, 44), _value(each, each.base), _value(each, each.other),
-         *(_value(each, value, "+") for value in (each.delta, each.low, each.high)))
+        (each.result, line_text(each.rule.text, 44), *(_value(each, side) for side in _SIDES),
+         *(_value(each, side, "+") for side in ("delta", "low", "high")))
         for each in shown[:_MOST_LISTED]
     )  # fmt: skip
     more = len(shown) - len(rows)
@@ -412,7 +387,8 @@ def _table(result: Gate) -> TextTable:
     )
 
 
-def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
+def _value(outcome: RuleOutcome, key: str, sign: str = "") -> str:
+    value = getattr(outcome.amount, key)
     if value is None:
         return "-"
     text = time_text(round(value)) if is_time(outcome.rule.figure) else f"{value:,.4g}"
@@ -421,7 +397,7 @@ def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     """Commands that open the worst part in the explorer, where it is longest, and that list its instructions."""
-    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
+    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(PARTS)]
     if not parts:
         return
     most = max(parts, key=_severity).rule.figure
@@ -465,8 +441,7 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
                   f'    <error message="{html_text(why)}"/>', "  </testcase>"]  # fmt: skip
     for each in result.rules:
         lines.append(f'  <testcase classname="tpuprof.gate" name="{html_text(each.rule.text)}">')
-        numbers = f"{_value(each, each.base)} -> {_value(each, each.other)}, {_value(each, each.low)} to " \
-                  f"{_value(each, each.high)}"  # fmt: skip
+        numbers = f"{_value(each, 'base')} -> {_value(each, 'other')}, {_value(each, 'low')} to {_value(each, 'high')}"
         if each.result == "FAIL":
             lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
         elif each.result == "INCONCLUSIVE":

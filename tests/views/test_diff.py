@@ -18,8 +18,8 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of
 
-from tpuprof_tui.analysis.compare.matching import paired_events, paired_launches
-from tpuprof_tui.analysis.compare.work import joint_work
+from tpuprof_tui.analysis.compare.match import paired_events, paired_launches
+from tpuprof_tui.analysis.compare.work import JointWork
 from tpuprof_tui.analysis.operation_names import renamed_operations
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
@@ -297,7 +297,7 @@ def test_which_direction_of_a_port_starts_first_is_no_change(full_duplex, kind, 
     figures = record_of(compared(base, other), "alignment")["views"]["alignment"]["figures"]
     assert (figures["added"], figures["removed"], figures["changed"]) == (0, 0, 0)
     # the figures leave out launches of ports
-    work = joint_work(base, other)
+    work = JointWork(base, other)
     pairs = paired_launches(work)
     assert len(pairs) == len(work.base.launches) == len(work.other.launches)
     assert not pairs.changed.any()
@@ -349,7 +349,7 @@ def test_the_same_belongs_together_whichever_side_comes_first(tmp_path, kind):
     )
     found = []
     for one, two in ((base, other), (other, base)):
-        work = joint_work(one, two)
+        work = JointWork(one, two)
         launches = paired_launches(work)
         pairs = [(each.base.tolist(), each.other.tolist()) for each in (launches, paired_events(work, launches))]
         found.append([{*zip(*(each if one is base else each[::-1]), strict=True)} for each in pairs])

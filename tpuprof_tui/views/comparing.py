@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps
-from tpuprof_tui.analysis.compare.matching import launch_rows, paired_rows
+from tpuprof_tui.analysis.compare.match import launch_rows, paired_rows
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
 from tpuprof_tui.analysis.compare.verdict import Verdict
 from tpuprof_tui.analysis.pivot import Frame, Groups, pivot, total

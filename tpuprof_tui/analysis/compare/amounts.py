@@ -21,9 +21,9 @@ from ..query import Query
 from ..selecting.filter_masks import apply_filter
 from ..steps.step_detection import KEY as STEP
 from ..totals.call_stacks import calling_names
-from .matching import Pairs, paired_events, paired_launches
+from .match import Pairs, paired_events, paired_launches
 from .noise import LEVEL, NOTHING_LOST, UNKNOWN, Amount, Lost, Noise, Strata, interval, status_of, within_share
-from .work import JointWork, Work, hash_rows, joint_work, rows_by_lane
+from .work import JointWork, Work, hash_rows, rows_by_lane
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -83,7 +83,7 @@ class Comparison:
     Attributes:
         sides: The queries of base and other, whose filter and step select the events.
         base, other: Profiles of the selected events.
-        pairs: Ids of paired groups (workers); None: both profiles as a whole.
+        pairs: Ids of paired groups (workers); -1: the profile as a whole.
         steps: Steps of both sides; None: events of one step, or of a filter, are compared.
         lost: Records known to be lost.
         alike: Whether both are of one source, so that their names and commands can be compared.
@@ -94,7 +94,7 @@ class Comparison:
         base: Query,
         other: Query,
         *,
-        pairs: Sequence[tuple[int, int]] | None = None,
+        pairs: Sequence[tuple[int, int]],
         run_noise: float,
         steps: tuple[CountedSteps, CountedSteps] | None = None,
     ) -> None:
@@ -112,7 +112,7 @@ class Comparison:
     @cached_property
     def joint(self) -> JointWork:
         """The work of both sides in joint codes."""
-        return joint_work(self.base, self.other, self.pairs)
+        return JointWork(self.base, self.other, self.pairs)
 
     @cached_property
     def launches(self) -> Pairs:

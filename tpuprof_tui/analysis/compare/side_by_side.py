@@ -17,7 +17,7 @@ from ..selecting.session import Session
 from ..selecting.state import Scope
 from ..steps.step_figures import step_lane
 from .amounts import Comparison
-from .sequences import ascending_subsequence
+from .match import ascending_subsequence
 from .work import paired_units
 
 Ints = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ class SideBySide:
     def __init__(self, session: Session, base: Session, comparison: Comparison) -> None:
         self.session, self.base = session, base
         self._comparison = comparison
-        _, (ours, theirs) = paired_units(base.profile, session.profile, comparison.pairs or [(-1, -1)])
+        _, (ours, theirs) = paired_units(base.profile, session.profile, comparison.pairs)
         unit_at = {pair: unit for unit, pair in ours.items()}
         self._pair_of = theirs
         self.units = {unit: unit_at[pair] for unit, pair in theirs.items() if pair in unit_at}

@@ -15,7 +15,7 @@ from tpuprof_tui.model.vocabulary import Word
 
 from ..pivot import Frame, key, pivot, rows, total
 from .amounts import LANES, Comparison, Names
-from .matching import launch_rows
+from .match import launch_rows
 from .noise import NOTHING_LOST, UNKNOWN, Amount
 
 #: Statuses that are a change.

@@ -500,8 +500,9 @@ def _alignment(compared: Compared) -> Answer:
               for side in ("base", "other")]  # fmt: skip
     launches = launches.with_columns({"name": (*both.kernels, UNKNOWN)}, name=launches["kernel"])
     scope, name = Column("scope", words.say("{Scope}")), Column("name", words.say("{Operation}"))
-    sides = ({"scope": work.kernel, "name": work.label, "ns": work.length} for work in comparison.works)
-    events = paired_rows(comparison.events, np.zeros(len(comparison.events), np.bool_), *sides)
+    base, other = ((work.kernel, work.label, work.length) for work in comparison.works)
+    unmoved = np.zeros(len(comparison.events), np.bool_)
+    events = paired_rows(comparison.events, unmoved, ("scope", "name", "ns"), base, other)
     events = events.with_columns({"scope": (*both.kernels, UNKNOWN), "name": (*both.operations, UNKNOWN)})
     names = (scope, name) if known else (name,)
     return Answer(tuple(facts), (

@@ -7,14 +7,14 @@ are matched by kernel, and equally many unnamed ones by their place. What is the
 moved to another position or another unit. Within paired launches, events are matched by operation and operands, then
 by operation.
 
-Sequences are matched in nearly linear time: common prefixes and suffixes first; between them elements that occur once in
-each sequence are anchors (as in patience diff: those in the same order), then runs of elements that occur once. Parts
-without anchors are matched exactly if short, else from one difference to the next position where both continue equally.
+Sequences are matched in nearly linear time: common prefixes and suffixes first; between them elements that occur once
+in each sequence are anchors (as in patience diff: those in the same order), then runs of elements that occur once.
+Parts without anchors are matched exactly if short, else from a difference to where both next continue equally.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +29,7 @@ from .work import JointWork, Launches
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Columns = Mapping[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
 
 #: Maximum size of the table of the exact comparison.
 _EXACT: Final = 1 << 18
@@ -80,47 +80,42 @@ def paired_launches(work: JointWork, *, lost: bool = False) -> Pairs:
             one, two = match_sequences(base.signature[ours].view(np.int64), other.signature[theirs].view(np.int64))
             one, two = _match_between(one, two, *kernels, named=base.named)
         parts.append((ours[one], theirs[two]))
-    one, two = _concatenated(parts)
-    left = Pairs(one, two, np.zeros(0, np.bool_)).unpaired(len(base), len(other))
     for key in ("sequence", ""):
-        more = _match_moved(base, other, *left, key)
-        one, two = np.concatenate([one, more[0]]), np.concatenate([two, more[1]])
-        left = np.setdiff1d(left[0], more[0]), np.setdiff1d(left[1], more[1])
-    order = np.argsort(one)
-    one, two = one[order], two[order]
+        found = Pairs(*_in_order(parts), np.zeros(0, np.bool_))
+        parts.append(_match_moved(base, other, *found.unpaired(len(base), len(other)), key))
+    one, two = _in_order(parts)
     changed = (base.signature[one] != other.signature[two]) | (base.unit[one] != other.unit[two])
     return Pairs(one, two, changed)
 
 
-def paired_rows(pairs: Pairs, moved: Mask, base: Columns, other: Columns) -> Frame:
+def paired_rows(
+    pairs: Pairs, moved: Mask, keys: Sequence[str], base: Sequence[Array], other: Sequence[Array]
+) -> Frame:  # fmt: skip
     """A row for each element of the base, then of the other side, and what became of it.
 
     Args:
         pairs: Pairs of elements.
         moved: Mask of pairs that moved to another unit.
-        base, other: Columns of each side, of one length a side: ``ns``, and what the rows are grouped by.
+        keys: What the rows are grouped by, then ``ns``.
+        base, other: Columns of each side in this order, of one length a side.
 
     Returns:
         The columns; ``base_ns`` and ``other_ns`` instead of ``ns``; the flags ``base_count``, ``other_count`` (its
         side), ``matched``, ``changed``, ``moved`` (of rows of the base), ``removed``, ``added``; and ``index`` (int64,
         the element's index on its side).
     """
-    ours, theirs = len(base["ns"]), len(other["ns"])
-    index = np.concatenate([np.arange(ours), np.arange(theirs)])
+    ours, theirs = len(base[-1]), len(other[-1])
+    columns = dict(zip(keys, map(np.concatenate, zip(base, other, strict=True)), strict=True))
+    index, ns = np.concatenate([np.arange(ours), np.arange(theirs)]), columns.pop("ns")
     of_base = np.arange(ours + theirs) < ours
-
-    def flags(*rows: Ints) -> Ints:
-        found = np.zeros(ours + theirs, np.int64)
-        found[np.concatenate(rows)] = 1
-        return found
-
     removed, added = pairs.unpaired(ours, theirs)
-    columns = {key: np.concatenate([base[key], other[key]]) for key in base}
-    ns = columns.pop("ns")
+    flagged = {"matched": pairs.base, "changed": pairs.base[pairs.changed], "moved": pairs.base[moved],
+               "removed": removed, "added": added + ours}  # fmt: skip
+    for key, rows in flagged.items():
+        columns[key] = np.zeros(ours + theirs, np.int64)
+        columns[key][rows] = 1
     return Frame({
         **columns, "index": index, "base_count": of_base.astype(np.int64), "other_count": (~of_base).astype(np.int64),
-        "matched": flags(pairs.base), "changed": flags(pairs.base[pairs.changed]), "moved": flags(pairs.base[moved]),
-        "removed": flags(removed), "added": flags(added + ours),
         "base_ns": np.where(of_base, ns, 0), "other_ns": np.where(of_base, 0, ns),
     }, {})  # fmt: skip
 
@@ -129,7 +124,8 @@ def launch_rows(work: JointWork, pairs: Pairs) -> Frame:
     """All launches of both sides by ``kernel`` (-1: none), as `paired_rows`; without work that no launch issued."""
     sides = work.base.launches, work.other.launches
     moved = sides[0].unit[pairs.base] != sides[1].unit[pairs.other]
-    found = paired_rows(pairs, moved, *({"kernel": side.kernel, "unit": side.unit, "ns": side.work} for side in sides))
+    base, other = ((side.kernel, side.unit, side.work) for side in sides)
+    found = paired_rows(pairs, moved, ("kernel", "unit", "ns"), base, other)
     return found.take(found["unit"] >= 0)
 
 
@@ -138,10 +134,12 @@ def _ranks(texts: tuple[str, ...]) -> Ints:
     return np.array([*np.argsort(sorted(range(len(texts)), key=texts.__getitem__)).tolist(), -1], np.int64)
 
 
-def _concatenated(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _in_order(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """Pairs of all parts, by the first of a pair."""
     nothing = np.zeros(0, np.int64)
     one, two = (np.concatenate(each) for each in zip((nothing, nothing), *parts, strict=True))
-    return one, two
+    order = np.argsort(one, kind="stable")
+    return one[order], two[order]
 
 
 def _match_between(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool = True) -> tuple[Ints, Ints]:
@@ -157,9 +155,7 @@ def _match_between(one: Ints, two: Ints, base: Ints, other: Ints, *, named: bool
         else:
             more = match_sequences(base[low:high], other[start:stop])
         parts.append((more[0] + low, more[1] + start))
-    one, two = _concatenated(parts)
-    order = np.argsort(one)
-    return one[order], two[order]
+    return _in_order(parts)
 
 
 def _match_moved(base: Launches, other: Launches, ours: Ints, theirs: Ints, key: str) -> tuple[Ints, Ints]:
@@ -196,9 +192,7 @@ def paired_events(work: JointWork, launches: Pairs) -> Pairs:
             known[key] = _match_between(*same, label[base.label[here]], label[other.label[there]])
         ours, theirs = known[key]
         parts.append((ours + first[one], theirs + second[two]))
-    ones, twos = _concatenated(parts)
-    order = np.argsort(ones)
-    ones, twos = ones[order], twos[order]
+    ones, twos = _in_order(parts)
     return Pairs(ones, twos, base.command[ones] != other.command[twos])
 
 
@@ -229,14 +223,10 @@ class _Matcher:
         pending = [(0, len(self._base), 0, len(self._other))]
         while pending:
             pending += self._match_ends(*pending.pop())
-        nothing = np.zeros(0, np.int64)
-        ours, theirs = (np.concatenate(parts) for parts in zip((nothing, nothing), *self._found, strict=True))
-        order = np.argsort(ours, kind="stable")
-        return ours[order], theirs[order]
+        return _in_order(self._found)
 
     def _add_run(self, low: int, start: int, count: int) -> None:
-        steps = np.arange(count, dtype=np.int64)
-        self._found.append((steps + low, steps + start))
+        self._found.append((np.arange(low, low + count), np.arange(start, start + count)))
 
     def _match_ends(self, low: int, high: int, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Matches prefix, suffix and anchors of a pair of parts; returns the parts left between them."""

@@ -13,9 +13,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare import gate
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
-from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run
+from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run, incomplete_of, lost_of
 from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Lost
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.operation_names import names_by_code
@@ -74,9 +73,10 @@ class Side(Struct, frozen=True):
     is_baseline: bool = False
     unread: tuple[tuple[str, str], ...] = ()
 
-    def with_runs_of(self, other: Side) -> Side:
-        """This side with the runs of another appended."""
-        return replace(self, runs=(*self.runs, *other.runs))
+    def renamed(self, names: Mapping[str, str]) -> Side:
+        """This side with joint names of figures (`joint_names`)."""
+        return replace(self, runs=tuple(run.renamed(names) for run in self.runs),
+                       places={names.get(name, name): place for name, place in self.places.items()})  # fmt: skip
 
 
 def side_of(query: Query, path: str, *, findings: bool = False, views: Collection[str] | None = None) -> Side:
@@ -85,54 +85,44 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
     ``findings``: with its top findings and the places of its figures. ``views``: ids of the views whose figures it has;
     None: all.
     """
-    compared = Compared(query, query)
-    figures: dict[str, Figure] = {}
-    total = compared.verdict.total
-    figures["total"] = _figure_of(total)
+    compared, words = Compared(query, query), query.vocabulary
+    comparison, launches = compared.comparison, compared.comparison.joint.base.launches
+    figures = {"total": _figure_of(compared.verdict.total)}
     steps = [own for own in compared.steps[0] if not math.isnan(own.typical)]
     if steps:  # of several workers the largest, as of all figures
         step = max(steps, key=lambda own: own.typical)
         count = len(step.lengths)
         spread = float(step.lengths.var(ddof=1)) / count if count > 1 else math.nan
         figures["step"] = Figure(step.typical, count, spread, count - 1)
-    for view, parts in compared.comparison.breakdowns.items():
-        # kernels are event counts here: one that lost events would look new; events may be no work at all
-        if view == LAUNCHES or not query.vocabulary.work_breakdowns:
-            continue
-        kind = _KINDS.get(view, "kernel")
-        for part in parts:
-            figures[f"{kind}:{part.name}"] = _figure_of(part)
-    for each in views_of(query.vocabulary):
-        if not each.compared or each.all_workers or (views is not None and each.id not in views):
-            continue
-        for name, value in figures_of(facts_of(each, query)).items():
-            figures[f"{each.id}.{name}"] = Figure(value)
-    launches = compared.comparison.joint.base.launches
-    names = compared.comparison.joint.kernels
+    for view, parts in comparison.breakdowns.items() if words.work_breakdowns else ():  # else events are no work
+        if view != LAUNCHES:  # kernels are event counts here: one that lost events would look new
+            figures |= {f"{_KINDS.get(view, 'kernel')}:{part.name}": _figure_of(part) for part in parts}
+    for each in views_of(words):
+        if each.compared and not each.all_workers and (views is None or each.id in views):
+            known = figures_of(facts_of(each, query))
+            figures |= {f"{each.id}.{name}": Figure(value) for name, value in known.items()}
     signatures = {}
-    for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist():
+    for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist() if launches.known and launches.named else ():
         hashes = launches.signature[launches.kernel == kernel]
-        signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(uniques(hashes))))
-    named = launches.known and launches.named
-    run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
-              recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared),
-              query.profile.is_fragmentary, bool(steps) and not query.steps.guessed)  # fmt: skip
-    words = query.vocabulary
-    chip = query.profile.device.chip if words.one_chip else ""
-    found = tuple(_findings(query)) if findings else ()
-    places = dict(_places(query, compared.comparison)) if findings else {}
-    return Side((run,), words.source, chip, dict(words.work_breakdowns).get("kernels", ""), found, places)
+        signatures[comparison.joint.kernels[kernel]] = len(hashes), int(np.bitwise_xor.reduce(uniques(hashes)))
+    run = Run(path, figures, comparison.lost.base, signatures, recorded_operands(query.profile),
+              names_by_code(query.profile), has_lost_records(compared), query.profile.is_fragmentary,
+              bool(steps) and not query.steps.guessed)  # fmt: skip
+    return Side(
+        (run,), words.source, query.profile.device.chip if words.one_chip else "",
+        dict(words.work_breakdowns).get("kernels", ""), _findings(query) if findings else (),
+        dict(_places(query, comparison)) if findings else {},
+    )  # fmt: skip
 
 
-def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
-    rules: set[str] = set()
+def _findings(query: Query) -> tuple[tuple[str, str, int, str, str], ...]:
+    by_rule: dict[str, tuple[str, str, int, str, str]] = {}
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
-        keys = {column.key: index for index, column in enumerate(table.columns)}
-        rule, group, gain, text, advice = (keys[key] for key in ("rule", "group", "gain_us", "text", "advice"))
-        for row in table.rows():
-            if row[gain] and row[rule] not in rules and len(rules) < _FINDINGS:
-                rules.add(row[rule])
-                yield row[rule], row[group], row[gain], row[text], row[advice]
+        columns = (table.column(key) for key in ("rule", "group", "gain_us", "text", "advice"))
+        for found in zip(*columns, strict=True):
+            if found[2]:
+                by_rule.setdefault(found[0], found)
+    return tuple(by_rule.values())[:_FINDINGS]
 
 
 def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]:
@@ -142,21 +132,20 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     if not len(work):
         yield from _host_places(query)
     for view, column in query.vocabulary.work_breakdowns:
-        single = column == "name"
-        if not single and not launches.known:
+        names, code, length = both.kernels, launches.kernel, launches.work
+        if column == "name":
+            names, code, length = both.operations, work.label, work.length
+        elif not launches.known:
             continue
-        code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
         last = last_of_each(np.lexsort((length, code)), code)
         for index in last[code[last] >= 0].tolist():
-            name = (both.operations if single else both.kernels)[int(code[index])]
-            event = index if single else min(int(launches.first[index]), len(work) - 1)
+            event = index if column == "name" else min(int(launches.first[index]), len(work) - 1)
             lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
-            start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if single else
+            start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if column == "name" else
                           (int(launches.start[index]), int(launches.end[index])))  # fmt: skip
             unit = profile.unit_of(lane)
             core = profile.groups[unit].number if unit >= 0 else -1
-            yield (f"{_KINDS.get(view, 'kernel')}:{name}",
-                   Place(range_text(start, max(end, start + 1)), core if core >= 0 else None))  # fmt: skip
+            yield _place(view, names[int(code[index])], start, end, core if core >= 0 else None)
 
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
@@ -166,10 +155,11 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
     longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
     for view, _ in query.vocabulary.host_breakdowns:
-        for name, start, end in longest:
-            if name is not None:
-                place = Place(range_text(start, max(end, start + 1)), None)
-                yield f"{_KINDS.get(view, 'kernel')}:{name}", place
+        yield from (_place(view, name, start, end) for name, start, end in longest if name is not None)
+
+
+def _place(view: str, name: str, start: int, end: int, core: int | None = None) -> tuple[str, Place]:
+    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), core)
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -183,13 +173,6 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
     for one, two in ((base.source, other.source), (base.chip, other.chip)):
         if one != two:
             raise UsageError(f"{ours} is of {one}, {theirs} of {two}.", "They cannot be compared.")
-
-
-def merge_renamed_operations(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
-    """Merges operations that the sides name differently, as `gate` does; also returns joint figure names."""
-    ours, theirs, joint_names = gate.merge_renamed_operations(base.runs, other.runs)
-    places = {joint_names.get(name, name): place for name, place in other.places.items()}
-    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), joint_names
 
 
 # baselines
@@ -261,13 +244,13 @@ def _figure(value: float, count: int, variance: float | None, freedom: float) ->
 # output
 
 
-def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
+def gate_record(result: Gate, base: Side, other: Side) -> dict[str, Any]:
     """JSON record of the gate's outcome."""
     amounts = result.amounts
     by_view = {_VIEWS[kind]: [replace(each, name=name.partition(":")[2]) for name, each in amounts.items()
                               if name.startswith(f"{kind}:")] for kind in _VIEWS}  # fmt: skip
     sums = [sum(getattr(each, side) for each in by_view["kernels"] or by_view["operations"]) for side in _SIDES]
-    work = Amount("", sums[0], sums[1], 0, 0)
+    work, why = Amount("", sums[0], sums[1], 0, 0), why_gated(result, base, other)
     lost = Lost(sum(run.lost for run in base.runs), sum(run.lost for run in other.runs))
     return {
         "result": result.result,
@@ -309,7 +292,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
         return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
-    if unsure and gate.incomplete_of(base.runs, other.runs) != NOTHING_LOST:
+    if unsure and incomplete_of(base.runs, other.runs) != NOTHING_LOST:
         return "Records are lost or unreadable: they could explain or hide changes of some parts."
     if unsure and unsure[0].amount.low is None:
         return (
@@ -366,7 +349,7 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
 
 
 def _lost_lines(base: Side, other: Side) -> Iterator[str]:
-    lost = gate.lost_of(base.runs, other.runs)
+    lost = lost_of(base.runs, other.runs)
     if lost != NOTHING_LOST:
         yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
     for path, why in (*base.unread, *other.unread):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.model import Role, is_missing
+from tpuprof_tui.model import Profile, Role, is_missing
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, WorkOrigin
 
@@ -72,8 +72,8 @@ class _Cut(Struct, frozen=True, eq=False):
     """
 
     names: Sequence[str]
-    labels: tuple[Ints, Ints]
-    strata: tuple[Strata, Strata]
+    labels: Sequence[Ints]
+    strata: Sequence[Strata]
     within: float | None
 
 
@@ -174,10 +174,11 @@ class Comparison:
         base, other = self.works
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
-    @property
+    @cached_property
     def is_of_host(self) -> bool:
         """Whether times of the host are compared, since no device works."""
-        return not (self.work.base or self.work.other) and bool(self._host_amounts(None))
+        idle = not (self.work.base or self.work.other)
+        return idle and any(len(frame) for frames in self._host_times.values() for frame in frames)
 
     @cached_property
     def origins(self) -> dict[str, list[Amount]]:
@@ -190,8 +191,9 @@ class Comparison:
 
         Where no device works, times of the host by name.
         """
-        host = {} if self.work.base or self.work.other else self._host_amounts(None)
-        return host or {view: self._amounts(cut) for view, cut in self._cuts.items()}
+        if self.is_of_host:
+            return self._host_amounts(None)
+        return {view: self._amounts(cut) for view, cut in self._cuts.items()}
 
     @property
     def contributors(self) -> dict[str, list[Amount]]:
@@ -235,13 +237,11 @@ class Comparison:
 
     @cached_property
     def _kernel_cut(self) -> _Cut:
-        one, two = map(self._strata_of_launches, self.works)
-        return _Cut(self.joint.kernels, (self.joint.base.kernel, self.joint.other.kernel), (one, two),
-                    self.noise.within)  # fmt: skip
+        labels = [work.kernel for work in self.works]
+        return _Cut(self.joint.kernels, labels, [*map(self._strata_of_launches, self.works)], self.noise.within)
 
     def _cut_of_events(self, names: Sequence[str], labels: Sequence[Ints]) -> _Cut:
-        one, two = (self._strata_of_events(work, label) for work, label in zip(self.works, labels, strict=True))
-        return _Cut(names, (labels[0], labels[1]), (one, two), self.within_events)
+        return _Cut(names, labels, [*map(self._strata_of_events, self.works, labels)], self.within_events)
 
     def _lane_cut(self) -> _Cut:
         titles: dict[str, int] = {}
@@ -256,7 +256,7 @@ class Comparison:
             else:
                 strata.append(self._strata_of_events(work, label))
             labels.append(label)
-        return _Cut(tuple(titles), (labels[0], labels[1]), (strata[0], strata[1]), self.noise.within)
+        return _Cut(tuple(titles), labels, strata, self.noise.within)
 
     @cached_property
     def _origin_cuts(self) -> dict[str, _Cut]:
@@ -371,15 +371,10 @@ class Comparison:
     @cached_property
     def _in_steps(self) -> list[Mask]:
         """Mask of the work of each side that belongs to counted steps."""
-        found = []
-        for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True):
-            inside = np.zeros(len(work), np.bool_)
-            for number, events in rows_by_lane(work.lane) if len(steps.numbers) else ():
-                lane = profile.lanes[number]
-                if STEP in lane:
-                    inside[events] = np.isin(lane.take(STEP, work.row[events]), steps.numbers)
-            found.append(inside)
-        return found
+        return [
+            np.isin(_column(profile, work, STEP), steps.numbers)
+            for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True)
+        ]
 
     def step(self, total: Amount) -> Amount | None:
         """What a step takes on both sides; None if they have none. Single steps vary as the total does."""
@@ -404,14 +399,15 @@ class Comparison:
         """Waits of both sides by unit, scope and name."""
         return self._pivot(self.waits_of_sides, ("unit", "kernel", "name"), self.steps if per_step else None)
 
+    @cached_property
+    def _host_times(self) -> dict[str, list[Frame]]:
+        """Times of host events of both sides, by view."""
+        return {view: [_host_times(query, column) for query in self.sides]
+                for view, column in self.base.vocabulary.host_breakdowns}  # fmt: skip
+
     def _host_amounts(self, steps: tuple[CountedSteps, CountedSteps] | None) -> dict[str, list[Amount]]:
-        """Times of host events by name."""
-        found = {}
-        for view, column in self.base.vocabulary.host_breakdowns:
-            amounts = self._pivot([_host_times(query, column) for query in self.sides], ("name",), steps)
-            if amounts:
-                found[view] = sorted(amounts.values(), key=_by_difference)
-        return found
+        amounts = {view: self._pivot(frames, ("name",), steps) for view, frames in self._host_times.items()}
+        return {view: sorted(parts.values(), key=_by_difference) for view, parts in amounts.items() if parts}
 
     def _pivot(
         self, events: Sequence[Frame], keys: Sequence[str], steps: tuple[CountedSteps, CountedSteps] | None
@@ -461,15 +457,20 @@ def _events(query: Query, keys: Sequence[str], lanes: Sequence[int], role: Role 
     return events.with_columns(None, **{column: np.full(len(events), -1) for column in absent})
 
 
+def _column(profile: Profile, work: Work, key: str) -> Ints:
+    """A column of events; -1 where the lane lacks it."""
+    found = np.full(len(work), -1, np.int64)
+    for number, events in rows_by_lane(work.lane):
+        if key in profile.lanes[number]:
+            found[events] = profile.lanes[number].take(key, work.row[events])
+    return found
+
+
 def _origins(query: Query, work: Work, origin: WorkOrigin, codes: dict[str, int]) -> Ints:
     """Joint code of what each work event came from; -1: unknown. New texts are added to ``codes``."""
-    profile, own = query.filtered_session.profile, np.full(len(work), -1, np.int64)
+    profile = query.filtered_session.profile
     if origin.column:
-        texts = profile.strings.get(origin.column, ())
-        for number, rows in rows_by_lane(work.lane):
-            lane = profile.lanes[number]
-            if origin.column in lane:
-                own[rows] = lane.take(origin.column, work.row[rows])
+        texts, own = profile.strings.get(origin.column, ()), _column(profile, work, origin.column)
     else:
         texts, of_event = profile.strings["name"], calling_names(query.session, origin.pattern)
         if query.full_filter:

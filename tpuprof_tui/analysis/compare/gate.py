@@ -21,6 +21,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from ..operation_names import NamesByCode, operation_synonyms
@@ -89,6 +90,18 @@ class Run(Struct, frozen=True):
     fragmentary: bool = False
     stepped: bool = False
 
+    def renamed(self, names: Mapping[str, str]) -> Run:
+        """The run with joint names of figures (`joint_names`); those that get one name are added up."""
+        figures: dict[str, Figure] = {}
+        for name, figure in self.figures.items():
+            name = names.get(name, name)
+            known = figures.get(name)
+            figures[name] = figure if known is None else Figure(
+                known.value + figure.value, known.count + figure.count, known.variance + figure.variance,
+                known.freedom + figure.freedom,
+            )  # fmt: skip
+        return replace(self, figures=figures)
+
 
 class Rule(Struct, frozen=True):
     """A limit on the growth of a figure, by a share or a time.
@@ -107,10 +120,11 @@ class Rule(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError if malformed."""
+        """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; UsageError if malformed."""
         found = _RULE.fullmatch(text)
         if found is None or found["figure"].count('"') % 2:  # the last > is inside quotes
-            raise ValueError(text)
+            forms = "FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'"
+            raise UsageError(f"{text!r} is not a rule.", f"Write {forms}.")
         kind, colon, name = found["figure"].strip().partition(":")
         quoted = re.fullmatch(r'\s*"(.*)"\s*', name, re.DOTALL)
         figure = f"{kind}{colon}{quoted[1] if quoted else name}"
@@ -155,30 +169,18 @@ def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
     return dict.fromkeys(name for run in (*base, *other) for name in run.figures)
 
 
-def merge_renamed_operations(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
-    """Merges operations that the sides name differently; returns the runs, and the joint name by each old one."""
+def joint_names(base: Sequence[Run], other: Sequence[Run]) -> dict[str, str]:
+    """Joint names of the figures of operations that the sides name differently, by their own names."""
     known = operation_synonyms([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
     # names with generated suffixes are merged under their operation
     classes = {name: code[0] for run in (*base, *other) for code, names in run.codes.items() if len(code) == 1
                for name in names}  # fmt: skip
-    renamed = {f"{PARTS[1]}{name}": f"{PARTS[1]}{classes[name]}" for name in known if name in classes}
-    for name, names in ((name, names) for name, names in known.items() if name not in classes):
+    found = {}
+    for name, names in known.items():
         here, there = (", ".join(each for each in names if (each in ours) == in_base) for in_base in (True, False))
-        renamed[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
-    sides = [[replace(run, figures=_merge_figures(run.figures, renamed)) for run in side] for side in (base, other)]
-    return sides[0], sides[1], renamed
-
-
-def _merge_figures(figures: Mapping[str, Figure], renamed: Mapping[str, str]) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
-    for name, each in figures.items():
-        name = renamed.get(name, name)
-        known = found.get(name)
-        found[name] = each if known is None else Figure(
-            known.value + each.value, known.count + each.count, known.variance + each.variance,
-            known.freedom + each.freedom,
-        )  # fmt: skip
+        joint = classes.get(name) or (f"{here} ({there})" if here and there else here or there)
+        found[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{joint}"
     return found
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps
+from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps, Names
 from tpuprof_tui.analysis.compare.match import launch_rows, paired_rows
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
 from tpuprof_tui.analysis.compare.verdict import Verdict
@@ -107,18 +108,19 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             found += ((one[key], two[key]) for key in one if key in two)
             paired = {id(each) for pair in found for each in pair}
             ours, theirs = ([each for each in side if id(each) not in paired] for side in (ours, theirs))
-        both = min(len(ours), len(theirs))
-        found += zip(ours[:both], theirs[:both], strict=True)
-        return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]
+        return [*found, *zip_longest(ours, theirs)]
 
     @cached_property
     def comparison(self) -> Comparison:
         """Matched work and amounts of both sides."""
         groups = [tuple(-2 if worker is None else worker.group for worker in pair) for pair in self.pairs]
-        steps = None
-        if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
-            steps = tuple(map(_counted_steps, self.sides, self.steps))
+        steps = None if self.base.full_filter or self.other.full_filter else self._counted_steps
         return Comparison(self.base, self.other, pairs=groups, run_noise=self.run_noise, steps=steps)  # type: ignore[arg-type]
+
+    @cached_property
+    def _counted_steps(self) -> tuple[CountedSteps, CountedSteps]:
+        base, other = map(_counted_steps, self.sides, self.steps)
+        return base, other
 
     @cached_property
     def steps(self) -> tuple[list[StepSpans], list[StepSpans]]:
@@ -151,9 +153,8 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
         if self.comparison.stepped:
             return f"The other has {more} ({counts[0]:,} -> {counts[1]:,})."
-        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
-                   for spans in self.steps]  # fmt: skip
-        lengths = " -> ".join("-" if length is None else time_text(round(length)) for length in typical)
+        typical = (side.typical for side in self._counted_steps)
+        lengths = " -> ".join(time_text(round(length)) if length == length else "-" for length in typical)
         return (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
                 "--step N compares one.")  # fmt: skip
 
@@ -435,29 +436,23 @@ def _main(numbers: Sequence[Column], sides: Sequence[_Side]) -> Column:
 
 def _origins(compared: Compared, view: View) -> Answer:
     """Work by what it came from, of sources that have no view of it in common."""
-    parts = compared.comparison.origins.get(view.id, ())
+    parts: dict[Names, Amount] = {(each.name,): each for each in compared.comparison.origins.get(view.id, ())}
     if not parts:
         return Answer(missing=(Missing(f"{view.title} of most work of both sides are not recorded."),))
-    columns = (Column("name", "Name"), *_AMOUNTS)
-    found = [(each.name, *_amount_cells(each)) for each in parts]
-    return Answer(tables=(Table.of_rows("by_name", "By name", columns, found, word="part"),))
-
-
-def _amount_cells(amount: Amount) -> tuple[Any, ...]:
-    """Values of ``_AMOUNTS``."""
-    count = amount.other_count - amount.base_count
-    return (amount.base, amount.other, amount.delta, amount.base_count, amount.other_count, count, amount.status)
+    return _amounts("by_name", "By name", [Column("name", "Name")], parts, "part")
 
 
 def _waits(compared: Compared) -> Answer:
     waits, words = compared.comparison.waits(), compared.base.vocabulary
-    if not waits:
-        return Answer()
-    columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
-               *_AMOUNTS)  # fmt: skip
-    ordered = sorted(waits.items(), key=lambda wait: -abs(wait[1].delta))
-    found = [(*names, *_amount_cells(each)) for names, each in ordered]
-    return Answer(tables=(Table.of_rows("waits", "Waits", columns, found, word=words.operation.one),))
+    names = [Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait")]
+    return _amounts("waits", "Waits", names, waits, words.operation.one) if waits else Answer()
+
+
+def _amounts(key: str, title: str, names: Sequence[Column], amounts: Mapping[Names, Amount], word: str) -> Answer:
+    rows = [(*of_row, each.base, each.other, each.delta, each.base_count, each.other_count,
+             each.other_count - each.base_count, each.status)
+            for of_row, each in sorted(amounts.items(), key=lambda row: -abs(row[1].delta))]  # fmt: skip
+    return Answer(tables=(Table.of_rows(key, title, (*names, *_AMOUNTS), rows, word=word),))
 
 
 def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tuple[str, int], tuple[str, int]]:

@@ -54,6 +54,7 @@ _COLUMNS: Final = (
     Column("base_us", "Base", "duration", spare=1), Column("other_us", "Other", "duration", spare=1),
     Column("delta_us", "Delta", "duration"), Column("status", "Status"),
 )  # fmt: skip
+_SUMMED: Final = [column.key for column in _COLUMNS if not column.key.startswith(("delta_", "status"))]
 #: Kinds that are compared; times are not, since the two time lines are unrelated.
 _NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
 #: Kinds for which a missing row counts as 0.
@@ -322,7 +323,7 @@ def _difference(base: Any, other: Any) -> Any:
     return None if base is None or other is None else other - base
 
 
-class _Side:
+class _KeyedTable:
     """Columns of a side's table as plain values, and its rows by identifying texts and number among equal ones."""
 
     def __init__(self, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> None:
@@ -385,7 +386,7 @@ def _joined_tables(
     numbers = [column for column in columns if column.kind in _NUMBERS and column.key != "number"]
     if not numbers or not (names or first.ordered):
         return None
-    sides = [_Side(table, names, renamed[1] if first.word == renamed[0] else {}) for table in tables]
+    sides = [_KeyedTable(table, names, renamed[1] if first.word == renamed[0] else {}) for table in tables]
     main = _main(numbers, sides)
     counts = next((column for column in numbers if column.key in _COUNTS), None)
     found: list[tuple[float, list[Any], tuple[Table | None, int | None, int]]] = []
@@ -422,7 +423,7 @@ def _joined_tables(
     )  # fmt: skip
 
 
-def _main(numbers: Sequence[Column], sides: Sequence[_Side]) -> Column:
+def _main(numbers: Sequence[Column], sides: Sequence[_KeyedTable]) -> Column:
     by_key = {column.key: column for column in numbers}
     candidates = [by_key[key] for key in _MAIN if key in by_key]
     candidates += [column for column in numbers if column.bar and column.kind == "duration"]
@@ -497,7 +498,7 @@ def _alignment(compared: Compared) -> Answer:
     scope, name = Column("scope", words.say("{Scope}")), Column("name", words.say("{Operation}"))
     base, other = ((work.kernel, work.label, work.length) for work in comparison.works)
     unmoved = np.zeros(len(comparison.events), np.bool_)
-    events = paired_rows(comparison.events, unmoved, ("scope", "name", "ns"), base, other)
+    events = paired_rows(comparison.events, unmoved, ("scope", "name", "us"), base, other)
     events = events.with_columns({"scope": (*both.kernels, UNKNOWN), "name": (*both.operations, UNKNOWN)})
     names = (scope, name) if known else (name,)
     return Answer(tuple(facts), (
@@ -517,28 +518,27 @@ def _counts_table(
     known = () if comparison.is_of_host else next(iter(comparison.breakdowns.values()), ())
     statuses = {part.name: part.status for part in known} if len(names) == 1 else {}
 
-    def status(groups: Groups) -> list[Status]:
-        amounts = [Amount(*row) for row in zip(
-            *(figures[column](groups) for column in (names[0].key, "base_us", "other_us", "base_count", "other_count")),
-            strict=True)]  # fmt: skip
-        return [statuses.get(each.name) or comparison.with_status(replace(each, name="")).status for each in amounts]
-
-    def changes(groups: Groups) -> list[str]:
+    def first_changed(groups: Groups) -> list[int]:
+        """Number of the event, of the base."""
         first = np.full(groups.count, -1)
         changed = np.flatnonzero(groups.frame["changed"])[::-1]
         first[groups.index[changed]] = groups.frame["index"][changed]
-        return ["" if event < 0 else _operand_changes(compared, event) for event in first.tolist()]
+        return first.tolist()  # type: ignore[no-any-return]
 
+    codes = {name: np.where(elements[name] < 0, len(texts[name]) - 1, elements[name]) for name in texts}
+    figures = {**{name: text_of_key(name) for name in texts}, **{name: total(name) for name in _SUMMED}}
+    if operands:
+        figures["operands"] = first_changed
     columns = (*names, *_COLUMNS, *([Column("operands", "Operands, the first that changed")] if operands else []))
-    figures: dict[str, Any] = {
-        column.key: total(column.key.replace("_us", "_ns")) for column in _COLUMNS if column.key != "status"
-    } | {column: text_of_key(column) for column in texts} | {"status": status, "operands": changes}  # fmt: skip
-    codes = {key: np.where(elements[key] < 0, len(texts[key]) - 1, elements[key]) for key in texts}
-    elements = elements.with_columns(
-        None, delta_count=elements["other_count"] - elements["base_count"],
-        delta_ns=elements["other_ns"] - elements["base_ns"], **codes,
-    )  # fmt: skip
-    found = pivot(elements, tuple(texts), {column.key: figures[column.key] for column in columns}, ())
+    found = []
+    for row in pivot(elements.with_columns(None, **codes), tuple(texts), figures, ()):
+        cells = dict(zip(figures, row, strict=True))
+        amount = Amount("", cells["base_us"], cells["other_us"], cells["base_count"], cells["other_count"])
+        cells["delta_us"], cells["delta_count"] = amount.delta, amount.other_count - amount.base_count
+        cells["status"] = statuses.get(row[0]) or comparison.with_status(amount).status
+        if operands:
+            cells["operands"] = "" if cells["operands"] < 0 else _operand_changes(compared, cells["operands"])
+        found.append(tuple(cells[column.key] for column in columns))
     at = len(names) + 10
     return Table.of_rows(name, title, columns, sorted(found, key=lambda row: (-abs(row[at]), row[0])))
 

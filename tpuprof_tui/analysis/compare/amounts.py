@@ -413,14 +413,13 @@ class Comparison:
         self, events: Sequence[Frame], keys: Sequence[str], steps: tuple[CountedSteps, CountedSteps] | None
     ) -> dict[Names, Amount]:
         """Sums of the column ``ns`` of both sides by ``keys``; ``steps``: of a step of those that count."""
-        sums: list[dict[Names, tuple[int, float]]] = []
         figures = {**{column: key(column, UNKNOWN) for column in keys}, "ns": total("ns"), "count": rows}
+        sums: list[dict[Names, tuple[int, float]]] = []
         for side, frame in enumerate(events):
-            if steps is None:
-                sums.append({tuple(names): (ns, count) for *names, ns, count in pivot(frame, keys, figures, ("-ns",))})
-                continue
-            frame, count_of = frame.take(np.isin(frame[STEP], steps[side].numbers)), steps[side].count
-            sums.append({tuple(names): (round(ns / count_of), count / count_of)
+            if steps is not None:
+                frame = frame.take(np.isin(frame[STEP], steps[side].numbers))
+            per = 1 if steps is None else steps[side].count
+            sums.append({tuple(names): (ns if steps is None else round(ns / per), count / per)
                          for *names, ns, count in pivot(frame, keys, figures, ("-ns",))})  # fmt: skip
         found = {}
         for names in dict.fromkeys((*sums[0], *sums[1])):

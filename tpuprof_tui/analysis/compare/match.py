@@ -96,17 +96,17 @@ def paired_rows(
     Args:
         pairs: Pairs of elements.
         moved: Mask of pairs that moved to another unit.
-        keys: What the rows are grouped by, then ``ns``.
+        keys: What the rows are grouped by, then ``us`` (ns).
         base, other: Columns of each side in this order, of one length a side.
 
     Returns:
-        The columns; ``base_ns`` and ``other_ns`` instead of ``ns``; the flags ``base_count``, ``other_count`` (its
+        The columns; ``base_us`` and ``other_us`` (ns) instead of ``us``; the flags ``base_count``, ``other_count`` (its
         side), ``matched``, ``changed``, ``moved`` (of rows of the base), ``removed``, ``added``; and ``index`` (int64,
         the element's index on its side).
     """
     ours, theirs = len(base[-1]), len(other[-1])
     columns = dict(zip(keys, map(np.concatenate, zip(base, other, strict=True)), strict=True))
-    index, ns = np.concatenate([np.arange(ours), np.arange(theirs)]), columns.pop("ns")
+    index, ns = np.concatenate([np.arange(ours), np.arange(theirs)]), columns.pop("us")
     of_base = np.arange(ours + theirs) < ours
     removed, added = pairs.unpaired(ours, theirs)
     flagged = {"matched": pairs.base, "changed": pairs.base[pairs.changed], "moved": pairs.base[moved],
@@ -116,7 +116,7 @@ def paired_rows(
         columns[key][rows] = 1
     return Frame({
         **columns, "index": index, "base_count": of_base.astype(np.int64), "other_count": (~of_base).astype(np.int64),
-        "base_ns": np.where(of_base, ns, 0), "other_ns": np.where(of_base, 0, ns),
+        "base_us": np.where(of_base, ns, 0), "other_us": np.where(of_base, 0, ns),
     }, {})  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def launch_rows(work: JointWork, pairs: Pairs) -> Frame:
     sides = work.base.launches, work.other.launches
     moved = sides[0].unit[pairs.base] != sides[1].unit[pairs.other]
     base, other = ((side.kernel, side.unit, side.work) for side in sides)
-    found = paired_rows(pairs, moved, ("kernel", "unit", "ns"), base, other)
+    found = paired_rows(pairs, moved, ("kernel", "unit", "us"), base, other)
     return found.take(found["unit"] >= 0)
 
 

@@ -418,14 +418,16 @@ class Comparison:
         for side, frame in enumerate(events):
             if steps is not None:
                 frame = frame.take(np.isin(frame[STEP], steps[side].numbers))
-            per = 1 if steps is None else steps[side].count
-            sums.append({tuple(names): (ns if steps is None else round(ns / per), count / per)
-                         for *names, ns, count in pivot(frame, keys, figures, ("-ns",))})  # fmt: skip
-        found = {}
+            found = {tuple(names): (ns, count) for *names, ns, count in pivot(frame, keys, figures, ("-ns",))}
+            if steps is not None:
+                per = steps[side].count
+                found = {names: (round(ns / per), count / per) for names, (ns, count) in found.items()}
+            sums.append(found)
+        amounts = {}
         for names in dict.fromkeys((*sums[0], *sums[1])):
             (base, base_count), (other, other_count) = (side.get(names, (0, 0)) for side in sums)
-            found[names] = self.with_status(Amount(names[-1], base, other, base_count, other_count))
-        return found
+            amounts[names] = self.with_status(Amount(names[-1], base, other, base_count, other_count))
+        return amounts
 
 
 def _by_difference(amount: Amount) -> tuple[float, float, str]:

@@ -4,7 +4,7 @@ Repeats are launches of one kernel function with the same commands on one unit, 
 operands in one kernel function: a *stratum*. Their variance gives the variance of a sum of them, but not the variation
 from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gate``).
 
-Intervals use Student's t distribution: its tail by Gauss and Legendre's quadrature, its quantiles by Newton's method.
+Intervals use Student's t distribution: its tail by tanh-sinh quadrature, its quantiles by Newton's method.
 """
 
 from __future__ import annotations
@@ -183,14 +183,11 @@ def upper_tail(value: float, freedom: float) -> float:
     # with value = sqrt(freedom) sinh(u) the density is a power of cosh(u), integrated to where it is nothing
     low = math.asinh(value / math.sqrt(freedom))
     half = (math.acosh(math.cosh(low) * math.exp(_VANISHING / freedom)) - low) / 2
-    places, weights = _nodes()
-    powers = np.exp(-freedom * np.log(np.cosh(low + half * (1 + places))))
+    steps = np.linspace(-3.5, 3.5, 141)
+    bent = math.pi / 2 * np.sinh(steps)
+    weights = (steps[1] - steps[0]) * math.pi / 2 * np.cosh(steps) / np.cosh(bent) ** 2
+    powers = np.exp(-freedom * np.log(np.cosh(low + half * (1 + np.tanh(bent)))))
     return half * math.sqrt(freedom) * _density(0.0, freedom) * float(weights @ powers)
-
-
-@functools.cache
-def _nodes() -> tuple[Floats, Floats]:
-    return np.polynomial.legendre.leggauss(100)
 
 
 @functools.lru_cache(maxsize=1024)

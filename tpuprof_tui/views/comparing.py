@@ -166,16 +166,15 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             return own(self)
         if not view.compute:
             return _origins(self, view)
-        parts: list[Part] = []
-        for pair in [None] if view.all_workers else self.pairs:
-            sides = zip(self.sides, pair or (None, None), strict=True)
-            base, other = (
-                answer(view, query) if pair is None
-                else Answer() if worker is None else answer(view, of_worker(query, worker)) for query, worker in sides
-            )  # fmt: skip
-            named = next((worker for worker in pair or () if worker is not None), None)
-            group = -1 if pair is None or pair[1] is None else pair[1].group
-            parts.append(("" if named is None else named.key, group, base, other))
+
+        def told(query: Query, worker: Worker | None) -> Answer:
+            return Answer() if worker is None else answer(view, of_worker(query, worker))
+
+        if view.all_workers:
+            parts = [("", -1, answer(view, self.base), answer(view, self.other))]
+        else:
+            parts = [((one or two).key, two.group if two else -1, told(self.base, one), told(self.other, two))  # type: ignore[union-attr]
+                     for one, two in self.pairs]  # fmt: skip
         found = joined(parts, self._judge(view), (self.base.vocabulary.operation.one, self.comparison.joint.renamed))
         return replace(found, tables=(*found.tables, self._steps_and_gaps())) if view.id == "steps" else found
 

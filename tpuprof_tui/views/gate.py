@@ -10,8 +10,8 @@ from shlex import quote
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct, ValidationError, convert, field
+from msgspec.structs import asdict, astuple, replace
 
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
 from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run, incomplete_of, lost_of
@@ -183,12 +183,9 @@ def baseline_text(name: str, side: Side) -> str:
     record = {
         BASELINE: SCHEMA, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
-            {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
-             "fragmentary": run.fragmentary, "stepped": run.stepped,
-             "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
-             "signatures": {key: list(value) for key, value in run.signatures.items()},
-             "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
-                               each.freedom] for key, each in run.figures.items()}}
+            {**asdict(run), "codes": [[*code, list(names)] for code, names in run.codes.items()],
+             "figures": {name: [None if value != value else value for value in astuple(figure)]
+                         for name, figure in run.figures.items()}}
             for run in side.runs
         ],
     }  # fmt: skip
@@ -212,18 +209,14 @@ def read_baseline(path: Path) -> Side:
             raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}): "
                                   "its figures have other definitions.", _save_again(path, record))  # fmt: skip
         runs = tuple(
-            Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
-                int(run["lost"]), {str(key): (int(count), int(number))
-                                   for key, (count, number) in run["signatures"].items()},
-                tuple(map(str, run.get("operands", ()))),
-                {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())},
-                *(bool(run.get(key, False)) for key in ("incomplete", "fragmentary", "stepped")))
+            convert({**run, "codes": {tuple(code): names for *code, names in run.get("codes", ())},
+                     "figures": {name: _figure(*values) for name, values in run["figures"].items()}}, Run)
             for run in record["runs"]
         )  # fmt: skip
         if not runs:
             raise ValueError("no runs")
         return Side(runs, str(record["source"]), str(record["chip"]), is_baseline=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as error:
         raise UnreadableError(
             f"{path} cannot be read as a baseline.", "Save it again: tpuprof baseline save."
         ) from error

@@ -106,7 +106,7 @@ def _side(
     Raises:
         UnreadableError: No run can be read.
     """
-    found: Side | None = None
+    sides: list[Side] = []
     unread: list[tuple[str, UnreadableError]] = []
     for path in paths:
         known = Path(path)
@@ -115,16 +115,16 @@ def _side(
                 side = read_baseline(known)
             else:
                 query = query_of(open_capture(path, options))
-                side = side_of(query, path, findings=findings and found is None, views=views)
+                side = side_of(query, path, findings=findings and not sides, views=views)
         except UnreadableError as error:
             unread.append((path, error))
             continue
-        if found is not None:
-            refuse_unlike_sides(found, side)
-        found = side if found is None else replace(found, runs=(*found.runs, *side.runs))
-    if found is None:
+        sides.append(side)
+        refuse_unlike_sides(sides[0], side)
+    if not sides:
         raise unread[-1][1]
-    return replace(found, unread=tuple((path, str(error)) for path, error in unread))
+    runs = tuple(run for side in sides for run in side.runs)
+    return replace(sides[0], runs=runs, unread=tuple((path, str(error)) for path, error in unread))
 
 
 def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:

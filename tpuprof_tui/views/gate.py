@@ -14,8 +14,8 @@ from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import asdict, astuple, replace
 
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
-from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run, incomplete_of, lost_of
-from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, Lost
+from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
@@ -244,7 +244,6 @@ def gate_record(result: Gate, base: Side, other: Side) -> dict[str, Any]:
                               if name.startswith(f"{kind}:")] for kind in _VIEWS}  # fmt: skip
     sums = [sum(getattr(each, side) for each in by_view["kernels"] or by_view["operations"]) for side in _SIDES]
     work, why = Amount("", sums[0], sums[1], 0, 0), why_gated(result, base, other)
-    lost = Lost(sum(run.lost for run in base.runs), sum(run.lost for run in other.runs))
     return {
         "result": result.result,
         "rules": [
@@ -253,7 +252,7 @@ def gate_record(result: Gate, base: Side, other: Side) -> dict[str, Any]:
                 for key in (*_SIDES, "delta", "low", "high") for value in [getattr(each.amount, key)]}}
             for each in result.rules
         ],
-        "verdict": outcome_record(amounts["total"], work, by_view, lost, result.noise, why),
+        "verdict": outcome_record(amounts["total"], work, by_view, result.lost, result.noise, why),
         "findings": [{"rule": rule, "group": group, "gain_us": gain / 1000, "text": text, "advice": advice}
                      for rule, group, gain, text, advice in other.findings],
         "unread": [{"path": path, "why": why} for side in (base, other) for path, why in side.unread],
@@ -285,7 +284,7 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
         return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
-    if unsure and incomplete_of(base.runs, other.runs) != NOTHING_LOST:
+    if unsure and result.incomplete != NOTHING_LOST:
         return "Records are lost or unreadable: they could explain or hide changes of some parts."
     if unsure and unsure[0].amount.low is None:
         return (
@@ -334,15 +333,15 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
     lines = (
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {runs[0]}", f"Other  {runs[1]}", f"Noise  {between}, {stated}",
-        *_lost_lines(base, other),
+        *_lost_lines(result, base, other),
         *(f"See    {line}" for line in _commands(result, base, other)),
         *(f"Try    {line}" for line in _advice(result, other)),
     )  # fmt: skip
     return Report(result.result, lines, (_table(result),) if result.rules else ())
 
 
-def _lost_lines(base: Side, other: Side) -> Iterator[str]:
-    lost = lost_of(base.runs, other.runs)
+def _lost_lines(result: Gate, base: Side, other: Side) -> Iterator[str]:
+    lost = result.lost
     if lost != NOTHING_LOST:
         yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
     for path, why in (*base.unread, *other.unread):
@@ -397,7 +396,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
-    lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
+    lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(result, base, other))]
     lines += ["", *(f"- {markdown_code(command)}" for command in _commands(result, base, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "Possible savings:", "", *advice] if advice else []

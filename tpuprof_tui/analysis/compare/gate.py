@@ -156,12 +156,16 @@ class Gate(Struct, frozen=True):
         rules: The user's rules, then parts that grew by more than noise.
         noise: The noise that differences were compared with.
         amounts: Total and parts by figure, ascending; medians, with intervals at the level of a single test.
+        lost: Records that the runs of each side lost.
+        incomplete: The same, and 1 more for a side with runs of which it is not known how many.
     """
 
     result: Result
     rules: tuple[RuleOutcome, ...]
     noise: Noise
     amounts: Mapping[str, Amount]
+    lost: Lost
+    incomplete: Lost
 
 
 def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
@@ -210,7 +214,11 @@ def gate(
             [replace(run, figures={name: replace(each, variance=0.0) for name, each in run.figures.items()})
              for run in side] for side in (base, other)
         )  # fmt: skip
-    noise, lost, incomplete = _noise(base, other, run_noise), lost_of(base, other), incomplete_of(base, other)
+    noise = _noise(base, other, run_noise)
+    lost = Lost(sum(run.lost for run in base), sum(run.lost for run in other))
+    incomplete = Lost(
+        lost.base + any(run.incomplete for run in base), lost.other + any(run.incomplete for run in other)
+    )
     found = []
     for each in _test_family(rules or [Rule.parse(DEFAULT_RULE)], base, other, noise, level):
         recorded = _is_recorded(each, base, other)
@@ -239,7 +247,7 @@ def gate(
         low, high = interval(amount.delta, amount.variance, amount.freedom, level=level) or (None, None)
         amount = replace(amount, low=low, high=high)
         amounts[name] = replace(amount, status=status_of(amount, noise, lost))
-    return Gate(result, tuple(found), noise, amounts)
+    return Gate(result, tuple(found), noise, amounts, lost, incomplete)
 
 
 def _test_family(
@@ -295,16 +303,6 @@ def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]
     known = [{each for each in PARTS[PARTS.index(kind) :] if any(name.startswith(each) for name in run.figures)}
              for run in runs]  # fmt: skip
     return all(each == known[0] for each in known) or not any(known[: len(base)])
-
-
-def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
-    """The maximum lost by a run, for each side."""
-    return Lost(max(run.lost for run in base), max(run.lost for run in other))
-
-
-def incomplete_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
-    """Like `lost_of`; at least 1 for a side with an incomplete run."""
-    return lost_of(*([replace(run, lost=max(run.lost, run.incomplete)) for run in side] for side in (base, other)))
 
 
 def _may_be_lost(outcome: RuleOutcome, lost: Lost) -> bool:

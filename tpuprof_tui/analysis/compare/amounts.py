@@ -80,10 +80,11 @@ class _Cut(Struct, frozen=True, eq=False):
 class Comparison:
     """Compares a base with another profile; only device work in sums counts.
 
+    ``pairs``: ids of paired groups (workers); -1: the profile as a whole.
+
     Attributes:
         sides: The queries of base and other, whose filter and step select the events.
         base, other: Profiles of the selected events.
-        pairs: Ids of paired groups (workers); -1: the profile as a whole.
         steps: Steps of both sides; None: events of one step, or of a filter, are compared.
         lost: Records known to be lost.
         alike: Whether both are of one source, so that their names and commands can be compared.
@@ -100,7 +101,7 @@ class Comparison:
     ) -> None:
         self.sides = base, other
         self.base, self.other = (query.filtered_session.profile for query in self.sides)
-        self.pairs = pairs
+        self._pairs = pairs
         self.steps = steps
         self._run_noise = run_noise
         lost = [sum(problem.lost for problem in side.problems) for side in (self.base, self.other)]
@@ -112,7 +113,7 @@ class Comparison:
     @cached_property
     def joint(self) -> JointWork:
         """The work of both sides in joint codes."""
-        return JointWork(self.base, self.other, self.pairs)
+        return JointWork(self.base, self.other, self._pairs)
 
     @cached_property
     def launches(self) -> Pairs:
@@ -134,7 +135,7 @@ class Comparison:
     @cached_property
     def noise(self) -> Noise:
         """Variation of launches within a run, and between runs."""
-        within = within_share(*map(self._strata_of_launches, self.works))
+        within = within_share(*self._launch_strata)
         if within is None and self._steps_vary:
             within = within_share(*(_one_stratum(side.all_lengths) for side in self.steps or ()))
         return Noise(within, self._run_noise)
@@ -142,18 +143,31 @@ class Comparison:
     @cached_property
     def within_events(self) -> float | None:
         """Relative standard deviation of a single event, estimated from repeated events; None: nothing repeats."""
-        return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
+        return within_share(*self._event_strata)
 
     @property
     def _steps_vary(self) -> bool:
         return self.steps is not None and min(len(side.all_lengths) for side in self.steps) >= FEWEST_STEPS
 
-    def _strata_of_launches(self, work: Work) -> Strata:
-        """Strata of launches: same kernel, commands and unit."""
-        launches = work.launches
-        if not launches.known:
-            return self._strata_of_events(work, work.label)
-        return Strata.of(launches.kernel, hash_rows(launches.unit, launches.signature), launches.work)
+    @cached_property
+    def _launch_strata(self) -> list[Strata]:
+        """Strata of the launches of each side: same kernel, commands and unit."""
+        launches = [work.launches for work in self._distinct_works]
+        if not launches[0].known:
+            return self._event_strata
+        strata = [Strata.of(each.kernel, hash_rows(each.unit, each.signature), each.work) for each in launches]
+        return [strata[0], strata[-1]]
+
+    @cached_property
+    def _event_strata(self) -> list[Strata]:
+        """Strata of the events of each side by operation."""
+        strata = [self._strata_of_events(work, work.label) for work in self._distinct_works]
+        return [strata[0], strata[-1]]
+
+    @property
+    def _distinct_works(self) -> list[Work]:
+        """The work of both sides, or of a profile compared with itself once."""
+        return [self.joint.base] if self.joint.base is self.joint.other else [*self.works]
 
     def _strata_of_events(self, work: Work, label: Ints) -> Strata:
         """Strata of events: same operation, operands, kernel and unit."""
@@ -228,7 +242,8 @@ class Comparison:
         named = self.base.has(NAMES) and self.other.has(NAMES)
         for view, column in self.base.vocabulary.work_breakdowns if named else ():
             if column == "name":
-                found[view] = self._cut_of_events(self.joint.operations, [work.label for work in self.works])
+                labels = [work.label for work in self.works]
+                found[view] = _Cut(self.joint.operations, labels, self._event_strata, self.within_events)
             elif self.joint.base.launches.known:
                 found[view] = self._kernel_cut
         if found:
@@ -238,7 +253,7 @@ class Comparison:
     @cached_property
     def _kernel_cut(self) -> _Cut:
         labels = [work.kernel for work in self.works]
-        return _Cut(self.joint.kernels, labels, [*map(self._strata_of_launches, self.works)], self.noise.within)
+        return _Cut(self.joint.kernels, labels, self._launch_strata, self.noise.within)
 
     def _cut_of_events(self, names: Sequence[str], labels: Sequence[Ints]) -> _Cut:
         return _Cut(names, labels, [*map(self._strata_of_events, self.works, labels)], self.within_events)

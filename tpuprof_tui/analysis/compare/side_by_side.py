@@ -22,7 +22,6 @@ from ..steps.step_figures import step_lane
 from .amounts import Comparison
 from .match import ascending_subsequence
 from .noise import LEVEL, quantile
-from .work import paired_units
 
 Ints = npt.NDArray[np.int64]
 #: Degrees of freedom assumed for the noise of single events.
@@ -109,7 +108,7 @@ class SideBySide:
     def __init__(self, session: Session, base: Session, comparison: Comparison) -> None:
         self.session, self.base = session, base
         self._comparison = comparison
-        _, (ours, theirs) = paired_units(base.profile, session.profile, comparison.pairs)
+        ours, theirs = comparison.joint.unit_of
         unit_at = {pair: unit for unit, pair in ours.items()}
         self._pair_of = theirs
         self.units = {unit: unit_at[pair] for unit, pair in theirs.items() if pair in unit_at}

@@ -199,6 +199,7 @@ class JointWork:
         base, other: Work of each side.
         operations, kernels: Texts of the joint codes.
         units: Label of each pair of units.
+        unit_of: For each side, the index of the pair by unit id.
         renamed: Joint names of operations in ``operations``, by their own names where these differ.
     """
 
@@ -208,7 +209,7 @@ class JointWork:
         self.operations, self._operation_codes = _joint_texts(base, other, "name", self.renamed)
         self.kernels, self._kernel_codes = _joint_texts(base, other, "kernel", {})
         self._hashes = hash_texts(self.operations)
-        self.units, self._unit_of = paired_units(base, other, pairs)
+        self.units, self.unit_of = paired_units(base, other, pairs)
         self._operands = _shared_operands(base, other)
         self._sequences: dict[Any, int] = {}
         self._shapes: dict[Any, int] = {}
@@ -250,7 +251,7 @@ class JointWork:
         for number, lane, rows in _lane_parts(profile):
             label = _joint_codes(lane, "name", rows, self._operation_codes[side])
             operands = [_operand(profile, lane, key, rows, hashes) for key in self._operands.get(lane.kind, ())]
-            pair = self._unit_of[side].get(profile.unit_of(lane), -1)
+            pair = self.unit_of[side].get(profile.unit_of(lane), -1)
             sequence = self._sequence("lane", pair, lane.kind, lanes_of[pair, lane.kind])
             lanes_of[pair, lane.kind] += 1
             for column, values in zip(columns.values(), (
@@ -266,9 +267,7 @@ class JointWork:
         """Work whose launches are unknown: events are launches, operations are kernels."""
         profile = self._profiles[side]
         events = events.take(np.argsort(events["sequence"], kind="stable"))
-        units = np.array(
-            [self._unit_of[side].get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32
-        )
+        units = np.array([self.unit_of[side].get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
         start, end = np.zeros((2, len(events)), np.int64)
         for number, rows in rows_by_lane(events["lane"]):
             for times, key in ((start, "start"), (end, "end")):
@@ -290,7 +289,7 @@ class JointWork:
         count = 0
         for numbers in parts.values():
             lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
-            pair = self._unit_of[side].get(profile.unit_of(lanes[0]), -1)
+            pair = self.unit_of[side].get(profile.unit_of(lanes[0]), -1)
             shape = np.array([
                 self._shapes.setdefault(tuple(zip((lane.kind for lane in lanes), counts, strict=True)),
                                         len(self._shapes))
@@ -316,7 +315,7 @@ class JointWork:
         """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
         profile, nothing = self._profiles[side], np.zeros(0, np.int64)
         lanes = [launch_lane(profile, unit) for unit in profile.units]
-        pairs = (np.full(len(lane), self._unit_of[side].get(unit, -1))
+        pairs = (np.full(len(lane), self.unit_of[side].get(unit, -1))
                  for unit, lane in zip(profile.units, lanes, strict=True))  # fmt: skip
         kernels = (_joint_codes(lane, "kernel", ALL, self._kernel_codes[side]) for lane in lanes)
         columns = [np.concatenate([nothing, *parts]) for parts in

@@ -60,7 +60,9 @@ class Pairs(Struct, frozen=True, eq=False):
 
     def unpaired(self, base: int, other: int) -> tuple[Ints, Ints]:
         """Indexes without a partner on each side, given the sizes of both sides."""
-        return np.setdiff1d(np.arange(base), self.base), np.setdiff1d(np.arange(other), self.other)
+        alone = np.ones(base, np.bool_), np.ones(other, np.bool_)
+        alone[0][self.base] = alone[1][self.other] = False
+        return np.flatnonzero(alone[0]), np.flatnonzero(alone[1])
 
 
 def paired_launches(work: JointWork, *, lost: bool = False) -> Pairs:

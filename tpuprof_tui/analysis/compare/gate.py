@@ -25,18 +25,14 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from ..operation_names import NamesByCode, operation_synonyms
-from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Amount, Lost, Noise, interval, status_of, upper_tail
+from .noise import LEVEL, NOTHING_LOST, POOLED, RUN_NOISE, UNKNOWN, Amount, Lost, Noise, interval, status_of, upper_tail
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-#: Probability of a false alarm.
-LEVEL: Final = 0.01
 #: Minimum runs a side to measure the variation between runs.
 FEWEST: Final = 3
 #: Variance of the median of n normal values, relative to that of their mean.
 _OF_MEDIAN: Final = {1: 1.0, 2: 1.0, 3: 1.35, 4: 1.2, 5: 1.44, 6: 1.29}
 _OF_LARGE_MEDIAN: Final = 1.5
-#: Degrees of freedom of the variation pooled over all figures, which are not independent.
-_POOLED: Final = 30.0
 #: A figure whose own variance exceeds this multiple of the pooled one has the degrees of freedom of its own runs.
 _OWN: Final = 3.0
 #: The default rule.
@@ -333,8 +329,7 @@ def _amount(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise) 
     variance = sum(
         _mean_known(each.variance for each in side) * scale for side, scale in zip(sides, scales, strict=True)
     )
-    # without own repeats the pooled variance is used, which has many degrees of freedom
-    freedom = sum(each.freedom for side in sides for each in side) or 30.0
+    freedom = sum(each.freedom for side in sides for each in side) or POOLED
     if noise.stated and is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
         variance = math.nan
     elif not noise.stated:
@@ -342,7 +337,7 @@ def _amount(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise) 
         pooled = (
             noise.between**2 * sum(scale * value**2 for scale, value in zip(scales, values, strict=True)) + variance
         )
-        freedom = _POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
+        freedom = POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
         variance = max(own, pooled)
     return Amount(name, values[0], values[1], counts[0], counts[1], variance=variance, freedom=freedom)
 

@@ -27,6 +27,8 @@ UNKNOWN: Final = "-"
 RUN_NOISE: Final = 0.02
 #: Probability that an interval does not contain the difference.
 LEVEL: Final = 0.01
+#: Degrees of freedom of a pooled variance, which is used where nothing repeats by itself.
+POOLED: Final = 30.0
 #: Powers of e below the density's value at the start that are nothing.
 _VANISHING: Final = 40.0
 _ROUNDS: Final = 300
@@ -146,9 +148,24 @@ def interval(
     """Confidence interval (1 - ``level``) of a difference, widened by ``floor`` both ways; None: variance unknown."""
     if not math.isfinite(variance):
         return None
-    # without own repeats the pooled variance is used, which has many degrees of freedom
-    wide = quantile(level / 2, freedom if freedom >= 1 else 30.0) * math.sqrt(max(variance, 0.0)) + floor
+    wide = quantile(level / 2, freedom if freedom >= 1 else POOLED) * math.sqrt(max(variance, 0.0)) + floor
     return delta - wide, delta + wide
+
+
+def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
+    """Mask of events whose durations (ns a side) differ by more than noise.
+
+    Args:
+        base, other: Durations, ns.
+        between: Variation between runs, as a share.
+        within: Relative standard deviation of a single event; None: unknown, so no difference is beyond it.
+    """
+    delta = np.abs(other - base).astype(np.float64)
+    if within is None:
+        return np.zeros(len(delta), np.bool_)
+    by_chance = quantile(LEVEL / 2, POOLED) * within * np.hypot(base, other)
+    found: npt.NDArray[np.bool_] = delta > between * np.maximum(base, other) + by_chance
+    return found
 
 
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:

@@ -6,8 +6,6 @@ anchors is as long as on the longer side; the shorter side has a gap before the 
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -21,11 +19,9 @@ from ..selecting.state import Scope
 from ..steps.step_figures import step_lane
 from .amounts import Comparison
 from .match import ascending_subsequence
-from .noise import LEVEL, quantile
+from .noise import beyond_noise
 
 Ints = npt.NDArray[np.int64]
-#: Degrees of freedom assumed for the noise of single events.
-_FREEDOM: Final = 30.0
 
 
 class AlignedAxis(Struct, frozen=True, eq=False):
@@ -193,22 +189,6 @@ class Differences(Struct, frozen=True, eq=False):
         index = int(np.searchsorted(events, number))
         known = index < len(events) and int(events[index]) == number
         return (int(base[index]), int(other[index])) if known else None
-
-
-def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
-    """Mask of events whose durations (ns a side) differ by more than noise.
-
-    Args:
-        base, other: Durations, ns.
-        between: Variation between runs, as a share.
-        within: Relative standard deviation of a single event; None: unknown, so no difference is beyond it.
-    """
-    delta = np.abs(other - base).astype(np.float64)
-    if within is None:
-        return np.zeros(len(delta), np.bool_)
-    by_chance = quantile(LEVEL / 2, _FREEDOM) * within * np.hypot(base, other)
-    found: npt.NDArray[np.bool_] = delta > between * np.maximum(base, other) + by_chance
-    return found
 
 
 def find_differences(comparison: Comparison, base_first: Ints, other_first: Ints) -> Differences:

@@ -469,13 +469,13 @@ def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tup
         return {("run", 0): ("run", end - start)}
     # the ranks of a run are in a step at about the same time
     steps: list[tuple[int, int, str]] = []
-    latest: dict[int, int] = {}
+    place_of: dict[int, int] = {}
     for begin, stop, number, label in rows:
-        place = latest.get(number)
-        if place is not None and begin < steps[place][1]:
+        place = place_of.get(number, -1)
+        if place >= 0 and begin < steps[place][1]:
             steps[place] = (steps[place][0], max(steps[place][1], stop), label)
         else:
-            latest[number] = len(steps)
+            place_of[number] = len(steps)
             steps.append((begin, stop, label))
     before, found = start, dict[tuple[str, int], tuple[str, int]]()
     for place, (begin, stop, label) in enumerate(steps):

@@ -132,22 +132,15 @@ def _sum_record(amount: Amount) -> dict[str, Any]:
 
 
 def verdict_view(query: Query) -> Answer:
-    """The verdict of the comparison with the baseline; empty without a baseline."""
+    """The verdict of the comparison with the baseline, and its contributors; empty without a baseline."""
     if query.baseline is None:
         return Answer()
-    found = verdict_answer(Compared.of(query))
-    if query.scope.everything:
-        return found
-    note = query.vocabulary.say("These are figures of all {units}: a comparison does not follow the scope.")
-    return replace(found, notes=(*found.notes, note))
-
-
-def verdict_answer(compared: Compared) -> Answer:
-    """The verdict and its contributors."""
+    compared, note = Compared.of(query), "These are figures of all {units}: a comparison does not follow the scope."
     verdict, words = compared.verdict, compared.base.vocabulary
+    notes = () if query.scope.everything else (query.vocabulary.say(note),)
     if not words.work_breakdowns:
         views = [view for view in selected_views(compared, ()) if view.place]
-        return Answer(tables=tuple(table for view in views for table in compared.answer(view).tables))
+        return Answer(tables=tuple(table for view in views for table in compared.answer(view).tables), notes=notes)
     lead, total, a_step = verdict.lead, verdict.total, verdict.a_step
     deltas = {"delta_us": (f"{'Step' if a_step else 'Total'}, {status_word(lead)}", lead),
               "delta_work_us": (f"Work{a_step}", verdict.work)}  # fmt: skip
@@ -172,7 +165,7 @@ def verdict_answer(compared: Compared) -> Answer:
             [(each.delta, each.base, each.other, each.status, verdict.name_of(view, each)) for each in changed],
             target=partial(_target, compared, column, changed) if column else None, word="part",
         ))  # fmt: skip
-    return Answer(facts, tuple(tables), notes=(verdict.why,))
+    return Answer(facts, tuple(tables), notes=(verdict.why, *notes))
 
 
 def _target(compared: Compared, column: str, parts: Sequence[Amount], row: int) -> Target | None:

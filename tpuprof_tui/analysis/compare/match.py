@@ -25,7 +25,7 @@ from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.profile import occurrence_numbers
 
 from ..pivot import Frame
-from .work import JointWork, Launches
+from .work import JointWork, Launches, hash_rows
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -40,7 +40,6 @@ _RUNS: Final = (1, 3, 8, 24)
 _RESYNC: Final = 8
 _AHEAD: Final = (64, 1024)
 _CHUNK: Final = 400
-_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Pairs(Struct, frozen=True, eq=False):
@@ -357,16 +356,11 @@ def _anchors(base: Ints, other: Ints, width: int) -> tuple[Ints, Ints] | None:
 
 
 def _runs(values: Ints, width: int) -> npt.NDArray[np.uint64]:
-    found = values.astype(np.uint64)
+    """Each run of ``width`` elements as one number."""
     if width == 1:
-        return found
+        return values.astype(np.uint64)
     count = max(len(values) - width + 1, 0)
-    hashed = np.zeros(count, np.uint64)
-    with np.errstate(over="ignore"):
-        for step in range(width):
-            hashed = (hashed ^ found[step : step + count]) * _FACTOR
-            hashed ^= hashed >> np.uint64(29)
-    return hashed
+    return hash_rows(*(values[step : step + count] for step in range(width)))
 
 
 def ascending_subsequence(values: Ints) -> Ints:

@@ -22,12 +22,13 @@ from tpuprof_tui.analysis.compare.match import paired_events, paired_launches
 from tpuprof_tui.analysis.compare.work import JointWork
 from tpuprof_tui.analysis.operation_names import renamed_operations
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.answer import Answer, Column, Table
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
 from tpuprof_tui.views.comparing import Compared, joined, view_to_compare
 from tpuprof_tui.views.diff import diff_record, selected_views
 from tpuprof_tui.views.differences import difference_text, differences_of
@@ -525,6 +526,24 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
     assert [told[f"base_{key}"] for key in keys] == [4, 60, 15.0, 30, 5]
     assert [told[f"delta_{key}"] for key in keys] == [0, 4, 1.0, 2, -1]
     assert told["base_share"] == pytest.approx(0.6)
+
+
+def test_rows_of_several_workers_lead_to_events_of_their_own():
+    """By worker, largest difference first; a row that is gone leads nowhere, a table for programs stays one."""
+    columns = (Column("name", "Name", narrows="name"), Column("count", "Count", "count"))
+
+    def answer_of(*rows):
+        return Answer(tables=(Table.of_rows("t", "T", columns, rows, shown=False),))
+
+    pairs = [("rank 0", 3, answer_of(("a", 1)), answer_of(("a", 2))),
+             ("rank 1", 4, answer_of(("a", 3)), answer_of(("b", 5)))]  # fmt: skip
+    (table,) = joined(pairs, lambda *_: "same").tables
+    assert [row[:5] for row in table.rows()] == [
+        ("rank 1", "b", 0, 5, 5), ("rank 1", "a", 3, 0, -3), ("rank 0", "a", 1, 2, 1),
+    ]  # fmt: skip
+    targets = [Target("name=b", scope=Scope(4)), None, Target("name=a", scope=Scope(3))]
+    assert [table.target_of(row) for row in range(3)] == targets
+    assert not table.shown
 
 
 def test_a_table_without_rows_that_the_other_side_lacks_stays_without_rows():

@@ -17,7 +17,7 @@ import pytest
 from profiles import session_of
 
 from tpuprof_tui.analysis.compare.gate import Figure, Rule, Run, gate, joint_names
-from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
+from tpuprof_tui.analysis.compare.noise import Lost, quantile, upper_tail
 from tpuprof_tui.analysis.operation_names import operation_synonyms
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
@@ -156,6 +156,8 @@ def test_lost_records_leave_open_what_they_could_explain():
     unnamed = {**few, "kernel:-": Figure(9.0, 4, 0.01, 3)}
     assert gate([Run("", few)], [Run("", unnamed)]).result == "FAIL"
     assert gate([Run("", few)], [Run("", unnamed, 3)]).result == "INCONCLUSIVE"
+    found = gate([Run("", few)], [Run("", few, 3), Run("", few, 4, incomplete=True)])
+    assert (found.lost, found.incomplete) == (Lost(0, 7), Lost(0, 8))
 
 
 def test_operations_pair_by_their_codes():

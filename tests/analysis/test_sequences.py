@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof_tui.analysis.compare import sequences
-from tpuprof_tui.analysis.compare.sequences import longest_common, match_sequences
+from tpuprof_tui.analysis.compare import match
+from tpuprof_tui.analysis.compare.match import longest_common, match_sequences
 
 CODES = st.lists(st.integers(0, 5), max_size=40)
 
@@ -43,13 +43,13 @@ def test_short_ones_are_matched_exactly(base, other):
 @given(st.lists(st.integers(0, 60), max_size=120), st.lists(st.integers(0, 60), max_size=120), st.data())
 def test_anchors_and_pieces_find_common_subsequences(base, other, data):
     """Also where next to nothing may be compared exactly."""
-    exact, sequences._EXACT = sequences._EXACT, data.draw(st.sampled_from((0, 20, 400)))
+    exact, match._EXACT = match._EXACT, data.draw(st.sampled_from((0, 20, 400)))
     try:
         other = [*base[: data.draw(st.integers(0, len(base)))], *other]
         length = check(np.array(base, np.int64), np.array(other, np.int64))
         assert length <= slow(base, other)
     finally:
-        sequences._EXACT = exact
+        match._EXACT = exact
 
 
 def test_long_ones_with_few_changes_are_matched_almost_as_well_as_can_be():

@@ -17,20 +17,20 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of
 
-from tpuprof_tui.analysis.compare.matching import paired_events, paired_launches
-from tpuprof_tui.analysis.compare.work import joint_work
+from tpuprof_tui.analysis.compare.match import paired_events, paired_launches
+from tpuprof_tui.analysis.compare.work import JointWork
 from tpuprof_tui.analysis.operation_names import renamed_operations
 from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.cli.pages import MOST_BYTES
 from tpuprof_tui.model import Profile, Scopes, Strings
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.answer import Answer, Column, Table
-from tpuprof_tui.views.comparing import Compared, view_to_compare
+from tpuprof_tui.views.answer import Answer, Column, Table, Target
+from tpuprof_tui.views.comparing import Compared, joined, view_to_compare
 from tpuprof_tui.views.diff import diff_record, selected_views
 from tpuprof_tui.views.differences import difference_text, differences_of
-from tpuprof_tui.views.joining import join_sides
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -296,7 +296,7 @@ def test_which_direction_of_a_port_starts_first_is_no_change(full_duplex, kind, 
     figures = record_of(compared(base, other), "alignment")["views"]["alignment"]["figures"]
     assert (figures["added"], figures["removed"], figures["changed"]) == (0, 0, 0)
     # the figures leave out launches of ports
-    work = joint_work(base, other)
+    work = JointWork(base, other)
     pairs = paired_launches(work)
     assert len(pairs) == len(work.base.launches) == len(work.other.launches)
     assert not pairs.changed.any()
@@ -348,7 +348,7 @@ def test_the_same_belongs_together_whichever_side_comes_first(tmp_path, kind):
     )
     found = []
     for one, two in ((base, other), (other, base)):
-        work = joint_work(one, two)
+        work = JointWork(one, two)
         launches = paired_launches(work)
         pairs = [(each.base.tolist(), each.other.tolist()) for each in (launches, paired_events(work, launches))]
         found.append([{*zip(*(each if one is base else each[::-1]), strict=True)} for each in pairs])
@@ -462,7 +462,7 @@ def test_operations_with_several_names_for_one_code_are_one():
         rows = [dict(zip(keys, row, strict=True)) for row in table.rows()]
         assert {row["delta_total_us"] for row in rows} == {0}
         assert {row["status"] for row in rows} == {"same"}
-        assert [part.delta for part in both.breakdowns["operations"]] == [0] * len(rows)
+        assert [part.delta for part in both.comparison.breakdowns["operations"]] == [0] * len(rows)
 
 
 def test_what_does_not_repeat_varies_as_its_like_does():
@@ -481,7 +481,7 @@ def test_what_does_not_repeat_varies_as_its_like_does():
         sides.append(make_profile([lane], strings=strings, scopes=scopes))
     both = compared(*sides)
     assert both.comparison.noise.within < 0.03 < 0.1 < both.comparison.within_events
-    (once,) = [part for part in both.breakdowns["operations"] if part.name == "once"]
+    (once,) = [part for part in both.comparison.breakdowns["operations"] if part.name == "once"]
     assert (once.delta, once.status) == (16, "unclear")
 
 
@@ -517,7 +517,7 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
     several = answer_of(("one", 3, 30, 10.0, 15, 5, 0.3), ("two", 1, 30, 30.0, 30, 30, 0.3))
     single = answer_of(("both", 4, 64, 16.0, 32, 4, 0.6))
     renamed = ("operation", dict.fromkeys(("one", "two"), "both"))
-    (table,) = join_sides(several, single, lambda *_: "same", renamed).tables
+    (table,) = joined([("", -1, several, single)], lambda *_: "same", renamed).tables
     (row,) = table.rows()
     told = dict(zip((column.key for column in table.columns), row, strict=True))
     keys = ("count", "total_us", "mean_us", "max_us", "min_us")
@@ -526,11 +526,29 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
     assert told["base_share"] == pytest.approx(0.6)
 
 
+def test_rows_of_several_workers_lead_to_events_of_their_own():
+    """By worker, largest difference first; a row that is gone leads nowhere, a table for programs stays one."""
+    columns = (Column("name", "Name", narrows="name"), Column("count", "Count", "count"))
+
+    def answer_of(*rows):
+        return Answer(tables=(Table.of_rows("t", "T", columns, rows, shown=False),))
+
+    pairs = [("rank 0", 3, answer_of(("a", 1)), answer_of(("a", 2))),
+             ("rank 1", 4, answer_of(("a", 3)), answer_of(("b", 5)))]  # fmt: skip
+    (table,) = joined(pairs, lambda *_: "same").tables
+    assert [row[:5] for row in table.rows()] == [
+        ("rank 1", "b", 0, 5, 5), ("rank 1", "a", 3, 0, -3), ("rank 0", "a", 1, 2, 1),
+    ]  # fmt: skip
+    targets = [Target("name=b", scope=Scope(4)), None, Target("name=a", scope=Scope(3))]
+    assert [table.target_of(row) for row in range(3)] == targets
+    assert not table.shown
+
+
 def test_a_table_without_rows_that_the_other_side_lacks_stays_without_rows():
     columns = (Column("name", "Name"), Column("count", "Count", "count"))
     empty = Answer(tables=(Table.of_rows("t", "T", columns, [], word="operation"),))
     for sides in ((empty, Answer()), (Answer(), empty)):
-        (table,) = join_sides(*sides, lambda *_: "same").tables
+        (table,) = joined([("", -1, *sides)], lambda *_: "same").tables
         assert not len(table)
 
 

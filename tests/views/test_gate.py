@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 from profiles import session_of
 
-from tpuprof_tui.analysis.compare.gating import Figure, Rule, Run, gate, merge_renamed_operations
-from tpuprof_tui.analysis.compare.noise import quantile, upper_tail
+from tpuprof_tui.analysis.compare.gate import Figure, Rule, Run, gate, joint_names
+from tpuprof_tui.analysis.compare.noise import Lost, quantile, upper_tail
 from tpuprof_tui.analysis.operation_names import operation_synonyms
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.cli.json_schema import schema_text
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.cli.pages import MOST_BYTES
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import markdown_code, markdown_text
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.gating import side_of
+from tpuprof_tui.views.gate import side_of
 from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.report import of_worker, workers_of
 
@@ -126,7 +127,7 @@ def test_growth_that_nothing_measures_is_no_failure():
     rule = [Rule.parse("kernel:a>5%")]
     assert gate([before], [after]).result == "PASS"
     (told,) = gate([before], [after], rule).rules
-    assert (told.result, told.low, told.high) == ("INCONCLUSIVE", None, None)
+    assert (told.result, told.amount.low, told.amount.high) == ("INCONCLUSIVE", None, None)
     assert gate([before], [fewer], rule).result == "PASS"
     # three runs a side measure it themselves
     assert gate([before] * 3, [after] * 3, rule).result == "FAIL"
@@ -153,6 +154,8 @@ def test_lost_records_leave_open_what_they_could_explain():
     unnamed = {**few, "kernel:-": Figure(9.0, 4, 0.01, 3)}
     assert gate([Run("", few)], [Run("", unnamed)]).result == "FAIL"
     assert gate([Run("", few)], [Run("", unnamed, 3)]).result == "INCONCLUSIVE"
+    found = gate([Run("", few)], [Run("", few, 3), Run("", few, 4, incomplete=True)])
+    assert (found.lost, found.incomplete) == (Lost(0, 7), Lost(0, 8))
 
 
 def test_operations_pair_by_their_codes():
@@ -162,13 +165,14 @@ def test_operations_pair_by_their_codes():
     sides = [[Run("", {"total": Figure(100.0, 1, 1.0, 9),
                        **{f"operation:{name}": Figure(10.0, 2, 0.5, 4) for names in known.values() for name in names}},
                   codes=known)] for known in codes]  # fmt: skip
-    base, other, called = merge_renamed_operations(*sides)
+    called = joint_names(*sides)
+    base, other = ([run.renamed(called) for run in side] for side in sides)
     assert base[0].figures["operation:mul, mul_c (arith.mul)"] == Figure(20.0, 4, 1.0, 8.0)
     assert called["operation:arith.mul"] == called["operation:mul_c"] == "operation:mul, mul_c (arith.mul)"
     assert set(base[0].figures) - set(other[0].figures) == {"operation:x"}
     assert set(other[0].figures) < set(base[0].figures)
     # of one recording nothing changes
-    assert merge_renamed_operations(sides[0], sides[0]) == (sides[0], sides[0], {})
+    assert joint_names(sides[0], sides[0]) == {}
 
 
 def test_a_program_recorded_in_another_mode_passes(capsys, tmp_path):
@@ -207,7 +211,7 @@ def test_rules_are_cut_at_their_last_sign_outside_quotes():
     assert Rule.parse("kernel:f<int>(x)>2%").figure == "kernel:f<int>(x)"
     assert Rule.parse('kernel:"a > b">2%').figure == "kernel:a > b"
     for text in ("", "total", "total>5", ">5%", "total>x%", "total>5%%", 'kernel:"a>5%"'):
-        with pytest.raises(ValueError, match="^" + re.escape(text) + "$"):
+        with pytest.raises(UsageError, match=f"^{re.escape(repr(text))} is not a rule"):
             Rule.parse(text)
 
 

@@ -304,9 +304,9 @@ def of_waits(waits: Sequence[int], total: int = 2_000_000) -> Profile:
 def test_a_core_that_waits_longer_is_told_beside_the_reason():
     """Core 2 waits 494 us longer, at one barrier, within a total that is the same."""
     both = compared(of_waits((6_000, 6_000)), of_waits((6_000, 500_000)))
-    assert both.total.status == "same"
+    assert both.verdict.total.status == "same"
     assert both.verdict.why.endswith("Core 2 waits 494.0 us longer; one of them 494.0 us longer, at 1.500 ms.")
-    longest = max(both.verdict.waits.items(), key=lambda wait: wait[1].delta)
+    longest = max(both.comparison.waits().items(), key=lambda wait: wait[1].delta)
     assert (longest[0], longest[1].delta) == (("Core 2", "-", "barrier"), 494_000)
     both = compared(of_waits((6_000, 6_000)), of_waits((253_000, 253_000)))
     assert both.verdict.why.endswith("Core 2 waits 494.0 us longer.")

@@ -13,9 +13,15 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.views.as_text import ROWS
 from tpuprof_tui.views.comparing import OWN, Compared
-from tpuprof_tui.views.diff import diff_record, diff_reports, has_lost_records, selected_views
+from tpuprof_tui.views.diff import (
+    diff_record,
+    diff_reports,
+    has_lost_records,
+    runs_record,
+    runs_reports,
+    selected_views,
+)
 from tpuprof_tui.views.registry import views_of
-from tpuprof_tui.views.runs import runs_record, runs_reports
 
 from .opening import check_step, open_captures
 from .pages import pages_of

@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.gating import Rule, figures_of, gate
+from tpuprof_tui.analysis.compare.gate import Rule, figures_of, gate, joint_names
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, GATE_FAILED, GATE_INCONCLUSIVE, OK
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.views.gating import (
+from tpuprof_tui.views.gate import (
     Side,
     baseline_text,
     gate_junit,
@@ -26,11 +26,9 @@ from tpuprof_tui.views.gating import (
     gate_report,
     is_baseline,
     is_time,
-    merge_renamed_operations,
     read_baseline,
     refuse_unlike_sides,
     side_of,
-    why_gated,
 )
 
 from .opening import open_capture, tell
@@ -53,17 +51,17 @@ def print_gate(options: argparse.Namespace) -> int:
         raise UsageError(
             f"{output}: a result file must end in {', '.join(_FORMS)}.", "These are JSON, Markdown, JUnit."
         )
-    rules = [_rule(text) for text in options.fail_on or ()]
+    rules = list(map(Rule.parse, options.fail_on or ()))
     views = {rule.figure.partition(".")[0] for rule in rules}
     other = _side(options.others, options, findings=True, views=views)
     base = _side(options.against, options, views=views)
     refuse_unlike_sides(base, other)
-    base, other, called = merge_renamed_operations(base, other)
-    rules = [replace(rule, figure=called.get(rule.figure, rule.figure)) for rule in rules]
+    names = joint_names(base.runs, other.runs)
+    base, other = base.renamed(names), other.renamed(names)
+    rules = [replace(rule, figure=names.get(rule.figure, rule.figure)) for rule in rules]
     _check_figures(rules, base, other)
     result = gate(base.runs, other.runs, rules, run_noise=options.run_noise, level=options.level)
-    record = answer_text(gate_record(result, base, other, why_gated(result, base, other)),
-                         indent=None)  # fmt: skip
+    record = answer_text(gate_record(result, base, other), indent=None)
     if output is not None:
         made = {".json": lambda: f"{record}\n", ".md": lambda: gate_markdown(result, base, other),
                 ".xml": lambda: gate_junit(result, base, other)}  # fmt: skip
@@ -98,16 +96,6 @@ def _unread_status(*sides: Side) -> int:
     return DATA_LOSS if any(side.unread for side in sides) else OK
 
 
-def _rule(text: str) -> Rule:
-
-    try:
-        return Rule.parse(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is not a rule.",
-                         "Write FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'."
-                         ) from None  # fmt: skip
-
-
 def _side(
     paths: Sequence[str], options: argparse.Namespace, *, findings: bool = False, views: Collection[str] | None = None
 ) -> Side:  # fmt: skip
@@ -118,7 +106,7 @@ def _side(
     Raises:
         UnreadableError: No run can be read.
     """
-    found: Side | None = None
+    sides: list[Side] = []
     unread: list[tuple[str, UnreadableError]] = []
     for path in paths:
         known = Path(path)
@@ -127,16 +115,16 @@ def _side(
                 side = read_baseline(known)
             else:
                 query = query_of(open_capture(path, options))
-                side = side_of(query, path, findings=findings and found is None, views=views)
+                side = side_of(query, path, findings=findings and not sides, views=views)
         except UnreadableError as error:
             unread.append((path, error))
             continue
-        if found is not None:
-            refuse_unlike_sides(found, side)
-        found = side if found is None else found.with_runs_of(side)
-    if found is None:
+        sides.append(side)
+        refuse_unlike_sides(sides[0], side)
+    if not sides:
         raise unread[-1][1]
-    return replace(found, unread=tuple((path, str(error)) for path, error in unread))
+    runs = tuple(run for side in sides for run in side.runs)
+    return replace(sides[0], runs=runs, unread=tuple((path, str(error)) for path, error in unread))
 
 
 def _check_figures(rules: Sequence[Rule], base: Side, other: Side) -> None:

@@ -1,23 +1,25 @@
-"""Views of two profiles compared: each view queried on both sides and joined, and views that only a comparison has."""
+"""Views of two profiles compared: a view's answers of both sides joined, and views that only a comparison has."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps
-from tpuprof_tui.analysis.compare.matching import launch_rows, paired_rows
+from tpuprof_tui.analysis.compare.amounts import Comparison, CountedSteps, Names
+from tpuprof_tui.analysis.compare.match import launch_rows, paired_rows
 from tpuprof_tui.analysis.compare.noise import RUN_NOISE, UNKNOWN, Amount, Status, status_of
 from tpuprof_tui.analysis.compare.verdict import Verdict
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, rows, total
+from tpuprof_tui.analysis.pivot import Frame, Groups, pivot, total
+from tpuprof_tui.analysis.pivot import key as text_of_key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.steps.step_detection import KEY as STEP
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile, is_missing
@@ -25,12 +27,11 @@ from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.view import View
 from tpuprof_tui.model.vocabulary import NAMES
 
-from .answer import Answer, Column, Fact, Kind, Missing, Table
-from .joining import join_sides
+from .answer import Answer, Column, Fact, Kind, Missing, Table, Target
 from .registry import answer, view_named, views_of
 from .report import extent_of, of_worker, workers_of
 from .steps import StepSpans, step_spans
-from .workers import FIGURES, WORKER
+from .workers import FIGURES, WORKER, of_group
 
 #: Views that exist only for comparisons; one with the id of a view of the source replaces it.
 OWN: Final = (
@@ -44,9 +45,7 @@ _AMOUNTS: Final = (
     Column("other_count", "Count other", "count", spare=2), Column("delta_count", "Count delta", "count", spare=2),
     Column("status", "Status"),
 )  # fmt: skip
-#: Figures of `paired_rows` that are summed.
-_SUMS: Final = ("base_count", "other_count", "matched", "changed", "moved", "added", "removed", "base_ns", "other_ns")
-#: Columns of the alignment tables, of launches and of events within them.
+#: Columns of the alignment tables, of launches and of events within them: sums of `paired_rows`, and what follows.
 _COLUMNS: Final = (
     Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
     Column("delta_count", "More", "count", spare=4), Column("matched", "Matched", "count", spare=2),
@@ -55,6 +54,15 @@ _COLUMNS: Final = (
     Column("base_us", "Base", "duration", spare=1), Column("other_us", "Other", "duration", spare=1),
     Column("delta_us", "Delta", "duration"), Column("status", "Status"),
 )  # fmt: skip
+_SUMMED: Final = [column.key for column in _COLUMNS if not column.key.startswith(("delta_", "status"))]
+#: Kinds that are compared; times are not, since the two time lines are unrelated.
+_NUMBERS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes", "rate", "share", "number")
+#: Kinds for which a missing row counts as 0.
+_SUMS: Final[tuple[Kind, ...]] = ("count", "duration", "bytes")
+#: Candidates for the main number of a table, by which rows are sorted and judged.
+_MAIN: Final = ("total_us", "step_us", "length_us", "busy_us")
+_COUNTS: Final = ("count", "calls", "events")
+_SIDES: Final = ("base", "other", "delta")
 
 
 class Compared(Struct, frozen=True, eq=False, dict=True):
@@ -67,11 +75,23 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
     def __post_init__(self) -> None:
         refuse_unlike(self.base.profile, self.other.profile)
         if not self.comparison.alike and not self.comparison.origins:
-            names = " and ".join(f"{query.profile.path} ({query.vocabulary.title})" for query in self._queries)
+            names = " and ".join(f"{query.profile.path} ({query.vocabulary.title})" for query in self.sides)
             raise UsageError(f"{names} have nothing in common.", "It is not recorded which operators launched most of "
                              "the device's work on both sides.")  # fmt: skip
 
-    # -- workers
+    @classmethod
+    def of(cls, query: Query) -> Compared:
+        """Compares a query with its baseline; cached by scope and filter."""
+        base = query.baseline
+        assert base is not None
+        alone = replace(query, baseline=None)
+        which = (query.scope, query.full_filter, base.scope)
+        return query.cache.get("comparison", lambda: cls(base, alone), *which, limit=4)
+
+    @property
+    def sides(self) -> tuple[Query, Query]:
+        """The queries of base and other."""
+        return self.base, self.other
 
     @cached_property
     def workers(self) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
@@ -89,30 +109,19 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
             found += ((one[key], two[key]) for key in one if key in two)
             paired = {id(each) for pair in found for each in pair}
             ours, theirs = ([each for each in side if id(each) not in paired] for side in (ours, theirs))
-        both = min(len(ours), len(theirs))
-        found += zip(ours[:both], theirs[:both], strict=True)
-        return [*found, *((worker, None) for worker in ours[both:]), *((None, worker) for worker in theirs[both:])]
-
-    @classmethod
-    def of(cls, query: Query) -> Compared:
-        """Compares a query with its baseline; cached by scope and filter."""
-        base = query.baseline
-        assert base is not None
-        alone = replace(query, baseline=None)
-        which = (query.scope, query.full_filter, base.scope)
-        return query.cache.get("comparison", lambda: cls(base, alone), *which, limit=4)
-
-    # -- sums
+        return [*found, *zip_longest(ours, theirs)]
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Sums of work and alignment."""
+        """Matched work and amounts of both sides."""
         groups = [tuple(-2 if worker is None else worker.group for worker in pair) for pair in self.pairs]
-        steps = None
-        if self.base.step is None and not self.base.full_filter and not self.other.full_filter:
-            ours, theirs = map(_counted_steps, self._queries, self.steps)
-            steps = ours, theirs
+        steps = None if self.base.full_filter or self.other.full_filter else self._counted_steps
         return Comparison(self.base, self.other, pairs=groups, run_noise=self.run_noise, steps=steps)  # type: ignore[arg-type]
+
+    @cached_property
+    def _counted_steps(self) -> tuple[CountedSteps, CountedSteps]:
+        base, other = map(_counted_steps, self.sides, self.steps)
+        return base, other
 
     @cached_property
     def steps(self) -> tuple[list[StepSpans], list[StepSpans]]:
@@ -120,79 +129,23 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         return step_spans(self.base), step_spans(self.other)
 
     @cached_property
-    def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def spans(self) -> list[tuple[int, int]]:
         """First start and last end of each side, ns."""
-        return _span(self.base, self.workers[0]), _span(self.other, self.workers[1])
-
-    @property
-    def _queries(self) -> tuple[Query, Query]:
-        return self.base, self.other
-
-    @cached_property
-    def total(self) -> Amount:
-        """The total: first start to last end of both sides."""
-        (start, end), (begin, stop) = self.spans
-        return self.comparison.total(end - start, stop - begin)
-
-    @cached_property
-    def breakdowns(self) -> dict[str, list[Amount]]:
-        """Work by view; if the device did no work, host time by name."""
-        return self._host_amounts() or self.comparison.breakdowns
-
-    @cached_property
-    def step_parts(self) -> dict[str, list[Amount]]:
-        """As `contributors`, of a step; empty if not both sides have steps."""
-        per_step = self.comparison.stepped
-        return self._host_amounts(per_step=True) or self.comparison.per_step if per_step else {}
-
-    def _host_amounts(self, *, per_step: bool = False) -> dict[str, list[Amount]]:
-        """Times of host events by name, by |difference| descending; empty if a device did work."""
-        found: dict[str, list[Amount]] = {}
-        if self.comparison.work.base or self.comparison.work.other:
-            return found
-        steps = self.comparison.steps if per_step and self.comparison.steps else (None, None)
-        for view, column in self.base.vocabulary.host_breakdowns:
-            ours, theirs = (_host_sums(query, column, own) for query, own in zip(self._queries, steps, strict=True))
-            amounts = []
-            for name in dict.fromkeys((*ours, *theirs)):
-                (base, count), (other, calls) = (side.get(name, (0, 0)) for side in (ours, theirs))
-                amounts.append(self.comparison.with_status(Amount(name, base, other, count, calls)))
-            if amounts:
-                found[view] = sorted(amounts, key=lambda each: -abs(each.delta))
-        return found
-
-    @property
-    def contributors(self) -> dict[str, list[Amount]]:
-        """All parts of the sum of work, by view: what it came from, then what it is."""
-        device = self.breakdowns is self.comparison.breakdowns
-        return {**(self.comparison.origins if device else {}), **self.breakdowns}
-
-    @cached_property
-    def work(self) -> Amount:
-        """Total work."""
-        return self._sum_of(self.contributors)
-
-    @cached_property
-    def step_work(self) -> Amount:
-        """Work of a step."""
-        return self._sum_of(self.step_parts)
-
-    def _sum_of(self, by_view: Mapping[str, Sequence[Amount]]) -> Amount:
-        parts = next(iter(by_view.values()), ())
-        sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
-        return self.comparison.with_status(Amount("", *sums))
+        return [query.window if query.step is not None or query.full_filter or query.range is not None
+                else extent_of(query.profile, workers)
+                for query, workers in zip(self.sides, self.workers, strict=True)]  # fmt: skip
 
     @cached_property
     def verdict(self) -> Verdict:
         """What became of the base, and why."""
-        parts = self.step_parts or self.contributors
-        return Verdict(self.comparison, self.total, self.comparison.step(self.total), parts, self._more_steps())
+        base, other = (end - start for start, end in self.spans)
+        return Verdict(self.comparison, self.comparison.total(base, other), self._more_steps())
 
     def _more_steps(self) -> str:
         """Another number of marked steps: then all sums differ."""
         if self.base.step is not None:
             return ""
-        sides = [query.steps for query in self._queries]
+        sides = [query.steps for query in self.sides]
         counts = [len(set(side.steps.number.tolist())) for side in sides]
         marked = all(count and not side.guessed for count, side in zip(counts, sides, strict=True))
         if not marked or counts[0] == counts[1]:
@@ -201,65 +154,56 @@ class Compared(Struct, frozen=True, eq=False, dict=True):
         more = f"{word.of(abs(counts[1] - counts[0]))} {'more' if counts[1] > counts[0] else 'fewer'}"
         if self.comparison.stepped:
             return f"The other has {more} ({counts[0]:,} -> {counts[1]:,})."
-        typical = [max((own.typical for own in spans if own.typical == own.typical), default=None)
-                   for spans in self.steps]  # fmt: skip
-        lengths = " -> ".join("-" if length is None else time_text(round(length)) for length in typical)
+        typical = (side.typical for side in self._counted_steps)
+        lengths = " -> ".join(time_text(round(length)) if length == length else "-" for length in typical)
         return (f"The other has {more} ({counts[0]:,} -> {counts[1]:,}); {word.with_article} takes {lengths}. "
                 "--step N compares one.")  # fmt: skip
 
-    # -- views
-
     def answer(self, view: View) -> Answer:
         """The answer of a view, joined from both sides."""
-        if view.id == "alignment":
-            return _alignment(self)
-        if view.id == "waits":
-            return _waits(self)
+        own = {"alignment": _alignment, "waits": _waits}.get(view.id)
+        if own is not None:
+            return own(self)
         if not view.compute:
             return _origins(self, view)
+
+        def told(query: Query, worker: Worker | None) -> Answer:
+            return Answer() if worker is None else answer(view, of_worker(query, worker))
+
         if view.all_workers:
-            ours, theirs = (answer(view, query) for query in self._queries)
-            return join_sides(ours, theirs, self._judge(view), self._renamed)
-        parts = []
-        for one, two in self.pairs:
-            sides = [Answer() if worker is None else answer(view, of_worker(query, worker))
-                     for query, worker in zip(self._queries, (one, two), strict=True)]  # fmt: skip
-            parts.append(((one or two), join_sides(sides[0], sides[1], self._judge(view), self._renamed)))
-        found = parts[0][1] if len(parts) == 1 else _stack_answers([(each.key, told) for each, told in parts if each])
-        if view.id == "steps":
-            found = replace(found, tables=(*found.tables, self._steps_and_gaps()))
-        return found
+            parts = [("", -1, answer(view, self.base), answer(view, self.other))]
+        else:
+            parts = [((one or two).key, two.group if two else -1, told(self.base, one), told(self.other, two))  # type: ignore[union-attr]
+                     for one, two in self.pairs]  # fmt: skip
+        found = joined(parts, self._judge(view), (self.base.vocabulary.operation.one, self.comparison.joint.renamed))
+        return replace(found, tables=(*found.tables, self._steps_and_gaps())) if view.id == "steps" else found
 
-    @property
-    def _renamed(self) -> tuple[str, Mapping[str, str]]:
-        return self.base.vocabulary.operation.one, self.comparison.joint.renamed
-
-    def _judge(self, view: View) -> Any:
-        known = {part.name: part.status for part in self.comparison.breakdowns.get(view.id, ())}
+    def _judge(self, view: View) -> Judge:
+        comparison = self.comparison
+        parts = () if comparison.is_of_host else comparison.breakdowns.get(view.id, ())
+        known = {part.name: part.status for part in parts}
 
         def judge(table: str, names: tuple[Any, ...], amount: Amount, kind: Kind) -> Status:
-            if len(names) == 1 and names[0] in known and table == "by_name" and kind == "duration":
-                return known[names[0]]
             if kind == "duration":
-                return self.comparison.with_status(amount).status
-            noise = (
-                self.comparison.noise if kind not in ("count", "bytes") else replace(self.comparison.noise, between=0.0)
-            )
+                found = known.get(names[0]) if len(names) == 1 and table == "by_name" else None
+                return found or comparison.with_status(amount).status
+            if kind not in ("count", "bytes"):
+                return status_of(amount, comparison.noise, comparison.lost)
             exact = replace(amount, low=float(amount.delta), high=float(amount.delta))
-            return status_of(exact if kind in ("count", "bytes") else amount, noise, self.comparison.lost)
+            return status_of(exact, replace(comparison.noise, between=0.0), comparison.lost)
 
         return judge
 
     def _steps_and_gaps(self) -> Table:
         """Table of steps and of the gaps between them, which add up to the total."""
         sides = [_step_parts([] if query.step is not None else steps, span)
-                 for query, steps, span in zip(self._queries, self.steps, self.spans, strict=True)]  # fmt: skip
+                 for query, steps, span in zip(self.sides, self.steps, self.spans, strict=True)]  # fmt: skip
         rows = []
         for place in dict.fromkeys((*sides[0], *sides[1])):
-            (_, ours), (_, theirs) = (side.get(place, ("", 0)) for side in sides)
             name = next(side[place][0] for side in sides if place in side)
-            amount = Amount(name, ours, theirs, int(place in sides[0]), int(place in sides[1]))
-            rows.append((name, ours, theirs, theirs - ours, self.comparison.with_status(amount).status))
+            lengths, counts = zip(*((side.get(place, ("", 0))[1], int(place in side)) for side in sides), strict=True)
+            amount = self.comparison.with_status(Amount(name, *lengths, *counts))
+            rows.append((name, *lengths, amount.delta, amount.status))
         rows.sort(key=lambda row: -abs(row[3]))
         columns = (
             Column("part", "Part"), Column("base_us", "Base", "duration"), Column("other_us", "Other", "duration"),
@@ -294,6 +238,16 @@ def view_to_compare(base: Profile, other: Profile, name: str) -> View:
     return view_named(base.vocabulary, views_to_compare(base, other), name)
 
 
+def with_differences(view: View, query: Query) -> Answer:
+    """A view of the displayed profile, with differences from its baseline if its source has the view too."""
+    assert query.baseline is not None
+    known = {each.id: each for each in views_to_compare(query.baseline.profile, query.profile)}
+    if view.id in known:
+        return Compared.of(query).answer(known[view.id])
+    found = answer(view, replace(query, baseline=None))
+    return replace(found, notes=(*found.notes, "The base is of another source: these are figures of this one alone."))
+
+
 def _by_rank(workers: Sequence[Worker]) -> dict[Any, Worker]:
     keys = [(worker.rank, worker.stage) for worker in workers]
     return {key: worker for worker, key in zip(workers, keys, strict=True)
@@ -315,66 +269,166 @@ def _counted_steps(query: Query, spans: Sequence[StepSpans]) -> CountedSteps:
     )
 
 
-def _host_sums(query: Query, column: str, steps: CountedSteps | None) -> dict[str, tuple[int, float]]:
-    """Sum of a time of host events, ns, and their number, by name; ``steps``: a step of those that count."""
-    lanes = [number for number, lane in enumerate(query.profile.lanes) if lane.on_host and column in lane]
-    events = query.events(("name", column, *(() if steps is None else (STEP,))), lanes)
-    events = events.take(~is_missing(events[column]))
-    if steps is not None:
-        events = events.take(np.isin(events[STEP], steps.numbers))
-    if not len(events):
-        return {}
-    count = 1 if steps is None else steps.count
-    figures = {"name": key("name", UNKNOWN), "ns": total(column), "count": rows}
-    return {name: (round(ns / count), calls / count) for name, ns, calls in pivot(events, ("name",), figures, ())}
+# answers of both sides as one
+
+#: Name of a pair of workers, group of the other one (-1: everything), and the answers of both.
+Part = tuple[str, int, Answer, Answer]
+#: Judges the main number of a row: (key of the table, texts of the row, amount, kind) -> status.
+Judge = Callable[[str, tuple[Any, ...], Amount, Kind], Status]
+_Key = tuple[Any, ...]
 
 
-def _span(query: Query, workers: Sequence[Worker]) -> tuple[int, int]:
-    if query.step is not None or query.full_filter or query.range is not None:
-        return query.window
-    return extent_of(query.profile, workers)
+def joined(parts: Sequence[Part], judge: Judge, renamed: tuple[str, Mapping[str, str]] = ("", {})) -> Answer:
+    """A view's answers of both sides, of each pair of workers, as one: of each figure base, other and difference.
 
-
-def _stack_answers(parts: Sequence[tuple[str, Answer]]) -> Answer:
-    tables: dict[str, list[tuple[str, Table]]] = {}
-    for worker, result in parts:
-        for table in result.tables:
-            tables.setdefault(table.key, []).append((worker, table))
+    ``judge`` gives the status of a row's main number. ``renamed``: the word of rows that are operations, and the joint
+    names of operations by their own; applied to tables with that word. Several pairs have a column of their names.
+    """
+    facts = [list(_facts(base, other)) for *_, base, other in parts]
+    tables = [] if len(parts) == 1 else list(_figures_by_worker([name for name, *_ in parts], facts))
+    answers = [side for _, _, *both in parts for side in both]
+    for table in dict.fromkeys(table.key for side in answers for table in side.tables):
+        sides = [next((own for own in side.tables if own.key == table), None) for side in answers]
+        found = _joined_tables([part[:2] for part in parts], sides, judge, renamed)
+        tables += [] if found is None else [found]
     return Answer(
-        tables=(*_figures_by_worker(parts), *map(_stack_tables, tables.values())),
-        notes=tuple(dict.fromkeys(note for _, told in parts for note in told.notes)),
-        missing=tuple(dict.fromkeys(each for _, told in parts for each in told.missing)),
-    )
+        tuple(facts[0]) if len(parts) == 1 else (), tuple(tables),
+        notes=tuple(dict.fromkeys(note for side in answers for note in side.notes)),
+        missing=tuple(dict.fromkeys(each for side in answers for each in side.missing)),
+    )  # fmt: skip
 
 
-def _stack_tables(parts: Sequence[tuple[str, Table]]) -> Table:
-    first = parts[0][1]
-    columns = {column.key: column for _, table in parts for column in table.columns}
-    status = columns.pop("status", None)
-    ordered = [*columns.values(), *([] if status is None else [status])]
-    indexes = [[table.column_index(column.key) for column in ordered] for _, table in parts]
-    rows: list[tuple[Any, ...]] = [
-        (key, *(row[index] if index >= 0 else None for index in of_columns))
-        for (key, table), of_columns in zip(parts, indexes, strict=True)
-        for row in table.rows()
-    ]
-    # the main number is the one that narrow tables keep
-    delta = next((n for n, each in enumerate(ordered, 1) if each.key.startswith("delta_") and not each.spare), None)
-    if delta is not None:
-        rows.sort(key=lambda row: -abs(row[delta] or 0))
-    found = Table.of_rows(first.key, first.title, (WORKER, *ordered), rows)
-    return replace(found, word=first.word, notes=first.notes)
+def _facts(base: Answer, other: Answer) -> Iterator[Fact]:
+    ours, theirs = ({fact.key: fact for fact in side.facts if fact.kind in _NUMBERS} for side in (base, other))
+    for fact in {**ours, **theirs, **ours}.values():
+        one, two = (side[fact.key].value if fact.key in side else None for side in (ours, theirs))
+        for name, value in zip(_SIDES, (one, two, _difference(one, two)), strict=True):
+            yield replace(fact, key=f"{name}_{fact.key}", title=f"{fact.title}, {name}", value=value, share=None,
+                          about="", target=None)  # fmt: skip
 
 
-def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
-    facts = [{fact.key: fact for fact in told.facts} for _, told in parts]
-    known = {key: fact for each in reversed(facts) for key, fact in each.items()}
+def _figures_by_worker(names: Sequence[str], facts: Sequence[Sequence[Fact]]) -> Iterator[Table]:
+    by_key = [{fact.key: fact for fact in of_pair} for of_pair in facts]
+    known = {key: fact for of_pair in reversed(by_key) for key, fact in of_pair.items()}
     if known:
-        columns = [Column(key, fact.title, fact.kind, fact.unit, spare=rank) for rank, (key, fact) in
-                   enumerate(known.items())]  # fmt: skip
-        rows = [(key, *(each[column.key].value if column.key in each else None for column in columns))
-                for (key, _), each in zip(parts, facts, strict=True)]  # fmt: skip
+        columns = [Column(key, fact.title, fact.kind, fact.unit, spare=rank)
+                   for rank, (key, fact) in enumerate(known.items())]  # fmt: skip
+        rows = [(name, *(of_pair[key].value if key in of_pair else None for key in known))
+                for name, of_pair in zip(names, by_key, strict=True)]  # fmt: skip
         yield Table.of_rows("workers", FIGURES, (WORKER, *columns), rows, word="worker")
+
+
+def _difference(base: Any, other: Any) -> Any:
+    return None if base is None or other is None else other - base
+
+
+class _KeyedTable:
+    """Columns of a side's table as plain values, and its rows by identifying texts and number among equal ones."""
+
+    def __init__(self, table: Table | None, names: Sequence[Column], renamed: Mapping[str, str]) -> None:
+        self.table = table
+        self.columns = {} if table is None else {column.key: table.column(column.key) for column in table.columns}
+        self.rows: dict[_Key, int] = {}
+        number, first = Counter[_Key](), dict[_Key, int]()
+        texts, counted = [self.columns.get(column.key) for column in names], self.columns.get("counted")
+        for row in range(0 if table is None else len(table)):
+            if counted is not None and not counted[row]:
+                continue
+            own = tuple(None if column is None else column[row] for column in texts)
+            joint = tuple(renamed.get(text, text) if isinstance(text, str) else text for text in own)
+            if joint != own and joint in number:
+                self._merge(first[joint], row)
+                continue
+            number[joint] += 1
+            first.setdefault(joint, row)
+            key = *joint, number[joint]
+            self.rows[key] = row
+
+    def _merge(self, first: int, second: int) -> None:
+        """Adds a row of an operation to another: maxima and minima are taken, means weighted by count."""
+        assert self.table is not None
+        count = next((self.columns[column.key] for column in self.table.columns if column.key in _COUNTS), None)
+        one, two = (1, 1) if count is None else (count[first] or 0, count[second] or 0)
+        for column in self.table.columns:
+            values = self.columns[column.key]
+            ours, theirs = values[first], values[second]
+            if None in (ours, theirs):
+                values[first] = None
+            elif column.key.startswith(("mean_", "avg_")):
+                values[first] = (ours * one + theirs * two) / max(one + two, 1)
+            elif column.key.startswith(("max_", "min_")):
+                values[first] = (max if column.key.startswith("max_") else min)(ours, theirs)
+            elif column.kind in (*_SUMS, "share"):
+                values[first] = ours + theirs
+
+    def value(self, key: _Key, column: Column) -> Any:
+        row = self.rows.get(key)
+        if row is None:
+            return 0 if column.kind in _SUMS else None
+        return self.columns[column.key][row] if column.key in self.columns else None
+
+
+def _joined_tables(
+    workers: Sequence[tuple[str, int]],
+    tables: Sequence[Table | None],
+    judge: Judge,
+    renamed: tuple[str, Mapping[str, str]],
+) -> Table | None:
+    """One table of those of base and other, pair by pair of workers; None: nothing in it is compared."""
+    every = [table for table in tables if table is not None]
+    # an empty table is the model only if no other has rows
+    first = next(filter(len, every), every[0])
+    columns = {column.key: column for table in every for column in table.columns}.values()
+    texts = [column for column in columns if column.kind == "text"]
+    names = [column for column in texts if (column.key == "worker" if first.ordered else column.is_key)]
+    labels = [column for column in texts if column not in names and column.is_key] if first.ordered else []
+    numbers = [column for column in columns if column.kind in _NUMBERS and column.key != "number"]
+    if not numbers or not (names or first.ordered):
+        return None
+    sides = [_KeyedTable(table, names, renamed[1] if first.word == renamed[0] else {}) for table in tables]
+    main = _main(numbers, sides)
+    counts = next((column for column in numbers if column.key in _COUNTS), None)
+    found: list[tuple[float, list[Any], tuple[Table | None, int | None, int]]] = []
+    for (worker, group), *both in zip(workers, sides[::2], sides[1::2], strict=True):
+        for row in dict.fromkeys((*both[0].rows, *both[1].rows)):
+            side = both[0] if row in both[0].rows else both[1]
+            cells = [*row[:-1], *(row[-1:] if first.ordered else ()), *(side.value(row, column) for column in labels)]
+            for column in numbers:
+                known = any(column.key in side.columns for side in both)
+                one, two = (side.value(row, column) if known else None for side in both)
+                cells += [one, two, _difference(one, two)]
+            values = [side.value(row, main) for side in both]
+            number = [side.value(row, counts) if counts is not None and row in side.rows else int(row in side.rows)
+                      for side in both]  # fmt: skip
+            amount = None if None in values else Amount("", values[0], values[1], number[0] or 0, number[1] or 0)
+            cells.append(None if amount is None else judge(first.key, row[:-1], amount, main.kind))
+            own = both[1].table, both[1].rows.get(row), group
+            found.append((0 if amount is None else -abs(amount.delta), [worker, *cells], own))
+    found.sort(key=lambda row: row[0])
+
+    def target(row: int) -> Target | None:
+        """Destination of the row in the other profile."""
+        table, own, group = found[row][2]
+        return None if table is None or own is None else of_group(table.target_of(own), group)
+
+    three = (replace(column, key=f"{side}_{column.key}", bar=False, spare=0 if column is main else rank,
+                     title=side.capitalize() if column is main else f"{column.title} {side}")
+             for rank, column in enumerate(numbers, 1) for side in _SIDES)  # fmt: skip
+    place = [Column("place", "No.", "count")] if first.ordered else []
+    shown, skipped = [WORKER, *names, *place, *labels, *three, Column("status", "Status")], len(workers) == 1
+    return Table.of_rows(
+        first.key, first.title, shown[skipped:], [cells[skipped:] for _, cells, _ in found], word=first.word,
+        shown=first.shown, notes=first.notes, target=target,
+    )  # fmt: skip
+
+
+def _main(numbers: Sequence[Column], sides: Sequence[_KeyedTable]) -> Column:
+    by_key = {column.key: column for column in numbers}
+    candidates = [by_key[key] for key in _MAIN if key in by_key]
+    candidates += [column for column in numbers if column.bar and column.kind == "duration"]
+    candidates += [column for column in numbers if column.kind == "duration"]
+    known = (column for column in candidates if any(side.value(row, column) for side in sides for row in side.rows))
+    return next(known, (candidates or list(numbers))[0])
 
 
 # views that only a comparison has
@@ -382,30 +436,23 @@ def _figures_by_worker(parts: Sequence[tuple[str, Answer]]) -> Iterator[Table]:
 
 def _origins(compared: Compared, view: View) -> Answer:
     """Work by what it came from, of sources that have no view of it in common."""
-    parts = compared.comparison.origins.get(view.id, ())
+    parts: dict[Names, Amount] = {(each.name,): each for each in compared.comparison.origins.get(view.id, ())}
     if not parts:
         return Answer(missing=(Missing(f"{view.title} of most work of both sides are not recorded."),))
-    columns = (Column("name", "Name"), *_AMOUNTS)
-    found = [(each.name, *_amount_cells(each)) for each in parts]
-    return Answer(tables=(Table.of_rows("by_name", "By name", columns, found, word="part"),))
-
-
-def _amount_cells(amount: Amount) -> tuple[Any, ...]:
-    """Values of ``_AMOUNTS``."""
-    count = amount.other_count - amount.base_count
-    return (amount.base, amount.other, amount.delta, amount.base_count, amount.other_count, count, amount.status)
+    return _amounts("by_name", "By name", [Column("name", "Name")], parts, "part")
 
 
 def _waits(compared: Compared) -> Answer:
-    waits = compared.verdict.waits
-    if not waits:
-        return Answer()
-    words = compared.base.vocabulary
-    columns = (Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait"),
-               *_AMOUNTS)  # fmt: skip
-    ordered = sorted(waits.items(), key=lambda wait: -abs(wait[1].delta))
-    found = [(*names, *_amount_cells(each)) for names, each in ordered]
-    return Answer(tables=(Table.of_rows("waits", "Waits", columns, found, word=words.operation.one),))
+    waits, words = compared.comparison.waits(), compared.base.vocabulary
+    names = [Column("unit", words.say("{Unit}")), Column("scope", words.say("{Scope}")), Column("name", "Wait")]
+    return _amounts("waits", "Waits", names, waits, words.operation.one) if waits else Answer()
+
+
+def _amounts(key: str, title: str, names: Sequence[Column], amounts: Mapping[Names, Amount], word: str) -> Answer:
+    rows = [(*of_row, each.base, each.other, each.delta, each.base_count, each.other_count,
+             each.other_count - each.base_count, each.status)
+            for of_row, each in sorted(amounts.items(), key=lambda row: -abs(row[1].delta))]  # fmt: skip
+    return Answer(tables=(Table.of_rows(key, title, (*names, *_AMOUNTS), rows, word=word),))
 
 
 def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tuple[str, int], tuple[str, int]]:
@@ -415,23 +462,20 @@ def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tup
     """
     start, end = span
     rows = sorted(
-        (begin, stop, number, label)
-        for own in workers
-        for begin, stop, number, label in zip(
-            own.start.tolist(), own.end.tolist(), own.number.tolist(), own.label, strict=True
-        )
-    )
+        row for own in workers
+        for row in zip(own.start.tolist(), own.end.tolist(), own.number.tolist(), own.label, strict=True)
+    )  # fmt: skip
     if not rows:
         return {("run", 0): ("run", end - start)}
     # the ranks of a run are in a step at about the same time
     steps: list[tuple[int, int, str]] = []
-    latest: dict[int, int] = {}
+    place_of: dict[int, int] = {}
     for begin, stop, number, label in rows:
-        place = latest.get(number)
-        if place is not None and begin < steps[place][1]:
+        place = place_of.get(number, -1)
+        if place >= 0 and begin < steps[place][1]:
             steps[place] = (steps[place][0], max(steps[place][1], stop), label)
         else:
-            latest[number] = len(steps)
+            place_of[number] = len(steps)
             steps.append((begin, stop, label))
     before, found = start, dict[tuple[str, int], tuple[str, int]]()
     for place, (begin, stop, label) in enumerate(steps):
@@ -443,83 +487,71 @@ def _step_parts(workers: Sequence[StepSpans], span: tuple[int, int]) -> dict[tup
 
 def _alignment(compared: Compared) -> Answer:
     comparison, words = compared.comparison, compared.base.vocabulary
-    both = comparison.joint
+    both, known = comparison.joint, comparison.joint.base.launches.known
     launches = launch_rows(both, comparison.launches)
     facts = [Fact(key, key.capitalize(), int(launches[key].sum()))
              for key in ("matched", "added", "removed", "changed", "moved")]  # fmt: skip
     facts += [Fact(f"{side}_launches", f"Launches of the {side}", int(launches[f"{side}_count"].sum()))
               for side in ("base", "other")]  # fmt: skip
-    name = Column("name", words.say("{Scope}") if both.base.launches.known else words.say("{Operation}"))
     launches = launches.with_columns({"name": (*both.kernels, UNKNOWN)}, name=launches["kernel"])
-    tables = (_counts_table("launches", "Launches", (name,), launches, comparison), _operations(compared))
-    return Answer(tuple(facts), tables)
+    scope, name = Column("scope", words.say("{Scope}")), Column("name", words.say("{Operation}"))
+    base, other = ((work.kernel, work.label, work.length) for work in comparison.works)
+    unmoved = np.zeros(len(comparison.events), np.bool_)
+    events = paired_rows(comparison.events, unmoved, ("scope", "name", "us"), base, other)
+    events = events.with_columns({"scope": (*both.kernels, UNKNOWN), "name": (*both.operations, UNKNOWN)})
+    names = (scope, name) if known else (name,)
+    return Answer(tuple(facts), (
+        _counts_table("launches", "Launches", (replace(scope, key="name") if known else name,), launches, compared),
+        _counts_table("operations", words.say("{Operations} within launches"), names, events, compared, operands=True),
+    ))  # fmt: skip
 
 
 def _counts_table(
-    name: str, title: str, names: Sequence[Column], elements: Frame, comparison: Comparison,
-    example: Callable[[Frame, int], str] | None = None,
-) -> Table:  # fmt: skip
+    name: str, title: str, names: Sequence[Column], elements: Frame, compared: Compared, *, operands: bool = False
+) -> Table:
     """Table of counts of launches or events (`paired_rows`) by text, rows by |difference| descending.
 
-    ``example``: gives the changed operands of a row of ``elements``.
+    ``operands``: with the changed operands of the first event whose operands changed.
     """
-    texts = {column.key: elements.texts[column.key] for column in names}
-    last = {key: np.where(elements[key] < 0, len(texts[key]) - 1, elements[key]) for key in texts}
-    known = {part.name: part.status for part in next(iter(comparison.breakdowns.values()), [])}
+    comparison, texts = compared.comparison, {column.key: elements.texts[column.key] for column in names}
+    known = () if comparison.is_of_host else next(iter(comparison.breakdowns.values()), ())
+    statuses = {part.name: part.status for part in known} if len(names) == 1 else {}
 
     def first_changed(groups: Groups) -> list[int]:
-        found = np.full(groups.count, -1)
+        """Number of the event, of the base."""
+        first = np.full(groups.count, -1)
         changed = np.flatnonzero(groups.frame["changed"])[::-1]
-        found[groups.index[changed]] = changed
-        return found.tolist()  # type: ignore[no-any-return]
+        first[groups.index[changed]] = groups.frame["index"][changed]
+        return first.tolist()  # type: ignore[no-any-return]
 
-    figures = {
-        **{column: key(column) for column in texts},
-        **{column: total(column) for column in _SUMS},
-        "example": first_changed,
-    }
+    codes = {name: np.where(elements[name] < 0, len(texts[name]) - 1, elements[name]) for name in texts}
+    figures = {**{name: text_of_key(name) for name in texts}, **{name: total(name) for name in _SUMMED}}
+    if operands:
+        figures["operands"] = first_changed
+    columns = (*names, *_COLUMNS, *([Column("operands", "Operands, the first that changed")] if operands else []))
     found = []
-    for row in pivot(elements.with_columns(None, **last), tuple(texts), figures, ()):
-        of_row = dict(zip(figures, row, strict=True))
-        base, other, ours, theirs = (of_row[key] for key in ("base_count", "other_count", "base_ns", "other_ns"))
-        amount = Amount("", ours, theirs, base, other)
-        status = known.get(row[0]) if len(names) == 1 else None
-        found.append((
-            *row[: len(names)], base, other, other - base,
-            *(of_row[key] for key in ("matched", "changed", "moved", "added", "removed")), ours, theirs, amount.delta,
-            status or comparison.with_status(amount).status,
-            *(() if example is None else (example(elements, of_row["example"]) if of_row["example"] >= 0 else "",)),
-        ))  # fmt: skip
+    for row in pivot(elements.with_columns(None, **codes), tuple(texts), figures, ()):
+        cells = dict(zip(figures, row, strict=True))
+        amount = Amount("", cells["base_us"], cells["other_us"], cells["base_count"], cells["other_count"])
+        cells["delta_us"], cells["delta_count"] = amount.delta, amount.other_count - amount.base_count
+        cells["status"] = statuses.get(row[0]) or comparison.with_status(amount).status
+        if operands:
+            cells["operands"] = "" if cells["operands"] < 0 else _operand_changes(compared, cells["operands"])
+        found.append(tuple(cells[column.key] for column in columns))
     at = len(names) + 10
-    found.sort(key=lambda row: (-abs(row[at]), row[0]))
-    more = () if example is None else (Column("operands", "Operands, the first that changed"),)
-    return Table.of_rows(name, title, (*names, *_COLUMNS, *more), found)
+    return Table.of_rows(name, title, columns, sorted(found, key=lambda row: (-abs(row[at]), row[0])))
 
 
-def _operations(compared: Compared) -> Table:
-    comparison, words = compared.comparison, compared.base.vocabulary
-    both, pairs = comparison.joint, comparison.events
-    sides = ({"scope": work.kernel, "name": work.label, "ns": work.length} for work in (both.base, both.other))
-    events = paired_rows(pairs, np.zeros(len(pairs), np.bool_), *sides)
-    events = events.with_columns({"scope": (*both.kernels, UNKNOWN), "name": (*both.operations, UNKNOWN)})
-    partner = np.full(len(both.base), -1, np.int64)
-    partner[pairs.base] = pairs.other
-
-    def example(events: Frame, row: int) -> str:
-        index = int(events["index"][row])
-        return _operand_changes(compared, index, int(partner[index]))
-
-    scope = (Column("scope", words.say("{Scope}")),) if both.base.launches.known else ()
-    names = (*scope, Column("name", words.say("{Operation}")))
-    title = words.say("{Operations} within launches")
-    return _counts_table("operations", title, names, events, comparison, example)
-
-
-def _operand_changes(compared: Compared, one: int, two: int) -> str:
-    both, sides = compared.comparison.joint, []
-    for query, work, event in ((compared.base, both.base, one), (compared.other, both.other, two)):
-        profile, operands = query.filtered_session.profile, {}
-        lane, row = profile.lanes[int(work.lane[event])], int(work.row[event])
+def _operand_changes(compared: Compared, event: int) -> str:
+    """Operands of an event of the base that its partner has otherwise."""
+    comparison, sides = compared.comparison, []
+    pairs = comparison.events
+    partner = int(pairs.other[np.searchsorted(pairs.base, event)])
+    for profile, work, number in zip(
+        (comparison.base, comparison.other), comparison.works, (event, partner), strict=True
+    ):
+        lane, row = profile.lanes[int(work.lane[number])], int(work.row[number])
+        operands = {}
         for column in profile.vocabulary.operands:
             if column in lane and profile.vocabulary.is_text(column):
                 operands[column] = text_of(profile, lane, column, row)
@@ -530,29 +562,3 @@ def _operand_changes(compared: Compared, one: int, two: int) -> str:
     return ", ".join(
         f"{key} {before} -> {sides[1][key]}" for key, before in sides[0].items() if sides[1].get(key, before) != before
     )
-
-
-# on the screen
-
-
-def with_differences(view: View, query: Query) -> Answer:
-    """A view of the displayed profile, with differences from its baseline if its source has the view too."""
-    assert query.baseline is not None
-    known = {each.id: each for each in views_to_compare(query.baseline.profile, query.profile)}
-    if view.id in known:
-        return Compared.of(query).answer(known[view.id])
-    found = answer(view, replace(query, baseline=None))
-    return replace(found, notes=(*found.notes, "The base is of another source: these are figures of this one alone."))
-
-
-def verdict(query: Query) -> Answer:
-    """The verdict of the comparison with the baseline; empty without a baseline."""
-    if query.baseline is None:
-        return Answer()
-    from .diff import verdict_answer
-
-    found = verdict_answer(Compared.of(query))
-    if query.scope.everything:
-        return found
-    note = query.vocabulary.say("These are figures of all {units}: a comparison does not follow the scope.")
-    return replace(found, notes=(*found.notes, note))

@@ -6,8 +6,8 @@ from typing import cast
 
 import numpy as np
 
-from tpuprof_tui.analysis.compare.differences import Differences, beyond_noise, find_differences
-from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.compare.noise import beyond_noise
+from tpuprof_tui.analysis.compare.side_by_side import Differences, SideBySide, find_differences
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.formats.units import time_text

@@ -80,16 +80,20 @@ def _stack_tables(parts: Sequence[_Part]) -> Table:
     def target(row: int) -> Target | None:
         index = bisect_right(bounds, row) - 1
         _, group, table = parts[index]
-        found = table.target_of(row - bounds[index])
-        if found is None or not found.condition or found.scope is not None:
-            return found
-        return replace(found, scope=Scope(group))
+        return of_group(table.target_of(row - bounds[index]), group)
 
     first = parts[0][2]
     values = (LazyValues(bounds[-1], workers), *map(column, columns))
     return Table(first.key, first.title, (WORKER, *columns.values()), values, target, notes=first.notes,
                  word=first.word, shown=first.shown, ordered=first.ordered, one_unit=first.one_unit,
                  longest=first.longest)  # fmt: skip
+
+
+def of_group(target: Target | None, group: int) -> Target | None:
+    """The destination of a row of one worker's table: a condition is of events of its group (-1: of all)."""
+    if target is None or not target.condition or target.scope is not None or group < 0:
+        return target
+    return replace(target, scope=Scope(group))
 
 
 def _rows(parts: Sequence[Sequence[Any] | npt.NDArray[Any] | None], bounds: Sequence[int], rows: slice) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,16 +12,18 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.model import Profile, Role, is_missing
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, WorkOrigin
 
+from ..pivot import Frame, key, pivot, rows, total
 from ..query import Query
 from ..selecting.filter_masks import apply_filter
 from ..steps.step_detection import KEY as STEP
 from ..totals.call_stacks import calling_names
-from .matching import Pairs, paired_events, paired_launches
+from .match import Pairs, paired_events, paired_launches
 from .noise import LEVEL, NOTHING_LOST, UNKNOWN, Amount, Lost, Noise, Strata, interval, status_of, within_share
-from .work import JointWork, Work, hash_rows, joint_work, rows_by_lane
+from .work import JointWork, Work, hash_rows, rows_by_lane
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -55,6 +57,10 @@ class CountedSteps(Struct, frozen=True, eq=False):
     guessed: bool
 
 
+#: Texts that identify a sum, such as the unit, the scope and the name of a wait.
+Names = tuple[str, ...]
+
+
 class _Cut(Struct, frozen=True, eq=False):
     """All work of both sides by label.
 
@@ -66,18 +72,19 @@ class _Cut(Struct, frozen=True, eq=False):
     """
 
     names: Sequence[str]
-    labels: tuple[Ints, Ints]
-    strata: tuple[Strata, Strata]
+    labels: Sequence[Ints]
+    strata: Sequence[Strata]
     within: float | None
 
 
 class Comparison:
     """Compares a base with another profile; only device work in sums counts.
 
+    ``pairs``: ids of paired groups (workers); -1: the profile as a whole.
+
     Attributes:
         sides: The queries of base and other, whose filter and step select the events.
         base, other: Profiles of the selected events.
-        pairs: Ids of paired groups (workers); None: both profiles as a whole.
         steps: Steps of both sides; None: events of one step, or of a filter, are compared.
         lost: Records known to be lost.
         alike: Whether both are of one source, so that their names and commands can be compared.
@@ -88,13 +95,13 @@ class Comparison:
         base: Query,
         other: Query,
         *,
-        pairs: Sequence[tuple[int, int]] | None = None,
+        pairs: Sequence[tuple[int, int]],
         run_noise: float,
         steps: tuple[CountedSteps, CountedSteps] | None = None,
     ) -> None:
         self.sides = base, other
         self.base, self.other = (query.filtered_session.profile for query in self.sides)
-        self.pairs = pairs
+        self._pairs = pairs
         self.steps = steps
         self._run_noise = run_noise
         lost = [sum(problem.lost for problem in side.problems) for side in (self.base, self.other)]
@@ -106,7 +113,7 @@ class Comparison:
     @cached_property
     def joint(self) -> JointWork:
         """The work of both sides in joint codes."""
-        return joint_work(self.base, self.other, self.pairs)
+        return JointWork(self.base, self.other, self._pairs)
 
     @cached_property
     def launches(self) -> Pairs:
@@ -128,7 +135,7 @@ class Comparison:
     @cached_property
     def noise(self) -> Noise:
         """Variation of launches within a run, and between runs."""
-        within = within_share(*map(self._strata_of_launches, self.works))
+        within = within_share(*self._launch_strata)
         if within is None and self._steps_vary:
             within = within_share(*(_one_stratum(side.all_lengths) for side in self.steps or ()))
         return Noise(within, self._run_noise)
@@ -136,18 +143,31 @@ class Comparison:
     @cached_property
     def within_events(self) -> float | None:
         """Relative standard deviation of a single event, estimated from repeated events; None: nothing repeats."""
-        return within_share(*(self._strata_of_events(side, side.label) for side in self.works))
+        return within_share(*self._event_strata)
 
     @property
     def _steps_vary(self) -> bool:
         return self.steps is not None and min(len(side.all_lengths) for side in self.steps) >= FEWEST_STEPS
 
-    def _strata_of_launches(self, work: Work) -> Strata:
-        """Strata of launches: same kernel, commands and unit."""
-        launches = work.launches
-        if not launches.known:
-            return self._strata_of_events(work, work.label)
-        return Strata.of(launches.kernel, hash_rows(launches.unit, launches.signature), launches.work)
+    @cached_property
+    def _launch_strata(self) -> list[Strata]:
+        """Strata of the launches of each side: same kernel, commands and unit."""
+        launches = [work.launches for work in self._distinct_works]
+        if not launches[0].known:
+            return self._event_strata
+        strata = [Strata.of(each.kernel, hash_rows(each.unit, each.signature), each.work) for each in launches]
+        return [strata[0], strata[-1]]
+
+    @cached_property
+    def _event_strata(self) -> list[Strata]:
+        """Strata of the events of each side by operation."""
+        strata = [self._strata_of_events(work, work.label) for work in self._distinct_works]
+        return [strata[0], strata[-1]]
+
+    @property
+    def _distinct_works(self) -> list[Work]:
+        """The work of both sides, or of a profile compared with itself once."""
+        return [self.joint.base] if self.joint.base is self.joint.other else [*self.works]
 
     def _strata_of_events(self, work: Work, label: Ints) -> Strata:
         """Strata of events: same operation, operands, kernel and unit."""
@@ -164,19 +184,50 @@ class Comparison:
 
     @cached_property
     def work(self) -> Amount:
-        """Total work over all units."""
+        """Total work of devices."""
         base, other = self.works
         return Amount("", int(base.length.sum()), int(other.length.sum()), len(base), len(other))
 
     @cached_property
-    def breakdowns(self) -> dict[str, list[Amount]]:
-        """All work by view, each view a different breakdown of the same total; rows by |difference| descending."""
-        return {view: self._amounts(cut) for view, cut in self._cuts.items()}
+    def is_of_host(self) -> bool:
+        """Whether times of the host are compared, since no device works."""
+        idle = not (self.work.base or self.work.other)
+        return idle and any(len(frame) for frames in self._host_times.values() for frame in frames)
 
     @cached_property
     def origins(self) -> dict[str, list[Amount]]:
         """All work by what it came from (`WorkOrigin`), where this is known of most work of both sides."""
         return {view: self._amounts(cut) for view, cut in self._origin_cuts.items()}
+
+    @cached_property
+    def breakdowns(self) -> dict[str, list[Amount]]:
+        """All work by view, each view a different breakdown of the same total; rows by |difference| descending.
+
+        Where no device works, times of the host by name.
+        """
+        if self.is_of_host:
+            return self._host_amounts(None)
+        return {view: self._amounts(cut) for view, cut in self._cuts.items()}
+
+    @property
+    def contributors(self) -> dict[str, list[Amount]]:
+        """All parts of the sum of work, by view: what it came from, then what it is."""
+        return self.breakdowns if self.is_of_host else {**self.origins, **self.breakdowns}
+
+    @cached_property
+    def per_step(self) -> dict[str, list[Amount]]:
+        """As `contributors`, of the counted steps: of a step; empty if not both sides have steps."""
+        if not self.stepped:
+            return {}
+        if self.is_of_host:
+            return self._host_amounts(self.steps)
+        return {view: self._amounts(cut, per_step=True) for view, cut in (self._origin_cuts | self._cuts).items()}
+
+    def sum_of(self, by_view: Mapping[str, Sequence[Amount]]) -> Amount:
+        """All work, of which views hold breakdowns."""
+        parts = next(iter(by_view.values()), ())
+        sums = [sum(getattr(each, key) for each in parts) for key in ("base", "other", "base_count", "other_count")]
+        return self.with_status(Amount("", *sums))
 
     @cached_property
     def kernels(self) -> list[Amount]:
@@ -189,9 +240,10 @@ class Comparison:
             return {}
         found = {}
         named = self.base.has(NAMES) and self.other.has(NAMES)
-        for view, key in self.base.vocabulary.work_breakdowns if named else ():
-            if key == "name":
-                found[view] = self._cut_of_events(self.joint.operations, [work.label for work in self.works])
+        for view, column in self.base.vocabulary.work_breakdowns if named else ():
+            if column == "name":
+                labels = [work.label for work in self.works]
+                found[view] = _Cut(self.joint.operations, labels, self._event_strata, self.within_events)
             elif self.joint.base.launches.known:
                 found[view] = self._kernel_cut
         if found:
@@ -200,13 +252,11 @@ class Comparison:
 
     @cached_property
     def _kernel_cut(self) -> _Cut:
-        one, two = map(self._strata_of_launches, self.works)
-        return _Cut(self.joint.kernels, (self.joint.base.kernel, self.joint.other.kernel), (one, two),
-                    self.noise.within)  # fmt: skip
+        labels = [work.kernel for work in self.works]
+        return _Cut(self.joint.kernels, labels, self._launch_strata, self.noise.within)
 
     def _cut_of_events(self, names: Sequence[str], labels: Sequence[Ints]) -> _Cut:
-        one, two = (self._strata_of_events(work, label) for work, label in zip(self.works, labels, strict=True))
-        return _Cut(names, (labels[0], labels[1]), (one, two), self.within_events)
+        return _Cut(names, labels, [*map(self._strata_of_events, self.works, labels)], self.within_events)
 
     def _lane_cut(self) -> _Cut:
         titles: dict[str, int] = {}
@@ -221,7 +271,7 @@ class Comparison:
             else:
                 strata.append(self._strata_of_events(work, label))
             labels.append(label)
-        return _Cut(tuple(titles), (labels[0], labels[1]), (strata[0], strata[1]), self.noise.within)
+        return _Cut(tuple(titles), labels, strata, self.noise.within)
 
     @cached_property
     def _origin_cuts(self) -> dict[str, _Cut]:
@@ -256,35 +306,37 @@ class Comparison:
         sums: list[Ints] = []
         counts: list[npt.NDArray[Any]] = []
         variance, freedom = np.zeros(size), np.zeros(size)
-        for number, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
-            label = _missing_last(cut.labels[number], size - 1)
+        for side, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
+            label, repeated = (np.where(codes < 0, size - 1, codes) for codes in (cut.labels[side], strata.label))
             count = np.bincount(label, minlength=size)
-            own, free = replace(strata, label=_missing_last(strata.label, size - 1)).spread(size, cut.within)
+            own, free = replace(strata, label=repeated).spread(size, cut.within)
             # a label without strata has no known repeats
-            own[(count > 0) & (np.bincount(_missing_last(strata.label, size - 1), minlength=size) == 0)] = np.nan
+            own[(count > 0) & (np.bincount(repeated, minlength=size) == 0)] = np.nan
             if per_step:
-                inside, steps = self._in_steps[number], self._step_counts[number]
+                inside, steps = self._in_steps[side], (self.steps or ())[side].count
                 part = np.bincount(label[inside], minlength=size)
                 sums.append(np.rint(np.bincount(label[inside], work.length[inside], size) / steps).astype(np.int64))
-                counts.append(part / steps)
                 # what is in steps varies as all of it does
                 own *= part / np.maximum(count, 1) / steps**2
+                counts.append(part / steps)
             else:
                 sums.append(np.bincount(label, work.length, size).astype(np.int64))
                 counts.append(count)
             variance, freedom = variance + own, freedom + free
-        found = []
-        parts = np.flatnonzero(counts[0] + counts[1]).tolist()
-        for index in parts:
-            values = [side[index].item() for side in (*sums, *counts)]
-            amount = Amount(cut.names[index] if index < size - 1 else UNKNOWN, *values)
-            # Bonferroni: the chance that any of them is wrong equals that of a single test
-            found.append(self._with_interval(amount, float(variance[index]), float(freedom[index]), LEVEL / len(parts)))
-        return sorted(found, key=lambda each: (-abs(each.delta), -max(each.base, each.other), each.name))
+        parts, names = np.flatnonzero(counts[0] + counts[1]).tolist(), (*cut.names, UNKNOWN)
+        # Bonferroni: the chance that any of them is wrong equals that of a single test
+        level = LEVEL / max(len(parts), 1)
+        found = [
+            self._with_interval(
+                Amount(names[index], *(side[index].item() for side in (*sums, *counts))),
+                float(variance[index]), float(freedom[index]), level,
+            )
+            for index in parts
+        ]  # fmt: skip
+        return sorted(found, key=_by_difference)
 
     def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
-        floor = self.noise.between * max(abs(amount.base), abs(amount.other))
-        low, high = interval(amount.delta, variance, freedom, floor, level) or (None, None)
+        low, high = interval(amount.delta, variance, freedom, self.noise.floor(amount), level) or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
         status = status_of(amount, self.noise, self.lost)
         if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:
@@ -331,22 +383,13 @@ class Comparison:
             for side, inside in zip(self.steps, self._in_steps, strict=True)
         )
 
-    @property
-    def _step_counts(self) -> list[float]:
-        return [side.count for side in self.steps or ()]
-
     @cached_property
     def _in_steps(self) -> list[Mask]:
         """Mask of the work of each side that belongs to counted steps."""
-        found = []
-        for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True):
-            inside = np.zeros(len(work), np.bool_)
-            for number, rows in rows_by_lane(work.lane) if len(steps.numbers) else ():
-                lane = profile.lanes[number]
-                if STEP in lane:
-                    inside[rows] = np.isin(lane.take(STEP, work.row[rows]), steps.numbers)
-            found.append(inside)
-        return found
+        return [
+            np.isin(_column(profile, work, STEP), steps.numbers)
+            for profile, work, steps in zip((self.base, self.other), self.works, self.steps or (), strict=True)
+        ]
 
     def step(self, total: Amount) -> Amount | None:
         """What a step takes on both sides; None if they have none. Single steps vary as the total does."""
@@ -360,22 +403,90 @@ class Comparison:
         variance = sum(float(side.lengths.var(ddof=1)) / len(side.lengths) for side in self.steps)
         return self._with_interval(amount, variance, float(amount.base_count + amount.other_count - 2))
 
+    # -- sums of events that are no work of devices
+
     @cached_property
-    def per_step(self) -> dict[str, list[Amount]]:
-        """As `origins` and `breakdowns`, of the counted steps: work of a step; empty if the sides have no steps."""
-        cuts = (self._origin_cuts | self._cuts) if self.stepped else {}
-        return {view: self._amounts(cut, per_step=True) for view, cut in cuts.items()}
+    def waits_of_sides(self) -> list[Frame]:
+        """Waits of devices, with texts of ``unit``, ``kernel`` (scope) and ``name``; ``ns``: length."""
+        return [_waits_of(query, self.joint.renamed) for query in self.sides]
+
+    def waits(self, *, per_step: bool = False) -> dict[Names, Amount]:
+        """Waits of both sides by unit, scope and name."""
+        return self._pivot(self.waits_of_sides, ("unit", "kernel", "name"), self.steps if per_step else None)
+
+    @cached_property
+    def _host_times(self) -> dict[str, list[Frame]]:
+        """Times of host events of both sides, by view."""
+        return {view: [_host_times(query, column) for query in self.sides]
+                for view, column in self.base.vocabulary.host_breakdowns}  # fmt: skip
+
+    def _host_amounts(self, steps: tuple[CountedSteps, CountedSteps] | None) -> dict[str, list[Amount]]:
+        amounts = {view: self._pivot(frames, ("name",), steps) for view, frames in self._host_times.items()}
+        return {view: sorted(parts.values(), key=_by_difference) for view, parts in amounts.items() if parts}
+
+    def _pivot(
+        self, events: Sequence[Frame], keys: Sequence[str], steps: tuple[CountedSteps, CountedSteps] | None
+    ) -> dict[Names, Amount]:
+        """Sums of the column ``ns`` of both sides by ``keys``; ``steps``: of a step of those that count."""
+        figures = {**{column: key(column, UNKNOWN) for column in keys}, "ns": total("ns"), "count": rows}
+        sums: list[dict[Names, tuple[int, float]]] = []
+        for side, frame in enumerate(events):
+            if steps is not None:
+                frame = frame.take(np.isin(frame[STEP], steps[side].numbers))
+            found = {tuple(names): (ns, count) for *names, ns, count in pivot(frame, keys, figures, ("-ns",))}
+            if steps is not None:
+                per = steps[side].count
+                found = {names: (round(ns / per), count / per) for names, (ns, count) in found.items()}
+            sums.append(found)
+        amounts = {}
+        for names in dict.fromkeys((*sums[0], *sums[1])):
+            (base, base_count), (other, other_count) = (side.get(names, (0, 0)) for side in sums)
+            amounts[names] = self.with_status(Amount(names[-1], base, other, base_count, other_count))
+        return amounts
+
+
+def _by_difference(amount: Amount) -> tuple[float, float, str]:
+    return -abs(amount.delta), -max(amount.base, amount.other), amount.name
+
+
+def _waits_of(query: Query, renamed: Mapping[str, str]) -> Frame:
+    profile = query.profile
+    waits = _events(query, ("lane", "start", "end", "kernel", "name"),
+                    [number for number, lane in enumerate(profile.lanes) if not lane.on_host], Role.WAIT)  # fmt: skip
+    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
+    waits = waits.with_columns({"unit": units}, unit=waits["lane"], ns=waits["end"] - waits["start"])
+    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
+    return waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
+
+
+def _host_times(query: Query, column: str) -> Frame:
+    lanes = [number for number, lane in enumerate(query.profile.lanes) if lane.on_host and column in lane]
+    events = _events(query, ("name", column), lanes)
+    events = events.take(~is_missing(events[column]))
+    return events.with_columns(ns=events[column])
+
+
+def _events(query: Query, keys: Sequence[str], lanes: Sequence[int], role: Role | None = None) -> Frame:
+    """Columns of events and their steps; columns that the source does not have are missing."""
+    absent = {"kernel", "name", STEP}.difference(query.vocabulary.schema)
+    events = query.events({*keys, STEP} - absent, lanes, role=role)
+    return events.with_columns(None, **{column: np.full(len(events), -1) for column in absent})
+
+
+def _column(profile: Profile, work: Work, key: str) -> Ints:
+    """A column of events; -1 where the lane lacks it."""
+    found = np.full(len(work), -1, np.int64)
+    for number, events in rows_by_lane(work.lane):
+        if key in profile.lanes[number]:
+            found[events] = profile.lanes[number].take(key, work.row[events])
+    return found
 
 
 def _origins(query: Query, work: Work, origin: WorkOrigin, codes: dict[str, int]) -> Ints:
     """Joint code of what each work event came from; -1: unknown. New texts are added to ``codes``."""
-    profile, own = query.filtered_session.profile, np.full(len(work), -1, np.int64)
+    profile = query.filtered_session.profile
     if origin.column:
-        texts = profile.strings.get(origin.column, ())
-        for number, rows in rows_by_lane(work.lane):
-            lane = profile.lanes[number]
-            if origin.column in lane:
-                own[rows] = lane.take(origin.column, work.row[rows])
+        texts, own = profile.strings.get(origin.column, ()), _column(profile, work, origin.column)
     else:
         texts, of_event = profile.strings["name"], calling_names(query.session, origin.pattern)
         if query.full_filter:
@@ -391,10 +502,6 @@ def compared_label(origin: WorkOrigin, text: str) -> str:
     """The part of a text that is compared."""
     found = re.match(origin.pattern, text)
     return found[1] if found is not None and found.re.groups else text
-
-
-def _missing_last(label: Ints, last: int) -> Ints:
-    return np.where(label < 0, last, label)
 
 
 def _one_stratum(lengths: Ints) -> Strata:

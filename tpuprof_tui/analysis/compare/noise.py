@@ -2,10 +2,9 @@
 
 Repeats are launches of one kernel function with the same commands on one unit, or events of one operation with the same
 operands in one kernel function: a *stratum*. Their variance gives the variance of a sum of them, but not the variation
-from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gating``).
+from one run to the next: that is a stated floor for fewer than three captures a side, else measured (``gate``).
 
-Intervals use Student's t distribution: its CDF by the regularised incomplete beta function (continued fraction of
-Lentz; Press et al., Numerical Recipes, 6.4), its quantiles by Newton's method.
+Intervals use Student's t distribution: its tail by tanh-sinh quadrature, its quantiles by Newton's method.
 """
 
 from __future__ import annotations
@@ -28,7 +27,10 @@ UNKNOWN: Final = "-"
 RUN_NOISE: Final = 0.02
 #: Probability that an interval does not contain the difference.
 LEVEL: Final = 0.01
-_TINY: Final = 1e-300
+#: Degrees of freedom of a pooled variance, which is used where nothing repeats by itself.
+POOLED: Final = 30.0
+#: Powers of e below the density's value at the start that are nothing.
+_VANISHING: Final = 40.0
 _ROUNDS: Final = 300
 #: Degrees of freedom from which the normal distribution is used.
 _NORMAL: Final = 1e6
@@ -50,6 +52,10 @@ class Noise(Struct, frozen=True):
     other_runs: int = 1
     stated: bool = True
 
+    def floor(self, amount: Amount) -> float:
+        """Variation between runs that a difference must exceed by more than its interval; 0: the interval has it."""
+        return self.between * max(abs(amount.base), abs(amount.other)) if self.stated else 0.0
+
 
 class Lost(Struct, frozen=True):
     """Number of records known to be lost on each side; fragmentary: so many that they could explain anything."""
@@ -67,7 +73,7 @@ class Amount(Struct, frozen=True):
 
     Attributes:
         name: Label.
-        base, other: ns.
+        base, other: ns, whole but for medians of runs; of gates also other figures in their own units.
         base_count, other_count: Number of summands; of a step possibly a fraction.
         low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
         status: See ``status_of``.
@@ -76,8 +82,8 @@ class Amount(Struct, frozen=True):
     """
 
     name: str
-    base: int
-    other: int
+    base: float
+    other: float
     base_count: float
     other_count: float
     low: float | None = None
@@ -87,7 +93,7 @@ class Amount(Struct, frozen=True):
     freedom: float = 0.0
 
     @property
-    def delta(self) -> int:
+    def delta(self) -> float:
         """Other minus base."""
         return self.other - self.base
 
@@ -142,9 +148,24 @@ def interval(
     """Confidence interval (1 - ``level``) of a difference, widened by ``floor`` both ways; None: variance unknown."""
     if not math.isfinite(variance):
         return None
-    # without own repeats the pooled variance is used, which has many degrees of freedom
-    wide = quantile(level / 2, freedom if freedom >= 1 else 30.0) * math.sqrt(max(variance, 0.0)) + floor
+    wide = quantile(level / 2, freedom if freedom >= 1 else POOLED) * math.sqrt(max(variance, 0.0)) + floor
     return delta - wide, delta + wide
+
+
+def beyond_noise(base: Ints, other: Ints, between: float, within: float | None) -> npt.NDArray[np.bool_]:
+    """Mask of events whose durations (ns a side) differ by more than noise.
+
+    Args:
+        base, other: Durations, ns.
+        between: Variation between runs, as a share.
+        within: Relative standard deviation of a single event; None: unknown, so no difference is beyond it.
+    """
+    delta = np.abs(other - base).astype(np.float64)
+    if within is None:
+        return np.zeros(len(delta), np.bool_)
+    by_chance = quantile(LEVEL / 2, POOLED) * within * np.hypot(base, other)
+    found: npt.NDArray[np.bool_] = delta > between * np.maximum(base, other) + by_chance
+    return found
 
 
 def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status:
@@ -176,7 +197,14 @@ def upper_tail(value: float, freedom: float) -> float:
         return 1 - upper_tail(-value, freedom)
     if freedom >= _NORMAL:
         return math.erfc(value / math.sqrt(2)) / 2
-    return _beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
+    # with value = sqrt(freedom) sinh(u) the density is a power of cosh(u), integrated to where it is nothing
+    low = math.asinh(value / math.sqrt(freedom))
+    half = (math.acosh(math.cosh(low) * math.exp(_VANISHING / freedom)) - low) / 2
+    steps = np.linspace(-3.5, 3.5, 141)
+    bent = math.pi / 2 * np.sinh(steps)
+    weights = (steps[1] - steps[0]) * math.pi / 2 * np.cosh(steps) / np.cosh(bent) ** 2
+    powers = np.exp(-freedom * np.log(np.cosh(low + half * (1 + np.tanh(bent)))))
+    return half * math.sqrt(freedom) * _density(0.0, freedom) * float(weights @ powers)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -201,31 +229,3 @@ def _density(value: float, freedom: float) -> float:
     half = (freedom + 1) / 2
     front = math.lgamma(half) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     return math.exp(front - half * math.log1p(value * value / freedom))
-
-
-def _beta(x: float, a: float, b: float) -> float:
-    if x <= 0 or x >= 1:
-        return min(max(x, 0.0), 1.0)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    if x > (a + 1) / (a + b + 2):
-        return 1 - front * _fraction(1 - x, b, a) / b
-    return front * _fraction(x, a, b) / a
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > _TINY else _TINY)
-    found = d
-    for m in range(1, _ROUNDS):
-        for part in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 + part * d
-            c = 1 + part / c
-            d = 1 / (d if abs(d) > _TINY else _TINY)
-            c = c if abs(c) > _TINY else _TINY
-            found *= c * d
-        if abs(c * d - 1) < 1e-12:
-            break
-    return found

@@ -11,14 +11,11 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
-from tpuprof_tui.model import Role
 from tpuprof_tui.model.vocabulary import Word
 
 from ..pivot import Frame, key, pivot, rows, total
-from ..query import Query
-from ..steps.step_detection import KEY as STEP
-from .amounts import LANES, Comparison, CountedSteps
-from .matching import launch_rows
+from .amounts import LANES, Comparison, Names
+from .match import launch_rows
 from .noise import NOTHING_LOST, UNKNOWN, Amount
 
 #: Statuses that are a change.
@@ -41,9 +38,6 @@ _WAITS: Final = 2.5
 #: Counts of launches of a kernel that a sentence names.
 _COUNTS: Final = ("matched", "changed", "moved", "added", "removed")
 
-#: Unit, scope and name of a wait.
-WaitKey = tuple[str, str, str]
-
 
 class Cause(Struct, frozen=True):
     """A sentence, and how much of the difference it accounts for, ns."""
@@ -59,16 +53,22 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         comparison: The comparison.
         total: First start to last end.
-        step: A step of each side; None: there are none to compare.
-        parts: Work by view, or the host's where no device works: of a step if both sides have steps, else all.
         more_steps: A sentence that the sides have another number of steps; may be empty.
     """
 
     comparison: Comparison
     total: Amount
-    step: Amount | None
-    parts: Mapping[str, Sequence[Amount]]
     more_steps: str = ""
+
+    @cached_property
+    def step(self) -> Amount | None:
+        """A step of each side; None: there are none to compare."""
+        return self.comparison.step(self.total)
+
+    @cached_property
+    def parts(self) -> Mapping[str, Sequence[Amount]]:
+        """Work by view, or the host's where no device works: of a step if both sides have steps, else all."""
+        return self.comparison.per_step or self.comparison.contributors
 
     @property
     def lead(self) -> Amount:
@@ -85,28 +85,10 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         """The verdict in a few words."""
         return f"{status_word(self.lead)}{self.a_step}{change_text(self.lead)}"
 
-    @property
-    def _whole(self) -> int:
-        """By how much all work changed, ns."""
-        return sum(part.delta for part in next(iter(self.parts.values()), ()))
-
     @cached_property
-    def waits(self) -> dict[WaitKey, Amount]:
-        """Waits of both sides by unit, scope and name."""
-        return self._wait_amounts(per_step=False)
-
-    def _wait_amounts(self, *, per_step: bool) -> dict[WaitKey, Amount]:
-        steps = self.comparison.steps if per_step and self.comparison.steps else (None, None)
-        ours, theirs = (_wait_sums(waits, own) for waits, own in zip(self._waits, steps, strict=True))
-        found = {}
-        for each in dict.fromkeys((*ours, *theirs)):
-            (base, count), (other, times) = (side.get(each, (0, 0)) for side in (ours, theirs))
-            found[each] = self.comparison.with_status(Amount(each[2], base, other, count, times))
-        return found
-
-    @cached_property
-    def _waits(self) -> list[Frame]:
-        return [_waits_of(query, self.comparison.joint.renamed) for query in self.comparison.sides]
+    def work(self) -> Amount:
+        """All of the work that ``parts`` break down."""
+        return self.comparison.sum_of(self.parts)
 
     @cached_property
     def why(self) -> str:
@@ -156,7 +138,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         most = max(abs(part.delta) for _, part in changed)
         shares = [(abs(part.delta) / max(most, sum(abs(other.delta) for other in changes[view])), view, part)
                   for view, part in changed]  # fmt: skip
-        largest, whole = max(share for share, _, _ in shares), self._whole
+        largest, whole = max(share for share, _, _ in shares), self.work.delta
         if largest >= _MOST:
             view, part = next((view, part) for share, view, part in shares if share >= largest - _EQUAL)
             yield Cause(abs(part.delta), self._sentence(view, part, whole))
@@ -172,7 +154,10 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         yield Cause(most, f"{self._sentence(view, parts[0])}{''.join(told)}")
 
     def _listed(self, view: str, parts: Sequence[Amount]) -> str:
-        shown = (f"{self.name_of(view, part)} {delta_text(part.delta)}{change_text(part)}" for part in parts[:_LISTED])
+        shown = (
+            f"{short_name(self.name_of(view, part))} {delta_text(round(part.delta))}{change_text(part)}"
+            for part in parts[:_LISTED]
+        )
         return ", ".join(shown)
 
     @property
@@ -212,16 +197,16 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         return {names[kernel]: dict(zip(_COUNTS, counts, strict=True))
                 for kernel, *counts in pivot(launches, ("kernel",), figures, ())}  # fmt: skip
 
-    def _sentence(self, view: str, part: Amount, whole: int = 0) -> str:
+    def _sentence(self, view: str, part: Amount, whole: float = 0) -> str:
         """How a part changed; ``whole``: the change that it explains, ns, if it differs."""
         comparison = self.comparison
         launched = None if view in comparison.origins else self._launched.get(part.name)
-        name = self.name_of(view, part)
+        name = short_name(self.name_of(view, part))
         if launched is not None and not comparison.joint.base.launches.named:
             name = f"A launch of {name}"
-        change = f"{delta_text(part.delta)} of work{self.a_step}{change_text(part)}"
+        change = f"{delta_text(round(part.delta))} of work{self.a_step}{change_text(part)}"
         if whole and abs(whole - part.delta) > _EQUAL * abs(whole):
-            change += f", all work {delta_text(whole)}"
+            change += f", all work {delta_text(round(whole))}"
         if part.status in ("added", "removed"):
             count = max(part.base_count, part.other_count)
             events = comparison.base.vocabulary.event.of(round(count))
@@ -232,9 +217,9 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         return f"{name} {verb}: {change}{'; ' if details else ''}{', '.join(details)}."
 
     def name_of(self, view: str, part: Amount) -> str:
-        """The short name of a part of a view."""
+        """The name of a part of a view."""
         if part.name != UNKNOWN:
-            return short_name(part.name)
+            return part.name
         origins = self.comparison.base.vocabulary.origins
         word = next((origin.word.with_article for origin in origins if origin.view == view), "a name")
         return f"Work without {word}"
@@ -244,7 +229,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         for each in (inside := self.comparison.within(view, part.name))[:1]:
             both = each.base_count and each.other_count and len(inside) > 1
             if both and _MOST * abs(part.delta) <= abs(each.delta) and (each.delta > 0) == (part.delta > 0):
-                yield f"of it {short_name(each.name)} {delta_text(each.delta)}"
+                yield f"of it {short_name(each.name)} {delta_text(round(each.delta))}"
 
     def _launch_details(self, part: Amount, launched: Mapping[str, int]) -> Iterator[str]:
         told = [f"{_LAUNCH.of(launched[word])} {word}" for word in ("added", "removed") if launched[word]]
@@ -295,7 +280,7 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
             names = both.kernels[one], both.kernels[two]
             amount = self.comparison.with_status(Amount("", base, other, count, count))
             if amount.status in CHANGED:
-                change = f"{delta_text(amount.delta)} of work{change_text(amount)}"
+                change = f"{delta_text(round(amount.delta))} of work{change_text(amount)}"
                 yield Cause(abs(amount.delta), f"{_LAUNCH.of(count)} of {names[0]} became {names[1]}: {change}."), names
 
     # -- waits
@@ -305,14 +290,14 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
 
         A unit is late only if the change in work of a unit explains less than half of the change in total.
         """
-        by_scope: dict[str, dict[str, int]] = {}
-        waits = self._wait_amounts(per_step=self.step is not None)
+        by_scope: dict[str, dict[str, float]] = {}
+        waits = self.comparison.waits(per_step=self.step is not None)
         for (unit, scope, _), amount in waits.items():
             # engines of a unit wait together, each by its own name
             units = by_scope.setdefault(scope, {})
             units[unit] = max(units.get(unit, 0), amount.delta, key=abs)
         count = max(len(self.comparison.joint.units), 1)
-        if self.lead.status in CHANGED and 2 * abs(self._whole) <= abs(self.lead.delta) * count:
+        if self.lead.status in CHANGED and 2 * abs(self.work.delta) <= abs(self.lead.delta) * count:
             late: dict[str, list[tuple[float, str]]] = {}
             for scope, units in by_scope.items():
                 last = min(units, key=lambda unit: units[unit])
@@ -330,52 +315,25 @@ class Verdict(Struct, frozen=True, eq=False, dict=True):
         floor = _WAITS * self.comparison.noise.between * max(self.lead.base, self.lead.other)
         longest = max(waits, key=lambda wait: waits[wait].delta, default=("", "", ""))
         if waits and waits[longest].delta > floor:
-            ns, (unit, scope, _) = waits[longest].delta, longest
-            yield Cause(0, f"{unit} waits {time_text(ns)} longer{self.a_step}{_in(scope)}{self._alone(longest)}.",
+            took, (unit, scope, _) = time_text(round(waits[longest].delta)), longest
+            yield Cause(0, f"{unit} waits {took} longer{self.a_step}{_in(scope)}{self._alone(longest)}.",
                         waits=True)  # fmt: skip
 
-    def _alone(self, which: WaitKey) -> str:
+    def _alone(self, which: Names) -> str:
         """The one of these waits that grew by more than half of what all of them did; empty if there is none."""
         ours, theirs = (
-            waits.take(waits.has("unit", which[0].__eq__) & waits.has("kernel", which[1].__eq__)
-                       & waits.has("name", which[2].__eq__)) for waits in self._waits
+            waits.take(np.logical_and.reduce([waits.has(column, name.__eq__) for column, name in
+                                              zip(("unit", "kernel", "name"), which, strict=True)]))
+            for waits in self.comparison.waits_of_sides
         )  # fmt: skip
         if len(ours) != len(theirs) or len(ours) < 2:
             return ""
         one, two = (waits.take(np.argsort(waits["start"], kind="stable")) for waits in (ours, theirs))
-        longer = two["took"] - one["took"]
+        longer = two["ns"] - one["ns"]
         most = int(longer.argmax())
-        if longer[most] <= _MOST * self.waits[which].delta:
+        if longer[most] <= _MOST * self.comparison.waits()[which].delta:
             return ""
         return f"; one of them {time_text(int(longer[most]))} longer, at {time_text(int(two['start'][most]))}"
-
-
-def _waits_of(query: Query, renamed: Mapping[str, str]) -> Frame:
-    """Waits of the device, with texts of ``unit``, ``kernel`` (scope) and ``name``; ``took``: ns."""
-    profile = query.profile
-    lanes = [number for number, lane in enumerate(profile.lanes) if not lane.on_host]
-    columns = ("kernel", "name", STEP)
-    known = [key for key in columns if key in query.vocabulary.schema]
-    waits = query.events({"lane", "start", "end", *known}, lanes, role=Role.WAIT)
-    units = [profile.groups.title(profile.unit_of(lane)) or profile.title_of(lane) for lane in profile.lanes]
-    waits = waits.with_columns(
-        {"unit": units},
-        unit=waits["lane"],
-        took=waits["end"] - waits["start"],
-        **{column: np.full(len(waits), -1) for column in columns if column not in known},
-    )
-    waits = waits.with_texts("unit").with_texts("kernel", missing=UNKNOWN)
-    return waits.with_texts("name", lambda name: renamed.get(name, name), missing=UNKNOWN)
-
-
-def _wait_sums(waits: Frame, steps: CountedSteps | None) -> dict[WaitKey, tuple[int, float]]:
-    """Time waited, ns, and number of waits, by unit, scope and name; ``steps``: a step of those that count."""
-    if steps is not None:
-        waits = waits.take(np.isin(waits[STEP], steps.numbers))
-    keys = ("unit", "kernel", "name")
-    figures = {**{column: key(column) for column in keys}, "ns": total("took"), "count": rows}
-    return {(unit, kernel, name): (ns, count) if steps is None else (round(ns / steps.count), count / steps.count)
-            for unit, kernel, name, ns, count in pivot(waits, keys, figures, ("-ns",))}  # fmt: skip
 
 
 def _in(scope: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -16,6 +17,7 @@ from tpuprof_tui.model.lane import ALL, Rows, row_count
 from tpuprof_tui.model.vocabulary import NAMES
 
 from ..operation_names import renamed_operations
+from ..pivot import Frame
 from ..steps.launch_sequence import launch_lane
 
 Ints = npt.NDArray[np.int64]
@@ -25,8 +27,8 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-class _Columns(Struct, frozen=True, eq=False):
-    """Columns of device events that do work; arrays of one length.
+class Work(Struct, frozen=True, eq=False):
+    """Device events that do work, by launch, then lane, then as issued (`_as_issued`); arrays of one length.
 
     Attributes:
         lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
@@ -34,6 +36,8 @@ class _Columns(Struct, frozen=True, eq=False):
         label: int64, joint code of the operation, the same on both sides.
         kernel: int64, joint code of the kernel; -1: none.
         command: uint64, hash of operation and operands.
+        launch: int64, index in ``launches``.
+        launches: The launches.
     """
 
     lane: npt.NDArray[np.int32]
@@ -42,21 +46,11 @@ class _Columns(Struct, frozen=True, eq=False):
     label: Ints
     kernel: Ints
     command: Hashes
+    launch: Ints
+    launches: Launches
 
     def __len__(self) -> int:
         return len(self.length)
-
-
-class Work(_Columns, frozen=True, eq=False):
-    """Device events that do work, by launch, then lane, then as issued (`_as_issued`).
-
-    Attributes:
-        launch: int64, index in ``launches``.
-        launches: The launches.
-    """
-
-    launch: Ints
-    launches: Launches
 
 
 class Launches(Struct, frozen=True, eq=False):
@@ -93,36 +87,10 @@ class Launches(Struct, frozen=True, eq=False):
         return len(self.kernel)
 
 
-class JointWork(Struct, frozen=True, eq=False):
-    """The work of two profiles in joint codes.
-
-    Attributes:
-        base, other: Work of each side.
-        operations, kernels: Texts of the joint codes.
-        units: Label of each pair of units.
-        renamed: Joint names of operations in ``operations``, by their own names where these differ.
-    """
-
-    base: Work
-    other: Work
-    operations: tuple[str, ...]
-    kernels: tuple[str, ...]
-    units: tuple[str, ...]
-    renamed: Mapping[str, str]
-
-
-def joint_work(base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] | None = None) -> JointWork:
-    """The work of two profiles; ``pairs`` as in ``Comparison``. O(n log n)."""
-    joint = _Joint(base, other, pairs or [(-1, -1)])
-    ours = joint.work(0)
-    theirs = ours if base is other else joint.work(1)  # compared with itself, a profile is computed once
-    return JointWork(ours, theirs, joint.operations, joint.kernel_texts, joint.units, joint.renamed)
-
-
 # joint codes
 
 
-def _joint_codes(
+def _joint_texts(
     base: Profile, other: Profile, key: str, renamed: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[Ints, Ints]]:
     """A joint table of texts, and for each side the joint code of each own code, with -1 appended for missing."""
@@ -221,118 +189,107 @@ class _Restarts(Struct, frozen=True, eq=False):
     count: Ints
 
 
-class _Events(_Columns, frozen=True, eq=False):
-    """Work by lane, then as issued; ``scope``: -1: none, ``sequence``: of its lane."""
-
-    scope: Ints
-    sequence: npt.NDArray[np.int32]
-
-    def take(self, order: Ints) -> _Events:
-        return _Events(*(getattr(self, key)[order] for key in self.__struct_fields__))
-
-
-class _Joint:
-    """Codes that two profiles share, and the work of each in these.
+class JointWork:
+    """The work of two profiles in joint codes. O(n log n) to build.
 
     Launches are those of scopes, if both sides have them; else, where nothing names them, what a lane executed between
     restarts of its numbers, or all lanes of a unit if each of them executed equally many; else events.
+
+    Attributes:
+        base, other: Work of each side.
+        operations, kernels: Texts of the joint codes.
+        units: Label of each pair of units.
+        unit_of: For each side, the index of the pair by unit id.
+        renamed: Joint names of operations in ``operations``, by their own names where these differ.
     """
 
-    def __init__(self, base: Profile, other: Profile, pairs: Sequence[tuple[int, int]]) -> None:
-        self.profiles = base, other
+    def __init__(self, base: Profile, other: Profile, pairs: Sequence[tuple[int, int]] = ((-1, -1),)) -> None:
+        self._profiles = base, other
         self.renamed = renamed_operations(base, other)
-        self.operations, self._operation_codes = _joint_codes(base, other, "name", self.renamed)
-        self._kernels, self._kernel_codes = _joint_codes(base, other, "kernel", {})
-        self._hashes, self._kernel_hashes = hash_texts(self.operations), hash_texts(self._kernels)
-        self.units, self._unit_of = paired_units(base, other, pairs)
+        self.operations, self._operation_codes = _joint_texts(base, other, "name", self.renamed)
+        self.kernels, self._kernel_codes = _joint_texts(base, other, "kernel", {})
+        self._hashes = hash_texts(self.operations)
+        self.units, self.unit_of = paired_units(base, other, pairs)
         self._operands = _shared_operands(base, other)
         self._sequences: dict[Any, int] = {}
         self._shapes: dict[Any, int] = {}
-        alike = base.vocabulary.source == other.vocabulary.source
-        self._scoped = alike and len(base.scopes) > 0 and len(other.scopes) > 0
-        named = base.has(NAMES) and other.has(NAMES)
         self._restarts: list[dict[int, _Restarts]] = []
-        if alike and not self._scoped and not named and base.vocabulary.restarts:
-            self._restarts = [_restarts(base), _restarts(other)]
+        alike = base.vocabulary.source == other.vocabulary.source
+        build = self._by_events
+        if alike and len(base.scopes) > 0 and len(other.scopes) > 0:
+            build = self._by_scopes
+        elif alike and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
+            build, self._restarts = self._by_restarts, [_restarts(base), _restarts(other)]
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
-                  for side, (profile, restarts) in enumerate(zip(self.profiles, self._restarts, strict=False))
+                  for side, (profile, restarts) in enumerate(zip(self._profiles, self._restarts, strict=False))
                   for number, each in restarts.items()}  # fmt: skip
         self._together = len(counts) == len({each[:2] for each in counts})
-
-    @property
-    def kernel_texts(self) -> tuple[str, ...]:
-        """Texts of the codes of kernels, after the work of both sides was built."""
-        if not self._restarts:
-            return self._kernels if self._scoped else self.operations
-        texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in self._shapes)
-        return tuple(f"{each} {self.profiles[0].vocabulary.event.plural}" for each in texts)
-
-    def work(self, side: int) -> Work:
-        """The work of a side."""
-        events = self._events(side)
-        if self._scoped:
-            return self._by_scopes(side, events)
-        return self._by_restarts(side, events) if self._restarts else self._by_events(side, events)
+        self.base = build(0, self._events(0))
+        # compared with itself, a profile is computed once
+        self.other = self.base if base is other else build(1, self._events(1))
+        if self._restarts:
+            texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in self._shapes)
+            self.kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in texts)
+        elif not self.base.launches.known:
+            self.kernels = self.operations
 
     def _sequence(self, *key: Any) -> int:
         return self._sequences.setdefault(key, len(self._sequences))
 
-    def _events(self, side: int) -> _Events:
-        profile = self.profiles[side]
-        operation_codes, kernel_codes = self._operation_codes[side], self._kernel_codes[side]
-        parts: list[list[Any]] = [[] for _ in _Events.__struct_fields__]
-        lanes_seen: dict[tuple[int, str], int] = {}
-        hashes: dict[str, Hashes] = {}
+    def _events(self, side: int) -> Frame:
+        """Work by lane, then as issued; ``scope``: -1: none, ``sequence``: of its lane."""
+        profile, hashes = self._profiles[side], dict[str, Hashes]()
+        scopes = np.append(np.arange(len(profile.scopes)), -1)
+        lanes_of: Counter[tuple[int, str]] = Counter()
         kinds = {lane.kind: hash_rows(np.repeat(hash_texts([lane.kind])[:1], len(self._hashes)), self._hashes)
                  for lane in profile.lanes}  # fmt: skip
+        types = {"lane": np.int32, "command": np.uint64, "sequence": np.int32}
+        columns: dict[str, list[Any]] = {
+            key: [np.zeros(0, types.get(key, np.int64))]
+            for key in ("lane", "row", "length", "label", "kernel", "command", "scope", "sequence")
+        }
         for number, lane, rows in _lane_parts(profile):
-            label = operation_codes[_codes_of(lane, "name", rows, len(operation_codes) - 1)]
+            label = _joint_codes(lane, "name", rows, self._operation_codes[side])
             operands = [_operand(profile, lane, key, rows, hashes) for key in self._operands.get(lane.kind, ())]
-            pair = self._unit_of[side].get(profile.unit_of(lane), -1)
-            lane_in_unit = lanes_seen.get((pair, lane.kind), 0)
-            lanes_seen[pair, lane.kind] = lane_in_unit + 1
-            sequence = self._sequence("lane", pair, lane.kind, lane_in_unit)
-            for column, values in zip(parts, (
+            pair = self.unit_of[side].get(profile.unit_of(lane), -1)
+            sequence = self._sequence("lane", pair, lane.kind, lanes_of[pair, lane.kind])
+            lanes_of[pair, lane.kind] += 1
+            for column, values in zip(columns.values(), (
                 np.full(len(rows), number, np.int32), rows, lane.take("end", rows) - lane.take("start", rows), label,
-                kernel_codes[_codes_of(lane, "kernel", rows, len(kernel_codes) - 1)],
-                hash_rows(kinds[lane.kind][label], *operands), _codes_of(lane, "scope", rows, len(profile.scopes)),
+                _joint_codes(lane, "kernel", rows, self._kernel_codes[side]),
+                hash_rows(kinds[lane.kind][label], *operands), _joint_codes(lane, "scope", rows, scopes),
                 np.full(len(rows), sequence, np.int32),
             ), strict=True):  # fmt: skip
                 column.append(values)
-        types = (np.int32, np.int64, np.int64, np.int64, np.int64, np.uint64, np.int64, np.int32)
-        return _Events(*(np.concatenate([np.zeros(0, kind), *column])
-                         for column, kind in zip(parts, types, strict=True)))  # fmt: skip
+        return Frame({key: np.concatenate(parts) for key, parts in columns.items()}, {})
 
-    def _by_events(self, side: int, events: _Events) -> Work:
+    def _by_events(self, side: int, events: Frame) -> Work:
         """Work whose launches are unknown: events are launches, operations are kernels."""
-        profile, count = self.profiles[side], len(events.row)
-        units = [self._unit_of[side].get(profile.unit_of(lane), -1) for lane in profile.lanes]
-        start, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for number, rows in rows_by_lane(events.lane):
+        profile = self._profiles[side]
+        events = events.take(np.argsort(events["sequence"], kind="stable"))
+        units = np.array([self.unit_of[side].get(profile.unit_of(lane), -1) for lane in profile.lanes] or [0], np.int32)
+        start, end = np.zeros((2, len(events)), np.int64)
+        for number, rows in rows_by_lane(events["lane"]):
             for times, key in ((start, "start"), (end, "end")):
-                times[rows] = profile.lanes[number].take(key, events.row[rows])
-        order = np.argsort(events.sequence, kind="stable")
-        events = events.take(order)
-        launches = Launches(
-            events.sequence, np.array(units or [0], np.int32)[events.lane], events.label, events.command, start[order],
-            end[order], events.length, np.arange(count + 1, dtype=np.int64), False,
-        )  # fmt: skip
-        return Work(events.lane, events.row, events.length, events.label, events.label, events.command,
-                    np.arange(count, dtype=np.int64), launches)  # fmt: skip
+                times[rows] = profile.lanes[number].take(key, events["row"][rows])
+        every, length, label = np.arange(len(events) + 1), events["length"], events["label"]
+        launches = Launches(events["sequence"], units[events["lane"]], label, events["command"], start, end, length,
+                            every, known=False)  # fmt: skip
+        return Work(events["lane"], events["row"], length, label, label, events["command"], every[:-1], launches)
 
-    def _by_restarts(self, side: int, events: _Events) -> Work:
+    def _by_restarts(self, side: int, events: Frame) -> Work:
         """Work by unnamed launches; kernels are the numbers of events on each lane."""
-        profile, restarts = self.profiles[side], self._restarts[side]
-        launch, kernel = np.full(len(events.row), -1, np.int64), events.kernel
+        profile, restarts = self._profiles[side], self._restarts[side]
+        launch, kernel = np.full(len(events), -1, np.int64), events["kernel"]
         parts: dict[int, list[int]] = {}
         for number in restarts:
             parts.setdefault(profile.unit_of(profile.lanes[number]) if self._together else number, []).append(number)
-        rows_of = dict(rows_by_lane(events.lane))
+        rows_of = dict(rows_by_lane(events["lane"]))
         columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
         count = 0
         for numbers in parts.values():
             lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
-            pair = self._unit_of[side].get(profile.unit_of(lanes[0]), -1)
+            pair = self.unit_of[side].get(profile.unit_of(lanes[0]), -1)
             shape = np.array([
                 self._shapes.setdefault(tuple(zip((lane.kind for lane in lanes), counts, strict=True)),
                                         len(self._shapes))
@@ -340,44 +297,40 @@ class _Joint:
             ])  # fmt: skip
             for number, each in zip(numbers, found, strict=True):
                 rows = rows_of[number]
-                number_in_lane = np.searchsorted(each.first, np.argsort(each.rows)[events.row[rows]], side="right") - 1
-                launch[rows], kernel[rows] = count + number_in_lane, shape[number_in_lane]
-            sequence = self._sequence("unit", pair) if self._together else int(events.sequence[rows[0]])
+                turn = np.searchsorted(each.first, np.argsort(each.rows)[events["row"][rows]], side="right") - 1
+                launch[rows], kernel[rows] = count + turn, shape[turn]
+            sequence = self._sequence("unit", pair) if self._together else int(events["sequence"][rows[0]])
             edges = [np.array([ufunc.reduceat(lane[key][each.rows], each.first)
                                for lane, each in zip(lanes, found, strict=True)])
                      for key, ufunc in (("start", np.minimum), ("end", np.maximum))]  # fmt: skip
-            for values, one in zip(columns, (
+            for column, values in zip(columns, (
                 np.full(len(shape), sequence), np.full(len(shape), pair), shape, edges[0].min(axis=0),
                 edges[1].max(axis=0),
             ), strict=True):  # fmt: skip
-                values.append(one)
+                column.append(values)
             count += len(shape)
         return _by_launch(events, launch, *map(np.concatenate, columns))
 
-    def _by_scopes(self, side: int, events: _Events) -> Work:
+    def _by_scopes(self, side: int, events: Frame) -> Work:
         """Work by launch: the launches of each unit by start, then one launch for all work that none issued."""
-        profile, kernel_codes = self.profiles[side], self._kernel_codes[side]
-        columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(4)]
+        profile, nothing = self._profiles[side], np.zeros(0, np.int64)
+        lanes = [launch_lane(profile, unit) for unit in profile.units]
+        pairs = (np.full(len(lane), self.unit_of[side].get(unit, -1))
+                 for unit, lane in zip(profile.units, lanes, strict=True))  # fmt: skip
+        kernels = (_joint_codes(lane, "kernel", ALL, self._kernel_codes[side]) for lane in lanes)
+        columns = [np.concatenate([nothing, *parts]) for parts in
+                   (pairs, kernels, *([lane[key] for lane in lanes] for key in ("start", "end", "scope")))]  # fmt: skip
         launch_of_scope = np.full(len(profile.scopes) + 1, -1, np.int64)
-        count = 0
-        for unit in profile.units:
-            lane = launch_lane(profile, unit)
-            pair = np.full(len(lane), self._unit_of[side].get(unit, -1), np.int64)
-            kernel = kernel_codes[_codes_of(lane, "kernel", ALL, len(kernel_codes) - 1)]
-            for column, values in zip(columns, (pair, kernel, lane["start"], lane["end"]), strict=True):
-                column.append(values)
-            launch_of_scope[lane["scope"]] = np.arange(count, count + len(lane))
-            count += len(lane)
-        launch = launch_of_scope[events.scope]
+        launch_of_scope[columns.pop()] = np.arange(len(columns[0]))
+        launch = launch_of_scope[events["scope"]]
         if bool((launch < 0).any()):
             # work that no launch issued becomes one launch at the end
-            launch[launch < 0] = count
-            for column in columns:
-                column.append(np.full(1, -1, np.int64))
-        unit_of, kernel_of, start, end = map(np.concatenate, columns)
-        pairs = range(-1, int(unit_of.max(initial=-1)) + 1)
-        sequence = np.array([self._sequence("unit", pair) for pair in pairs])[unit_of + 1]
-        return _by_launch(events, launch, sequence, unit_of, kernel_of, start, end, kernels=self._kernel_hashes)
+            launch[launch < 0] = len(columns[0])
+            columns = [np.append(column, -1) for column in columns]
+        sequences = [self._sequence("unit", pair) for pair in range(-1, int(columns[0].max(initial=-1)) + 1)]
+        return _by_launch(
+            events, launch, np.array(sequences)[columns[0] + 1], *columns, kernels=hash_texts(self.kernels)
+        )
 
 
 def _as_issued(profile: Profile, lane: Lane) -> Ints:
@@ -413,27 +366,30 @@ def _restarts(profile: Profile) -> dict[int, _Restarts]:
 
 
 def _by_launch(
-    events: _Events, launch: Ints, sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
+    events: Frame, launch: Ints, sequence: Ints, unit: Ints, kernel_of: Ints, start: Ints, end: Ints,
     *, kernels: Hashes | None = None,
 ) -> Work:  # fmt: skip
     """Orders events by launch and builds the launches; ``kernels``: hashes of the kernels' names, None: unnamed."""
-    order = np.lexsort((events.lane, launch))  # stable: within a lane as issued
-    events, launch = events.take(order), launch[order]
+    order = np.lexsort((events["lane"], launch))  # stable: within a lane as issued
+    lane, row, length, label, kernel, command = (
+        events[key][order] for key in ("lane", "row", "length", "label", "kernel", "command")
+    )
+    launch = launch[order]
     first = np.searchsorted(launch, np.arange(len(kernel_of) + 1))
-    sums = np.concatenate([[0], np.cumsum(events.length)])
+    sums = np.concatenate([[0], np.cumsum(length)])
     launches = Launches(
         sequence=sequence.astype(np.int32), unit=unit.astype(np.int32), kernel=kernel_of,
-        signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], events.command, first),
+        signature=_signatures(kernel_of if kernels is None else kernels[kernel_of], command, first),
         start=start, end=end, work=sums[first[1:]] - sums[first[:-1]], first=first, known=True,
         named=kernels is not None,
     )  # fmt: skip
-    return Work(events.lane, events.row, events.length, events.label, events.kernel, events.command, launch, launches)
+    return Work(lane, row, length, label, kernel, command, launch, launches)
 
 
-def _codes_of(lane: Lane, key: str, rows: Rows, count: int) -> Ints:
-    """Codes of a column below ``count``; -1 for others, and where the lane lacks it."""
+def _joint_codes(lane: Lane, key: str, rows: Rows, joint: Ints) -> Ints:
+    """Joint codes of a column; -1 where the lane lacks it, and for codes without a joint one (the last is -1)."""
     codes = lane.take(key, rows) if key in lane else np.full(row_count(rows), -1, np.int64)
-    return np.where((codes >= 0) & (codes < count), codes, -1).astype(np.int64)
+    return joint[np.where((codes >= 0) & (codes < len(joint) - 1), codes, -1)]
 
 
 def _operand(profile: Profile, lane: Lane, key: str, rows: Ints, hashes: dict[str, Hashes]) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.compare.differences import Differences
+from tpuprof_tui.analysis.compare.side_by_side import Differences
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
 from tpuprof_tui.analysis.links.dependencies import (

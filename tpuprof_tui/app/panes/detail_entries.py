@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.analysis.compare.differences import Differences
+from tpuprof_tui.analysis.compare.side_by_side import Differences
 from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory
 from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
 from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows

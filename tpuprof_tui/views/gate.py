@@ -7,18 +7,15 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct, ValidationError, convert, field
+from msgspec.structs import asdict, astuple, replace
 
-from tpuprof_tui.analysis.compare import gating
 from tpuprof_tui.analysis.compare.amounts import LAUNCHES, Comparison
-from tpuprof_tui.analysis.compare.gating import Figure, Gate, RuleOutcome, Run
-from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount, status_of
-from tpuprof_tui.analysis.compare.verdict import status_word
+from tpuprof_tui.analysis.compare.gate import PARTS, Figure, Gate, RuleOutcome, Run
+from tpuprof_tui.analysis.compare.noise import NOTHING_LOST, Amount
 from tpuprof_tui.analysis.compare.work import recorded_operands
 from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
@@ -36,7 +33,7 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .comparing import Compared
-from .diff import amount_record, change_of, has_lost_records, noise_record
+from .diff import change_of, has_lost_records, outcome_record
 from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.
@@ -46,6 +43,7 @@ _KINDS: Final = {"kernels": "kernel", "operations": "operation", "operators": "o
 #: Version of what the figures of a baseline mean; of another major version they are not comparable.
 _DEFINITIONS: Final = "2.2"
 _VIEWS: Final = {"kernel": "kernels", "operation": "operations"}
+_SIDES: Final = ("base", "other")
 #: Maximum number of rules in text.
 _MOST_LISTED: Final = 10
 #: Maximum length of the filter in a command, bytes, so that text stays below its limit.
@@ -76,9 +74,10 @@ class Side(Struct, frozen=True):
     is_baseline: bool = False
     unread: tuple[tuple[str, str], ...] = ()
 
-    def with_runs_of(self, other: Side) -> Side:
-        """This side with the runs of another appended."""
-        return replace(self, runs=(*self.runs, *other.runs))
+    def renamed(self, names: Mapping[str, str]) -> Side:
+        """This side with joint names of figures (`joint_names`)."""
+        return replace(self, runs=tuple(run.renamed(names) for run in self.runs),
+                       places={names.get(name, name): place for name, place in self.places.items()})  # fmt: skip
 
 
 def side_of(query: Query, path: str, *, findings: bool = False, views: Collection[str] | None = None) -> Side:
@@ -87,54 +86,44 @@ def side_of(query: Query, path: str, *, findings: bool = False, views: Collectio
     ``findings``: with its top findings and the places of its figures. ``views``: ids of the views whose figures it has;
     None: all.
     """
-    compared = Compared(query, query)
-    figures: dict[str, Figure] = {}
-    total = compared.total
-    figures["total"] = _figure_of(total)
+    compared, words = Compared(query, query), query.vocabulary
+    comparison, launches = compared.comparison, compared.comparison.joint.base.launches
+    figures = {"total": _figure_of(compared.verdict.total)}
     steps = [own for own in compared.steps[0] if not math.isnan(own.typical)]
     if steps:  # of several workers the largest, as of all figures
         step = max(steps, key=lambda own: own.typical)
         count = len(step.lengths)
         spread = float(step.lengths.var(ddof=1)) / count if count > 1 else math.nan
         figures["step"] = Figure(step.typical, count, spread, count - 1)
-    for view, parts in compared.breakdowns.items():
-        # kernels are event counts here: one that lost events would look new; events may be no work at all
-        if view == LAUNCHES or not query.vocabulary.work_breakdowns:
-            continue
-        kind = _KINDS.get(view, "kernel")
-        for part in parts:
-            figures[f"{kind}:{part.name}"] = _figure_of(part)
-    for each in views_of(query.vocabulary):
-        if not each.compared or each.all_workers or (views is not None and each.id not in views):
-            continue
-        for name, value in figures_of(facts_of(each, query)).items():
-            figures[f"{each.id}.{name}"] = Figure(value)
-    launches = compared.comparison.joint.base.launches
-    names = compared.comparison.joint.kernels
+    for view, parts in comparison.breakdowns.items() if words.work_breakdowns else ():  # else events are no work
+        if view != LAUNCHES:  # kernels are event counts here: one that lost events would look new
+            figures |= {f"{_KINDS.get(view, 'kernel')}:{part.name}": _figure_of(part) for part in parts}
+    for each in views_of(words):
+        if each.compared and not each.all_workers and (views is None or each.id in views):
+            known = figures_of(facts_of(each, query))
+            figures |= {f"{each.id}.{name}": Figure(value) for name, value in known.items()}
     signatures = {}
-    for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist():
+    for kernel in uniques(launches.kernel[launches.kernel >= 0]).tolist() if launches.known and launches.named else ():
         hashes = launches.signature[launches.kernel == kernel]
-        signatures[names[kernel]] = (len(hashes), int(np.bitwise_xor.reduce(uniques(hashes))))
-    named = launches.known and launches.named
-    run = Run(path, figures, compared.comparison.lost.base, signatures if named else {},
-              recorded_operands(query.profile), names_by_code(query.profile), has_lost_records(compared),
-              query.profile.is_fragmentary, bool(steps) and not query.steps.guessed)  # fmt: skip
-    words = query.vocabulary
-    chip = query.profile.device.chip if words.one_chip else ""
-    found = tuple(_findings(query)) if findings else ()
-    places = dict(_places(query, compared.comparison)) if findings else {}
-    return Side((run,), words.source, chip, dict(words.work_breakdowns).get("kernels", ""), found, places)
+        signatures[comparison.joint.kernels[kernel]] = len(hashes), int(np.bitwise_xor.reduce(uniques(hashes)))
+    run = Run(path, figures, comparison.lost.base, signatures, recorded_operands(query.profile),
+              names_by_code(query.profile), has_lost_records(compared), query.profile.is_fragmentary,
+              bool(steps) and not query.steps.guessed)  # fmt: skip
+    return Side(
+        (run,), words.source, query.profile.device.chip if words.one_chip else "",
+        dict(words.work_breakdowns).get("kernels", ""), _findings(query) if findings else (),
+        dict(_places(query, comparison)) if findings else {},
+    )  # fmt: skip
 
 
-def _findings(query: Query) -> Iterator[tuple[str, str, int, str, str]]:
-    rules: set[str] = set()
+def _findings(query: Query) -> tuple[tuple[str, str, int, str, str], ...]:
+    by_rule: dict[str, tuple[str, str, int, str, str]] = {}
     for table in answer(view_of(query.vocabulary, "findings"), query).tables:
-        keys = {column.key: index for index, column in enumerate(table.columns)}
-        rule, group, gain, text, advice = (keys[key] for key in ("rule", "group", "gain_us", "text", "advice"))
-        for row in table.rows():
-            if row[gain] and row[rule] not in rules and len(rules) < _FINDINGS:
-                rules.add(row[rule])
-                yield row[rule], row[group], row[gain], row[text], row[advice]
+        columns = (table.column(key) for key in ("rule", "group", "gain_us", "text", "advice"))
+        for found in zip(*columns, strict=True):
+            if found[2]:
+                by_rule.setdefault(found[0], found)
+    return tuple(by_rule.values())[:_FINDINGS]
 
 
 def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]:
@@ -144,21 +133,20 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
     if not len(work):
         yield from _host_places(query)
     for view, column in query.vocabulary.work_breakdowns:
-        single = column == "name"
-        if not single and not launches.known:
+        names, code, length = both.kernels, launches.kernel, launches.work
+        if column == "name":
+            names, code, length = both.operations, work.label, work.length
+        elif not launches.known:
             continue
-        code, length = (work.label, work.length) if single else (launches.kernel, launches.work)
         last = last_of_each(np.lexsort((length, code)), code)
         for index in last[code[last] >= 0].tolist():
-            name = (both.operations if single else both.kernels)[int(code[index])]
-            event = index if single else min(int(launches.first[index]), len(work) - 1)
+            event = index if column == "name" else min(int(launches.first[index]), len(work) - 1)
             lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
-            start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if single else
+            start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if column == "name" else
                           (int(launches.start[index]), int(launches.end[index])))  # fmt: skip
             unit = profile.unit_of(lane)
             core = profile.groups[unit].number if unit >= 0 else -1
-            yield (f"{_KINDS.get(view, 'kernel')}:{name}",
-                   Place(range_text(start, max(end, start + 1)), core if core >= 0 else None))  # fmt: skip
+            yield _place(view, names[int(code[index])], start, end, core if core >= 0 else None)
 
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
@@ -168,10 +156,11 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
     events = events.take(np.argsort(events["end"] - events["start"], kind="stable")[::-1])
     longest = pivot(events, ("name",), {column: key(column, None) for column in ("name", "start", "end")}, ())
     for view, _ in query.vocabulary.host_breakdowns:
-        for name, start, end in longest:
-            if name is not None:
-                place = Place(range_text(start, max(end, start + 1)), None)
-                yield f"{_KINDS.get(view, 'kernel')}:{name}", place
+        yield from (_place(view, name, start, end) for name, start, end in longest if name is not None)
+
+
+def _place(view: str, name: str, start: int, end: int, core: int | None = None) -> tuple[str, Place]:
+    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), core)
 
 
 def _figure_of(amount: Amount) -> Figure:
@@ -187,13 +176,6 @@ def refuse_unlike_sides(base: Side, other: Side) -> None:
             raise UsageError(f"{ours} is of {one}, {theirs} of {two}.", "They cannot be compared.")
 
 
-def merge_renamed_operations(base: Side, other: Side) -> tuple[Side, Side, Mapping[str, str]]:
-    """Merges operations that the sides name differently, as `gating` does; also returns joint figure names."""
-    ours, theirs, joint_names = gating.merge_renamed_operations(base.runs, other.runs)
-    places = {joint_names.get(name, name): place for name, place in other.places.items()}
-    return replace(base, runs=tuple(ours)), replace(other, runs=tuple(theirs), places=places), joint_names
-
-
 # baselines
 
 
@@ -202,12 +184,9 @@ def baseline_text(name: str, side: Side) -> str:
     record = {
         BASELINE: _DEFINITIONS, "name": name, "source": side.source, "chip": side.chip,
         "runs": [
-            {"path": run.path, "lost": run.lost, "incomplete": run.incomplete,
-             "fragmentary": run.fragmentary, "stepped": run.stepped,
-             "operands": run.operands, "codes": [[*code, list(names)] for code, names in run.codes.items()],
-             "signatures": {key: list(value) for key, value in run.signatures.items()},
-             "figures": {key: [each.value, each.count, None if math.isnan(each.variance) else each.variance,
-                               each.freedom] for key, each in run.figures.items()}}
+            {**asdict(run), "codes": [[*code, list(names)] for code, names in run.codes.items()],
+             "figures": {name: [None if value != value else value for value in astuple(figure)]
+                         for name, figure in run.figures.items()}}
             for run in side.runs
         ],
     }  # fmt: skip
@@ -231,18 +210,14 @@ def read_baseline(path: Path) -> Side:
             raise UnreadableError(f"{path} is a baseline of another version ({line_text(str(record[BASELINE]), 20)}): "
                                   "its figures have other definitions.", _save_again(path, record))  # fmt: skip
         runs = tuple(
-            Run(str(run["path"]), {str(key): _figure(*value) for key, value in run["figures"].items()},
-                int(run["lost"]), {str(key): (int(count), int(number))
-                                   for key, (count, number) in run["signatures"].items()},
-                tuple(map(str, run.get("operands", ()))),
-                {tuple(map(str, code)): tuple(map(str, names)) for *code, names in run.get("codes", ())},
-                *(bool(run.get(key, False)) for key in ("incomplete", "fragmentary", "stepped")))
+            convert({**run, "codes": {tuple(code): names for *code, names in run.get("codes", ())},
+                     "figures": {name: _figure(*values) for name, values in run["figures"].items()}}, Run)
             for run in record["runs"]
         )  # fmt: skip
         if not runs:
             raise ValueError("no runs")
         return Side(runs, str(record["source"]), str(record["chip"]), is_baseline=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError) as error:
         raise UnreadableError(
             f"{path} cannot be read as a baseline.", "Save it again: tpuprof baseline save."
         ) from error
@@ -263,19 +238,22 @@ def _figure(value: float, count: int, variance: float | None, freedom: float) ->
 # output
 
 
-def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
+def gate_record(result: Gate, base: Side, other: Side) -> dict[str, Any]:
     """JSON record of the gate's outcome."""
+    amounts = result.amounts
+    by_view = {_VIEWS[kind]: [replace(each, name=name.partition(":")[2]) for name, each in amounts.items()
+                              if name.startswith(f"{kind}:")] for kind in _VIEWS}  # fmt: skip
+    sums = [sum(getattr(each, side) for each in by_view["kernels"] or by_view["operations"]) for side in _SIDES]
+    work, why = Amount("", sums[0], sums[1], 0, 0), why_gated(result, base, other)
     return {
         "result": result.result,
         "rules": [
             {"rule": each.rule.text, "result": each.result,
-             **{key: None if value is None else value / (1000 if is_time(each.rule.figure) else 1) for key, value in (
-                 ("base", each.base), ("other", each.other), ("delta", each.delta), ("low", each.low),
-                 ("high", each.high),
-             )}}
+             **{key: None if value is None else value / (1000 if is_time(each.rule.figure) else 1)
+                for key in (*_SIDES, "delta", "low", "high") for value in [getattr(each.amount, key)]}}
             for each in result.rules
         ],
-        "verdict": _verdict_record(result, base, other, why),
+        "verdict": outcome_record(amounts["total"], work, by_view, result.lost, result.noise, why),
         "findings": [{"rule": rule, "group": group, "gain_us": gain / 1000, "text": text, "advice": advice}
                      for rule, group, gain, text, advice in other.findings],
         "unread": [{"path": path, "why": why} for side in (base, other) for path, why in side.unread],
@@ -284,42 +262,7 @@ def gate_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, An
 
 def is_time(figure: str) -> bool:
     """Whether a figure is in ns."""
-    return "." not in figure or figure.endswith("_us") or figure.startswith(gating.PARTS)
-
-
-def _amounts(result: Gate, base: Side, other: Side) -> dict[str, Amount]:
-    found = {}
-    lost = gating.lost_of(base.runs, other.runs)
-    for name in sorted(filter(gating.is_sum, gating.figures_of(base.runs, other.runs))):
-        values = [gating.values_of(name, side.runs) for side in (base, other)]
-        sums = [round(median(each.value for each in side)) for side in values]
-        counts = [round(median(each.count for each in side)) for side in values]
-        half_width, delta = result.half_widths.get(name), sums[1] - sums[0]
-        low, high = (None, None) if half_width is None else (delta - half_width, delta + half_width)
-        amount = Amount(name.partition(":")[2], sums[0], sums[1], counts[0], counts[1], low, high)
-        found[name] = replace(amount, status=status_of(amount, result.noise, lost))
-    return found
-
-
-def _verdict_record(result: Gate, base: Side, other: Side, why: str) -> dict[str, Any]:
-    amounts = _amounts(result, base, other)
-    parts = [(name, each) for name, each in amounts.items() if name != "total"]
-    parts.sort(key=lambda part: -abs(part[1].delta))
-    kind = "kernel:" if any(name.startswith("kernel:") for name, _ in parts) else "operation:"
-    work = [sum(getattr(each, side) for name, each in parts if name.startswith(kind)) for side in ("base", "other")]
-    return {
-        "status": status_word(amounts["total"]),
-        "total": amount_record(amounts["total"]),
-        "work": {"base_us": work[0] / 1000, "other_us": work[1] / 1000, "delta_us": (work[1] - work[0]) / 1000},
-        "contributors": [
-            {"view": _VIEWS[name.partition(":")[0]], "name": each.name, **amount_record(each),
-             "base_count": each.base_count, "other_count": each.other_count, "status": each.status}
-            for name, each in parts
-        ],
-        "lost": {"base": sum(run.lost for run in base.runs), "other": sum(run.lost for run in other.runs)},
-        "noise": noise_record(result.noise),
-        "why": why,
-    }  # fmt: skip
+    return "." not in figure or figure.endswith("_us") or figure.startswith(PARTS)
 
 
 def why_gated(result: Gate, base: Side, other: Side) -> str:
@@ -331,17 +274,20 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     broken = [each for each in result.rules if each.result == "FAIL"]
     changed = _other_launches(base, other)
     note = f" {changed}" if changed else ""
-    parts = [each for each in broken if each.rule.figure.startswith(gating.PARTS)]
+    parts = [each for each in broken if each.rule.figure.startswith(PARTS)]
     if broken:
         most = max(parts or broken, key=_severity)
-        return f"{_sentence(most)}.{_total_too(result, base, other)}{note}"
+        total = result.amounts["total"]
+        if total.status in ("same", "less"):  # it did not follow the part
+            note = f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}.{note}"
+        return f"{_sentence(most)}.{note}"
     unsure = [each for each in result.rules if each.result == "INCONCLUSIVE"]
     missing = [each.rule.text for each in unsure if not each.recorded]
     if missing:
         return f"Not every run records what {line_text(missing[0], 60)} is about: record all runs in the same way."
-    if unsure and gating.incomplete_of(base.runs, other.runs) != NOTHING_LOST:
+    if unsure and result.incomplete != NOTHING_LOST:
         return "Records are lost or unreadable: they could explain or hide changes of some parts."
-    if unsure and unsure[0].low is None:
+    if unsure and unsure[0].amount.low is None:
         return (
             f"Nothing repeats within the runs to tell noise from {unsure[0].rule.text}: use three runs per side.{note}"
         )
@@ -350,16 +296,8 @@ def why_gated(result: Gate, base: Side, other: Side) -> str:
     return f"Nothing grew beyond its limit.{note}"
 
 
-def _total_too(result: Gate, base: Side, other: Side) -> str:
-    """That the total did not follow a part that grew."""
-    total = _amounts(result, base, other)["total"]
-    if total.status not in ("same", "less"):
-        return ""
-    return f" The total is {'the same' if total.status == 'same' else 'less'}: {change_of(total)}."
-
-
 def _severity(outcome: RuleOutcome) -> tuple[float, bool]:
-    return outcome.delta, outcome.rule.figure.startswith("kernel:")
+    return outcome.amount.delta, outcome.rule.figure.startswith("kernel:")
 
 
 def _other_launches(base: Side, other: Side) -> str:
@@ -377,12 +315,13 @@ def _other_launches(base: Side, other: Side) -> str:
 
 
 def _sentence(outcome: RuleOutcome) -> str:
-    figure = outcome.rule.figure
+    figure, amount = outcome.rule.figure, outcome.amount
     kind, _, name = figure.partition(":")
     subject = f"The {kind} {line_text(name, 40)}" if name else f"The {kind}" if kind in ("total", "step") else figure
-    grew = f" ({percent_text(outcome.delta / outcome.base)})" if outcome.base else ""
-    value = time_text(round(outcome.delta)) if is_time(figure) else f"{outcome.delta:g}"
-    return f"{subject} grew by {value}{grew}" if outcome.base else f"{subject} is new: {value}"
+    value = time_text(round(amount.delta)) if is_time(figure) else f"{amount.delta:g}"
+    if not amount.base:
+        return f"{subject} is new: {value}"
+    return f"{subject} grew by {value} ({percent_text(amount.delta / amount.base)})"
 
 
 def gate_report(result: Gate, base: Side, other: Side) -> Report:
@@ -395,15 +334,15 @@ def gate_report(result: Gate, base: Side, other: Side) -> Report:
     lines = (
         f"Why: {why_gated(result, base, other)}", "",
         f"Base   {runs[0]}", f"Other  {runs[1]}", f"Noise  {between}, {stated}",
-        *_lost_lines(base, other),
+        *_lost_lines(result, base, other),
         *(f"See    {line}" for line in _commands(result, base, other)),
         *(f"Try    {line}" for line in _advice(result, other)),
     )  # fmt: skip
     return Report(result.result, lines, (_table(result),) if result.rules else ())
 
 
-def _lost_lines(base: Side, other: Side) -> Iterator[str]:
-    lost = gating.lost_of(base.runs, other.runs)
+def _lost_lines(result: Gate, base: Side, other: Side) -> Iterator[str]:
+    lost = result.lost
     if lost != NOTHING_LOST:
         yield f"Lost   {lost.base:,} records of the base, {lost.other:,} of the other: what they explain is not judged"
     for path, why in (*base.unread, *other.unread):
@@ -413,8 +352,8 @@ def _lost_lines(base: Side, other: Side) -> Iterator[str]:
 def _table(result: Gate) -> TextTable:
     shown = sorted(result.rules, key=lambda each: ("FAIL", "INCONCLUSIVE", "PASS").index(each.result))
     rows = tuple(
-        (each.result, line_text(each.rule.text, 44), _value(each, each.base), _value(each, each.other),
-         *(_value(each, value, "+") for value in (each.delta, each.low, each.high)))
+        (each.result, line_text(each.rule.text, 44), *(_value(each, side) for side in _SIDES),
+         *(_value(each, side, "+") for side in ("delta", "low", "high")))
         for each in shown[:_MOST_LISTED]
     )  # fmt: skip
     more = len(shown) - len(rows)
@@ -424,7 +363,8 @@ def _table(result: Gate) -> TextTable:
     )
 
 
-def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
+def _value(outcome: RuleOutcome, key: str, sign: str = "") -> str:
+    value = getattr(outcome.amount, key)
     if value is None:
         return "-"
     text = time_text(round(value)) if is_time(outcome.rule.figure) else f"{value:,.4g}"
@@ -433,7 +373,7 @@ def _value(outcome: RuleOutcome, value: float | None, sign: str = "") -> str:
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
     """Commands that open the worst part in the explorer, where it is longest, and that list its instructions."""
-    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(gating.PARTS)]
+    parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(PARTS)]
     if not parts:
         return
     most = max(parts, key=_severity).rule.figure
@@ -457,7 +397,7 @@ def gate_markdown(result: Gate, base: Side, other: Side) -> str:
     lines = [f"### tpuprof gate: {result.result}", "", markdown_text(why_gated(result, base, other)), ""]
     lines += markdown_lines(_table(result)) if result.rules else []
     report = gate_report(result, base, other)
-    lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(base, other))]
+    lines += [f"- {markdown_text(line)}" for line in (*report.lines[2:5], *_lost_lines(result, base, other))]
     lines += ["", *(f"- {markdown_code(command)}" for command in _commands(result, base, other))]
     advice = [f"- {markdown_text(line)}" for line in _advice(result, other)]
     lines += ["", "Possible savings:", "", *advice] if advice else []
@@ -477,8 +417,7 @@ def gate_junit(result: Gate, base: Side, other: Side) -> str:
                   f'    <error message="{html_text(why)}"/>', "  </testcase>"]  # fmt: skip
     for each in result.rules:
         lines.append(f'  <testcase classname="tpuprof.gate" name="{html_text(each.rule.text)}">')
-        numbers = f"{_value(each, each.base)} -> {_value(each, each.other)}, {_value(each, each.low)} to " \
-                  f"{_value(each, each.high)}"  # fmt: skip
+        numbers = f"{_value(each, 'base')} -> {_value(each, 'other')}, {_value(each, 'low')} to {_value(each, 'high')}"
         if each.result == "FAIL":
             lines.append(f'    <failure message="{html_text(_sentence(each))}">{html_text(numbers)}</failure>')
         elif each.result == "INCONCLUSIVE":

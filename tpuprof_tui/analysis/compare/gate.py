@@ -14,28 +14,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tpuprof_tui.errors import UsageError
 from tpuprof_tui.lazy_names import lazy_pattern
 
 from ..operation_names import NamesByCode, operation_synonyms
-from .noise import NOTHING_LOST, RUN_NOISE, UNKNOWN, Lost, Noise, quantile, upper_tail
+from .noise import LEVEL, NOTHING_LOST, POOLED, RUN_NOISE, UNKNOWN, Amount, Lost, Noise, interval, status_of, upper_tail
 
 Result = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-#: Probability of a false alarm.
-LEVEL: Final = 0.01
 #: Minimum runs a side to measure the variation between runs.
 FEWEST: Final = 3
 #: Variance of the median of n normal values, relative to that of their mean.
 _OF_MEDIAN: Final = {1: 1.0, 2: 1.0, 3: 1.35, 4: 1.2, 5: 1.44, 6: 1.29}
 _OF_LARGE_MEDIAN: Final = 1.5
-#: Degrees of freedom of the variation pooled over all figures, which are not independent.
-_POOLED: Final = 30.0
 #: A figure whose own variance exceeds this multiple of the pooled one has the degrees of freedom of its own runs.
 _OWN: Final = 3.0
 #: The default rule.
@@ -44,6 +41,7 @@ DEFAULT_RULE: Final = "total>5%"
 STEP_RULE: Final = "step>5%"
 #: Kinds of figures that are checked by default.
 PARTS: Final = ("kernel:", "operation:")
+_SIDES: Final = ("base", "other", "base_count", "other_count")
 _RULE: Final = lazy_pattern(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>%|us)\s*", re.DOTALL)
 
 
@@ -88,6 +86,18 @@ class Run(Struct, frozen=True):
     fragmentary: bool = False
     stepped: bool = False
 
+    def renamed(self, names: Mapping[str, str]) -> Run:
+        """The run with joint names of figures (`joint_names`); those that get one name are added up."""
+        figures: dict[str, Figure] = {}
+        for name, figure in self.figures.items():
+            name = names.get(name, name)
+            known = figures.get(name)
+            figures[name] = figure if known is None else Figure(
+                known.value + figure.value, known.count + figure.count, known.variance + figure.variance,
+                known.freedom + figure.freedom,
+            )  # fmt: skip
+        return replace(self, figures=figures)
+
 
 class Rule(Struct, frozen=True):
     """A limit on the growth of a figure, by a share or a time.
@@ -106,10 +116,11 @@ class Rule(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; ValueError if malformed."""
+        """Parses ``FIGURE>NUMBER%`` or ``FIGURE>NUMBERus``; UsageError if malformed."""
         found = _RULE.fullmatch(text)
         if found is None or found["figure"].count('"') % 2:  # the last > is inside quotes
-            raise ValueError(text)
+            forms = "FIGURE>NUMBER% or FIGURE>NUMBERus, such as 'total>3%' or 'kernel:rmsnorm>20us'"
+            raise UsageError(f"{text!r} is not a rule.", f"Write {forms}.")
         kind, colon, name = found["figure"].strip().partition(":")
         quoted = re.fullmatch(r'\s*"(.*)"\s*', name, re.DOTALL)
         figure = f"{kind}{colon}{quoted[1] if quoted else name}"
@@ -122,23 +133,15 @@ class Rule(Struct, frozen=True):
 
 
 class RuleOutcome(Struct, frozen=True):
-    """Outcome of a rule: medians of both sides, and the interval of their difference (None: unknown).
+    """Outcome of a rule: medians of both sides, and the interval of their difference.
 
     ``recorded`` is False if some of the runs do not record the figure, so that it cannot be judged.
     """
 
     rule: Rule
     result: Result
-    base: float
-    other: float
-    low: float | None
-    high: float | None
+    amount: Amount
     recorded: bool = True
-
-    @property
-    def delta(self) -> float:
-        """Other minus base."""
-        return self.other - self.base
 
 
 class Gate(Struct, frozen=True):
@@ -148,41 +151,17 @@ class Gate(Struct, frozen=True):
         result: FAIL if any rule fails, else INCONCLUSIVE if any is.
         rules: The user's rules, then parts that grew by more than noise.
         noise: The noise that differences were compared with.
-        half_widths: Half-width of the interval of each figure's difference, at the level of a single test.
+        amounts: Total and parts by figure, ascending; medians, with intervals at the level of a single test.
+        lost: Records that the runs of each side lost.
+        incomplete: The same, and 1 more for a side with runs of which it is not known how many.
     """
 
     result: Result
     rules: tuple[RuleOutcome, ...]
     noise: Noise
-    half_widths: Mapping[str, float]
-
-
-class _Difference(Struct, frozen=True):
-    """A figure of both sides: medians, standard error of their difference, its degrees of freedom, noise floor.
-
-    The error is NaN if nothing repeats within the runs and there are too few runs to measure it.
-    """
-
-    base: float
-    other: float
-    error: float
-    freedom: float
-    floor: float
-
-    def p_value(self, limit: float) -> float:
-        """p-value: chance of this difference, or a larger one, if the true one is at most ``limit`` plus the floor."""
-        beyond = self.other - self.base - limit - self.floor
-        if math.isnan(self.error):
-            return 1.0
-        if not self.error:
-            return 0.0 if beyond > 0 else 1.0
-        return upper_tail(beyond / self.error, self.freedom)
-
-    def interval(self, deviations: float) -> tuple[float, float]:
-        """Interval of the difference: plus or minus ``deviations`` standard errors and the floor."""
-        wide = deviations * self.error + self.floor
-        delta = self.other - self.base
-        return delta - wide, delta + wide
+    amounts: Mapping[str, Amount]
+    lost: Lost
+    incomplete: Lost
 
 
 def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
@@ -190,30 +169,18 @@ def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:
     return dict.fromkeys(name for run in (*base, *other) for name in run.figures)
 
 
-def merge_renamed_operations(base: Sequence[Run], other: Sequence[Run]) -> tuple[list[Run], list[Run], dict[str, str]]:
-    """Merges operations that the sides name differently; returns the runs, and the joint name by each old one."""
+def joint_names(base: Sequence[Run], other: Sequence[Run]) -> dict[str, str]:
+    """Joint names of the figures of operations that the sides name differently, by their own names."""
     known = operation_synonyms([run.codes for run in (*base, *other)])
     ours = {name for run in base for names in run.codes.values() for name in names}
     # names with generated suffixes are merged under their operation
     classes = {name: code[0] for run in (*base, *other) for code, names in run.codes.items() if len(code) == 1
                for name in names}  # fmt: skip
-    renamed = {f"{PARTS[1]}{name}": f"{PARTS[1]}{classes[name]}" for name in known if name in classes}
-    for name, names in ((name, names) for name, names in known.items() if name not in classes):
+    found = {}
+    for name, names in known.items():
         here, there = (", ".join(each for each in names if (each in ours) == in_base) for in_base in (True, False))
-        renamed[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{here} ({there})" if here and there else f"{PARTS[1]}{here or there}"
-    sides = [[replace(run, figures=_merge_figures(run.figures, renamed)) for run in side] for side in (base, other)]
-    return sides[0], sides[1], renamed
-
-
-def _merge_figures(figures: Mapping[str, Figure], renamed: Mapping[str, str]) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
-    for name, each in figures.items():
-        name = renamed.get(name, name)
-        known = found.get(name)
-        found[name] = each if known is None else Figure(
-            known.value + each.value, known.count + each.count, known.variance + each.variance,
-            known.freedom + each.freedom,
-        )  # fmt: skip
+        joint = classes.get(name) or (f"{here} ({there})" if here and there else here or there)
+        found[f"{PARTS[1]}{name}"] = f"{PARTS[1]}{joint}"
     return found
 
 
@@ -243,12 +210,16 @@ def gate(
             [replace(run, figures={name: replace(each, variance=0.0) for name, each in run.figures.items()})
              for run in side] for side in (base, other)
         )  # fmt: skip
-    noise, between = _noise(base, other, run_noise)
-    tested = list(rules) or [Rule.parse(DEFAULT_RULE)]
-    lost = incomplete_of(base, other)
-    found = [replace(each, result="INCONCLUSIVE", recorded=False) if not _is_recorded(each, base, other)
-             else replace(each, result="INCONCLUSIVE") if _may_be_lost(each, base, other, lost) else each
-             for each in _test_family(tested, base, other, noise, between, level)]  # fmt: skip
+    noise = _noise(base, other, run_noise)
+    lost = Lost(sum(run.lost for run in base), sum(run.lost for run in other))
+    incomplete = Lost(
+        lost.base + any(run.incomplete for run in base), lost.other + any(run.incomplete for run in other)
+    )
+    found = []
+    for each in _test_family(rules or [Rule.parse(DEFAULT_RULE)], base, other, noise, level):
+        recorded = _is_recorded(each, base, other)
+        unclear = not recorded or _may_be_lost(each, incomplete)
+        found.append(replace(each, result="INCONCLUSIVE" if unclear else each.result, recorded=recorded))
     if not rules:
         # if one side's recordings lack names, the sides share no parts: do not report all of them as new
         shared = {name.partition(":")[0] for name in figures_of(base, ()).keys() & figures_of((), other)}
@@ -256,8 +227,8 @@ def gate(
                  if name.startswith(PARTS) and name.partition(":")[0] in shared]  # fmt: skip
         steps = [Rule.parse(STEP_RULE)] if all(run.stepped for run in (*base, *other)) else []
         for each in (outcome for family in (steps, parts)
-                     for outcome in _test_family(family, base, other, noise, between, level)):  # fmt: skip
-            if _may_be_lost(each, base, other, lost):
+                     for outcome in _test_family(family, base, other, noise, level)):  # fmt: skip
+            if _may_be_lost(each, incomplete):
                 found.append(replace(each, result="INCONCLUSIVE"))
             elif each.result == "FAIL":
                 found.append(each)
@@ -265,40 +236,52 @@ def gate(
         found = [replace(each, result="INCONCLUSIVE") for each in found]
     results = {each.result for each in found}
     result: Result = "FAIL" if "FAIL" in results else "INCONCLUSIVE" if "INCONCLUSIVE" in results else "PASS"
-    sums = {name: _difference(name, base, other, noise, between) for name in names if is_sum(name)}
-    quantiles = {freedom: quantile(level / 2, freedom) for freedom in {each.freedom for each in sums.values()}}
-    widths = {name: quantiles[each.freedom] * each.error for name, each in sums.items() if not math.isnan(each.error)}
-    return Gate(result, tuple(found), noise, widths)
+    amounts = {}
+    for name in sorted(filter(is_sum, names)):
+        amount = _amount(name, base, other, noise)
+        amount = replace(amount, **{key: round(getattr(amount, key)) for key in _SIDES})
+        low, high = interval(amount.delta, amount.variance, amount.freedom, level=level) or (None, None)
+        amount = replace(amount, low=low, high=high)
+        amounts[name] = replace(amount, status=status_of(amount, noise, lost))
+    return Gate(result, tuple(found), noise, amounts, lost, incomplete)
 
 
 def _test_family(
-    rules: Sequence[Rule], base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float, level: float
+    rules: Sequence[Rule], base: Sequence[Run], other: Sequence[Run], noise: Noise, level: float
 ) -> list[RuleOutcome]:
     """Tests one family of rules, by Benjamini and Hochberg."""
-    differences = [_difference(rule.figure, base, other, noise, between) for rule in rules]
-    limits = [rule.limit(each.base) for rule, each in zip(rules, differences, strict=True)]
-    p_values = [each.p_value(limit) for each, limit in zip(differences, limits, strict=True)]
-    rejected = 0
-    for rank, p_value in enumerate(sorted(p_values), 1):
-        if p_value <= level * rank / len(p_values):
-            rejected = rank
-    level = level * max(rejected, 1) / max(len(p_values), 1)
-    quantiles = {freedom: quantile(level, freedom) for freedom in {each.freedom for each in differences}}
+    amounts = [_amount(rule.figure, base, other, noise) for rule in rules]
+    limits = [rule.limit(amount.base) for rule, amount in zip(rules, amounts, strict=True)]
+    p_values = sorted(map(_p_value, amounts, limits, [noise] * len(rules)))
+    rejected = max(
+        (rank for rank, p_value in enumerate(p_values, 1) if p_value <= level * rank / len(rules)), default=1
+    )
+    level = level * rejected / max(len(rules), 1)
     found = []
-    for rule, each, limit in zip(rules, differences, limits, strict=True):
-        if not each.base or not each.other:
+    for rule, amount, limit in zip(rules, amounts, limits, strict=True):
+        floor = noise.floor(amount)
+        result: Result = "INCONCLUSIVE"
+        if not amount.base or not amount.other:
             # a new part has no base for a share, a removed part cannot grow
-            broken = each.other > (limit if rule.share is None else 0)
-            found.append(RuleOutcome(rule, "FAIL" if broken else "PASS", each.base, each.other, None, None))
-            continue
-        if math.isnan(each.error):  # a stated floor alone can prove the absence of growth, but not growth
-            unproven: Result = "PASS" if each.other - each.base + each.floor <= limit else "INCONCLUSIVE"
-            found.append(RuleOutcome(rule, unproven, each.base, each.other, None, None))
-            continue
-        low, high = each.interval(quantiles[each.freedom])
-        result: Result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
-        found.append(RuleOutcome(rule, result, each.base, each.other, low, high))
+            result = "FAIL" if amount.other > (limit if rule.share is None else 0) else "PASS"
+        elif math.isnan(amount.variance):  # a stated floor alone can prove the absence of growth, but not growth
+            result = "PASS" if amount.delta + floor <= limit else "INCONCLUSIVE"
+        else:
+            low, high = interval(amount.delta, amount.variance, amount.freedom, floor, 2 * level) or (0.0, 0.0)
+            result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
+            amount = replace(amount, low=low, high=high)
+        found.append(RuleOutcome(rule, result, amount))
     return found
+
+
+def _p_value(amount: Amount, limit: float, noise: Noise) -> float:
+    """Chance of this difference, or a larger one, if the true one is at most ``limit`` plus the floor."""
+    beyond = amount.delta - limit - noise.floor(amount)
+    if math.isnan(amount.variance):
+        return 1.0
+    if not amount.variance:
+        return 0.0 if beyond > 0 else 1.0
+    return upper_tail(beyond / math.sqrt(amount.variance), amount.freedom)
 
 
 def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]) -> bool:
@@ -310,7 +293,7 @@ def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]
         return False
     if kind not in PARTS:
         return all(figure in run.figures for run in runs)
-    if outcome.base and outcome.other:
+    if outcome.amount.base and outcome.amount.other:
         return True
     # runs without operations have no names: their kernels are lanes
     known = [{each for each in PARTS[PARTS.index(kind) :] if any(name.startswith(each) for name in run.figures)}
@@ -318,60 +301,45 @@ def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]
     return all(each == known[0] for each in known) or not any(known[: len(base)])
 
 
-def lost_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
-    """The maximum lost by a run, for each side."""
-    ours, theirs = (max(run.lost for run in side) for side in (base, other))
-    return Lost(ours, theirs)
-
-
-def incomplete_of(base: Sequence[Run], other: Sequence[Run]) -> Lost:
-    """Like `lost_of`; at least 1 for a side with an incomplete run."""
-    lost = lost_of(base, other)
-    ours, theirs = (max(count, any(run.incomplete for run in side))
-                    for count, side in zip((lost.base, lost.other), (base, other), strict=True))  # fmt: skip
-    return Lost(ours, theirs)
-
-
-def _may_be_lost(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run], lost: Lost) -> bool:
+def _may_be_lost(outcome: RuleOutcome, lost: Lost) -> bool:
     """Whether lost records could explain why a rule about a part fails, or why a rule passes."""
-    kind, _, name = outcome.rule.figure.partition(":")
-    if outcome.base == outcome.other or lost == NOTHING_LOST:
+    amount, (kind, _, name) = outcome.amount, outcome.rule.figure.partition(":")
+    if not amount.delta or lost == NOTHING_LOST:
         return False
     if f"{kind}:" not in PARTS:
-        less = outcome.other < outcome.base and (outcome.high is None or outcome.high < 0)
+        less = amount.delta < 0 and (amount.high is None or amount.high < 0)
         return bool(lost.other) and less and outcome.result == "PASS"
-    ours, theirs = (median(each.count for each in values_of(outcome.rule.figure, side)) for side in (base, other))
-    return name == UNKNOWN or bool(
-        lost.base and theirs > ours if outcome.result == "FAIL" else lost.other and theirs < ours
-    )
+    more = amount.other_count - amount.base_count
+    return name == UNKNOWN or bool(lost.base and more > 0 if outcome.result == "FAIL" else lost.other and more < 0)
 
 
-def values_of(name: str, runs: Sequence[Run]) -> list[Figure]:
+def _values_of(name: str, runs: Sequence[Run]) -> list[Figure]:
     """A figure of each run; 0 for runs that lack it."""
     return [run.figures.get(name, Figure(0.0, 0, 0.0)) for run in runs]
 
 
-def _difference(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise, between: float) -> _Difference:
-    sides = [values_of(name, runs) for runs in (base, other)]
-    ours, theirs = (median(each.value for each in side) for side in sides)
-    scales = [_OF_MEDIAN.get(len(side), _OF_LARGE_MEDIAN) for side in sides]
-    within = sum(
-        _mean_known(each.variance for each in side) * scale / len(side)
-        for side, scale in zip(sides, scales, strict=True)
+def _amount(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise) -> Amount:
+    """Medians of a figure, with the variance of their difference.
+
+    It is unknown if nothing repeats within the runs and there are too few of them to measure it.
+    """
+    sides = [_values_of(name, runs) for runs in (base, other)]
+    values, counts = ([median(getattr(each, key) for each in side) for side in sides] for key in ("value", "count"))
+    scales = [_OF_MEDIAN.get(len(side), _OF_LARGE_MEDIAN) / len(side) for side in sides]
+    variance = sum(
+        _mean_known(each.variance for each in side) * scale for side, scale in zip(sides, scales, strict=True)
     )
-    if noise.stated:
-        if is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
-            within = math.nan
-        # without own repeats the pooled variance is used, which has many degrees of freedom
-        freedom = sum(each.freedom for side in sides for each in side) or 30.0
-        return _Difference(ours, theirs, math.sqrt(within), freedom, noise.between * max(ours, theirs))
-    own = sum(
-        _variance([each.value for each in side]) * scale / len(side) for side, scale in zip(sides, scales, strict=True)
-    )
-    shares = sum(scale / len(side) * value**2 for side, scale, value in zip(sides, scales, (ours, theirs), strict=True))
-    pooled = between**2 * shares + within
-    freedom = _POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
-    return _Difference(ours, theirs, math.sqrt(max(own, pooled)), freedom, 0.0)
+    freedom = sum(each.freedom for side in sides for each in side) or POOLED
+    if noise.stated and is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
+        variance = math.nan
+    elif not noise.stated:
+        own = sum(_variance([each.value for each in side]) * scale for side, scale in zip(sides, scales, strict=True))
+        pooled = (
+            noise.between**2 * sum(scale * value**2 for scale, value in zip(scales, values, strict=True)) + variance
+        )
+        freedom = POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
+        variance = max(own, pooled)
+    return Amount(name, values[0], values[1], counts[0], counts[1], variance=variance, freedom=freedom)
 
 
 def is_sum(name: str) -> bool:
@@ -379,8 +347,8 @@ def is_sum(name: str) -> bool:
     return name == "total" or name.startswith(PARTS)
 
 
-def _mean_known(values: object) -> float:
-    known = [each for each in values if not math.isnan(each)]  # type: ignore[attr-defined]
+def _mean_known(values: Iterable[float]) -> float:
+    known = [each for each in values if not math.isnan(each)]
     return sum(known) / len(known) if known else 0.0
 
 
@@ -389,33 +357,23 @@ def _variance(values: Sequence[float]) -> float:
     return sum((each - mean) ** 2 for each in values) / (len(values) - 1)
 
 
-def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> tuple[Noise, float]:
-    counts = len(base), len(other)
-    if min(counts) < FEWEST:
-        return Noise(_within(base, other), run_noise, *counts, stated=True), run_noise
-    # sorted: float sums depend on the order
-    names = sorted(name for name in figures_of(base, other) if name.startswith(PARTS[0])) or ["total"]
-    weight = total = 0.0
-    for name in names:
-        for runs in (base, other):
-            figures = values_of(name, runs)
-            mean = sum(each.value for each in figures) / len(figures)
-            if mean <= 0:
-                continue
-            own = _variance([each.value for each in figures]) / mean**2
-            within = _mean_known(each.variance for each in figures) / mean**2
-            total += mean * max(own - within, 0.0)
-            weight += mean
-    between = math.sqrt(total / weight) if weight else run_noise
-    return Noise(_within(base, other), between, *counts, stated=False), between
-
-
-def _within(base: Sequence[Run], other: Sequence[Run]) -> float | None:
-    """Relative standard deviation of a launch, over all kernels."""
+def _noise(base: Sequence[Run], other: Sequence[Run], run_noise: float) -> Noise:
     parts = [
         each.variance * each.count / each.value**2
         for run in (*base, *other)
         for name, each in run.figures.items()
         if name.startswith(PARTS[0]) and each.value > 0 and not math.isnan(each.variance)
     ]
-    return math.sqrt(sum(parts) / len(parts)) if parts else None
+    # of a launch, over all kernels
+    within = math.sqrt(sum(parts) / len(parts)) if parts else None
+    stated = min(len(base), len(other)) < FEWEST
+    # sorted: float sums depend on the order
+    names = sorted(name for name in figures_of(base, other) if name.startswith(PARTS[0])) or ["total"]
+    weight = total = 0.0
+    for figures in [] if stated else [_values_of(name, runs) for name in names for runs in (base, other)]:
+        mean = sum(each.value for each in figures) / len(figures)
+        if mean > 0:
+            own = _variance([each.value for each in figures]) / mean**2
+            total += mean * max(own - _mean_known(each.variance for each in figures) / mean**2, 0.0)
+            weight += mean
+    return Noise(within, math.sqrt(total / weight) if weight else run_noise, len(base), len(other), stated)

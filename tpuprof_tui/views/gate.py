@@ -53,26 +53,19 @@ _FINDINGS: Final = 3
 
 
 class Side(Struct, frozen=True):
-    """The runs of one side.
+    """The runs of one side."""
 
-    Attributes:
-        runs: Figures of each run.
-        source, chip: Source and chip of the profiles.
-        column: Event column with the name of the kernel.
-        findings: Findings of the first run, if requested: rule, place, possible gain (ns), text and advice.
-        places: By figure, the place of the longest launch or event in the first run, if requested.
-        is_baseline: Whether the side was read from a baseline file, so that its captures may not exist.
-        unread: Captures that could not be read: path, and why.
-    """
-
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  #: Figures of each run
+    #: source, chip: Source and chip of the profiles.
     source: str
     chip: str
-    column: str = ""
+    column: str = ""  #: Event column with the name of the kernel
+    #: Findings of the first run, if requested: rule, place, possible gain (ns), text and advice.
     findings: tuple[tuple[str, str, int, str, str], ...] = ()
+    #: By figure, the place of the longest launch or event in the first run, if requested.
     places: Mapping[str, Place] = field(default_factory=dict)
-    is_baseline: bool = False
-    unread: tuple[tuple[str, str], ...] = ()
+    is_baseline: bool = False  #: Whether the side was read from a baseline file, so that its captures may not exist
+    unread: tuple[tuple[str, str], ...] = ()  #: Captures that could not be read: path, and why
 
     def renamed(self, names: Mapping[str, str]) -> Side:
         """This side with joint names of figures (`joint_names`)."""

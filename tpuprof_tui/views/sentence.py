@@ -26,19 +26,12 @@ WEIGHTS: Final[Mapping[Confidence, float]] = {"measured": 1, "likely": 0.5, "gue
 
 
 class Sentence(Struct, frozen=True):
-    """The answer: its text is all of it.
+    """The answer: its text is all of it."""
 
-    Attributes:
-        cause: What takes time.
-        number: How much could be won, and of what; empty: nothing is to win, and ``cause`` is all there is.
-        share: The same as a share alone.
-        advice: What to do.
-    """
-
-    cause: str
-    number: str = ""
-    share: str = ""
-    advice: str = ""
+    cause: str  #: What takes time
+    number: str = ""  #: How much could be won, and of what; empty: nothing is to win, and ``cause`` is all there is
+    share: str = ""  #: The same as a share alone
+    advice: str = ""  #: What to do
 
     def __str__(self) -> str:
         return f"{self.cause} ({self.number}): {self.advice}." if self.number else self.cause

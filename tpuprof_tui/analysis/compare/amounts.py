@@ -38,23 +38,14 @@ _MOST: Final = 0.5
 
 
 class CountedSteps(Struct, frozen=True, eq=False):
-    """The steps of a side that count in figures.
+    """The steps of a side that count in figures."""
 
-    Attributes:
-        numbers: int64, their distinct numbers.
-        count: Number of steps; of several workers the mean.
-        typical: What a step takes, ns, of the worker with the longest; NaN: unknown.
-        lengths: int64 ns, the lengths that ``typical`` is the mean or median of.
-        all_lengths: int64 ns, lengths of the counted steps of all workers.
-        guessed: Whether they were detected by repetition.
-    """
-
-    numbers: Ints
-    count: float
-    typical: float
-    lengths: Ints
-    all_lengths: Ints
-    guessed: bool
+    numbers: Ints  #: int64, their distinct numbers
+    count: float  #: Number of steps; of several workers the mean
+    typical: float  #: What a step takes, ns, of the worker with the longest; NaN: unknown
+    lengths: Ints  #: int64 ns, the lengths that ``typical`` is the mean or median of
+    all_lengths: Ints  #: int64 ns, lengths of the counted steps of all workers
+    guessed: bool  #: Whether they were detected by repetition
 
 
 #: Texts that identify a sum, such as the unit, the scope and the name of a wait.
@@ -62,19 +53,12 @@ Names = tuple[str, ...]
 
 
 class _Cut(Struct, frozen=True, eq=False):
-    """All work of both sides by label.
+    """All work of both sides by label."""
 
-    Attributes:
-        names: Text of each label.
-        labels: Label of each work event of the base and of the other side; -1: none.
-        strata: Repeats of each side, by the same labels.
-        within: Relative standard deviation of what nothing repeats; None: unknown.
-    """
-
-    names: Sequence[str]
-    labels: Sequence[Ints]
-    strata: Sequence[Strata]
-    within: float | None
+    names: Sequence[str]  #: Text of each label
+    labels: Sequence[Ints]  #: Label of each work event of the base and of the other side; -1: none
+    strata: Sequence[Strata]  #: Repeats of each side, by the same labels
+    within: float | None  #: Relative standard deviation of what nothing repeats; None: unknown
 
 
 class Comparison:

@@ -46,45 +46,27 @@ _RULE: Final = lazy_pattern(r"(?P<figure>.+)>\s*(?P<number>\d+(?:\.\d*)?|\.\d+)(
 
 
 class Figure(Struct, frozen=True):
-    """A figure of a run.
+    """A figure of a run."""
 
-    Attributes:
-        value: ns, or the figure's own unit.
-        count: Number of summands.
-        variance: Variance of the value, estimated from repeats within the run; NaN: unknown.
-        freedom: Degrees of freedom of the variance.
-    """
-
-    value: float
-    count: int = 1
-    variance: float = math.nan
-    freedom: float = 0.0
+    value: float  #: ns, or the figure's own unit
+    count: int = 1  #: Number of summands
+    variance: float = math.nan  #: Variance of the value, estimated from repeats within the run; NaN: unknown
+    freedom: float = 0.0  #: Degrees of freedom of the variance
 
 
 class Run(Struct, frozen=True):
-    """Figures of one run.
+    """Figures of one run."""
 
-    Attributes:
-        path: Path of the capture.
-        figures: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``.
-        lost: Number of records known to be lost.
-        incomplete: Whether records are lost or unreadable, how many is not always known.
-        fragmentary: Whether so many are lost that nothing is concluded from the others.
-        stepped: Whether it has marked steps.
-        signatures: By kernel: number of launches, and a hash of their commands.
-        operands: Operands included in the commands; hashes over other operands are not comparable.
-        codes: Names of operations by their codes.
-    """
-
-    path: str
-    figures: Mapping[str, Figure]
-    lost: int = 0
+    path: str  #: Path of the capture
+    figures: Mapping[str, Figure]  #: By name: ``total``, ``step``, ``kernel:NAME``, ``operation:NAME``, ``VIEW.figure``
+    lost: int = 0  #: Number of records known to be lost
+    #: By kernel: number of launches, and a hash of their commands.
     signatures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    operands: tuple[str, ...] = ()
-    codes: NamesByCode = field(default_factory=dict)
-    incomplete: bool = False
-    fragmentary: bool = False
-    stepped: bool = False
+    operands: tuple[str, ...] = ()  #: Operands included in the commands; hashes over other operands are not comparable
+    codes: NamesByCode = field(default_factory=dict)  #: Names of operations by their codes
+    incomplete: bool = False  #: Whether records are lost or unreadable, how many is not always known
+    fragmentary: bool = False  #: Whether so many are lost that nothing is concluded from the others
+    stepped: bool = False  #: Whether it has marked steps
 
     def renamed(self, names: Mapping[str, str]) -> Run:
         """The run with joint names of figures (`joint_names`); those that get one name are added up."""
@@ -100,19 +82,12 @@ class Run(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """A limit on the growth of a figure, by a share or a time.
+    """A limit on the growth of a figure, by a share or a time."""
 
-    Attributes:
-        text: The rule as typed.
-        figure: Name of the figure.
-        share: Limit as a share of the base; None: ``ns`` applies.
-        ns: Limit in ns.
-    """
-
-    text: str
-    figure: str
-    share: float | None = None
-    ns: float = 0.0
+    text: str  #: The rule as typed
+    figure: str  #: Name of the figure
+    share: float | None = None  #: Limit as a share of the base; None: ``ns`` applies
+    ns: float = 0.0  #: Limit in ns
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -145,23 +120,15 @@ class RuleOutcome(Struct, frozen=True):
 
 
 class Gate(Struct, frozen=True):
-    """Outcome of the gate.
+    """Outcome of the gate."""
 
-    Attributes:
-        result: FAIL if any rule fails, else INCONCLUSIVE if any is.
-        rules: The user's rules, then parts that grew by more than noise.
-        noise: The noise that differences were compared with.
-        amounts: Total and parts by figure, ascending; medians, with intervals at the level of a single test.
-        lost: Records that the runs of each side lost.
-        incomplete: The same, and 1 more for a side with runs of which it is not known how many.
-    """
-
-    result: Result
-    rules: tuple[RuleOutcome, ...]
-    noise: Noise
+    result: Result  #: FAIL if any rule fails, else INCONCLUSIVE if any is
+    rules: tuple[RuleOutcome, ...]  #: The user's rules, then parts that grew by more than noise
+    noise: Noise  #: The noise that differences were compared with
+    #: Total and parts by figure, ascending; medians, with intervals at the level of a single test.
     amounts: Mapping[str, Amount]
-    lost: Lost
-    incomplete: Lost
+    lost: Lost  #: Records that the runs of each side lost
+    incomplete: Lost  #: The same, and 1 more for a side with runs of which it is not known how many
 
 
 def figures_of(base: Sequence[Run], other: Sequence[Run]) -> dict[str, None]:

@@ -43,16 +43,12 @@ _CHUNK: Final = 400
 
 
 class Pairs(Struct, frozen=True, eq=False):
-    """Corresponding elements of both sides.
+    """Corresponding elements of both sides."""
 
-    Attributes:
-        base, other: int64 indexes on each side, of one length; each index occurs at most once.
-        changed: Mask of the pairs that differ: launches in commands or unit, events in operands.
-    """
-
+    #: base, other: int64 indexes on each side, of one length; each index occurs at most once.
     base: Ints
     other: Ints
-    changed: Mask
+    changed: Mask  #: Mask of the pairs that differ: launches in commands or unit, events in operands
 
     def __len__(self) -> int:
         return len(self.base)

@@ -37,20 +37,14 @@ _NORMAL: Final = 1e6
 
 
 class Noise(Struct, frozen=True):
-    """Noise that a difference must exceed.
+    """Noise that a difference must exceed."""
 
-    Attributes:
-        within: Relative standard deviation of a single launch; None: nothing repeats.
-        between: Variation between runs, as a share.
-        base_runs, other_runs: Number of captures of each side.
-        stated: Whether ``between`` is stated rather than measured.
-    """
-
-    within: float | None
-    between: float = RUN_NOISE
+    within: float | None  #: Relative standard deviation of a single launch; None: nothing repeats
+    between: float = RUN_NOISE  #: Variation between runs, as a share
+    #: base_runs, other_runs: Number of captures of each side.
     base_runs: int = 1
     other_runs: int = 1
-    stated: bool = True
+    stated: bool = True  #: Whether ``between`` is stated rather than measured
 
     def floor(self, amount: Amount) -> float:
         """Variation between runs that a difference must exceed by more than its interval; 0: the interval has it."""
@@ -69,26 +63,21 @@ NOTHING_LOST: Final = Lost()
 
 
 class Amount(Struct, frozen=True):
-    """A sum on both sides, with the interval of its difference.
+    """A sum on both sides, with the interval of its difference."""
 
-    Attributes:
-        name: Label.
-        base, other: ns, whole but for medians of runs; of gates also other figures in their own units.
-        base_count, other_count: Number of summands; of a step possibly a fraction.
-        low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
-        status: See ``status_of``.
-        variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
-            degrees of freedom.
-    """
-
-    name: str
+    name: str  #: Label
+    #: base, other: ns, whole but for medians of runs; of gates also other figures in their own units.
     base: float
     other: float
+    #: base_count, other_count: Number of summands; of a step possibly a fraction.
     base_count: float
     other_count: float
+    #: low, high: Interval of the difference, ns, from noise within and between runs; None: unknown.
     low: float | None = None
     high: float | None = None
-    status: Status = "same"
+    status: Status = "same"  #: See ``status_of``
+    #: variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
+    #: degrees of freedom.
     variance: float = math.nan
     freedom: float = 0.0
 
@@ -99,19 +88,12 @@ class Amount(Struct, frozen=True):
 
 
 class Strata(Struct, frozen=True, eq=False):
-    """Statistics of the repeats of one side, by stratum; arrays of one length.
+    """Statistics of the repeats of one side, by stratum; arrays of one length."""
 
-    Attributes:
-        label: Label that each stratum belongs to.
-        count: int64, number of repeats.
-        mean: float64 ns.
-        squares: float64, sum of squared deviations from the mean.
-    """
-
-    label: Ints
-    count: Ints
-    mean: Floats
-    squares: Floats
+    label: Ints  #: Label that each stratum belongs to
+    count: Ints  #: int64, number of repeats
+    mean: Floats  #: float64 ns
+    squares: Floats  #: float64, sum of squared deviations from the mean
 
     @classmethod
     def of(cls, label: Ints, stratum: npt.NDArray[np.uint64], value: Ints) -> Strata:

@@ -25,16 +25,12 @@ Ints = npt.NDArray[np.int64]
 
 
 class AlignedAxis(Struct, frozen=True, eq=False):
-    """A time axis for two profiles, piecewise linear between anchors; arrays of one length, at least two.
+    """A time axis for two profiles, piecewise linear between anchors; arrays of one length, at least two."""
 
-    Attributes:
-        other, base: int64 ns, ascending: times of the anchors on each side; the last are the ends.
-        position: int64 ns, ascending: positions of the anchors on the axis.
-    """
-
+    #: other, base: int64 ns, ascending: times of the anchors on each side; the last are the ends.
     other: Ints
     base: Ints
-    position: Ints
+    position: Ints  #: int64 ns, ascending: positions of the anchors on the axis
 
     @classmethod
     def of(
@@ -164,23 +160,16 @@ def _paired_lanes(base: Profile, other: Profile, ours: dict[int, int], theirs: d
 
 
 class Differences(Struct, frozen=True, eq=False):
-    """Events of a profile compared with those of the base; instruction numbers are as in ``Session``.
+    """Events of a profile compared with those of the base; instruction numbers are as in ``Session``."""
 
-    Attributes:
-        partner: int64, number of the corresponding event of the base; -1: none, or the event does no work.
-        changed: Whether the two have different operands.
-        differs: Whether the event was added, has changed operands, differs in duration by more than noise
-            (``beyond_noise``), or represents its launch.
-        noise: ``between`` and ``within`` of ``beyond_noise``.
-        launches: Launches that differ in duration by more than noise, of a kernel that does, even if none of their
-            events does: int64 number of the event that contributes most (ascending), and work of the launch in the base
-            and here, ns.
-    """
-
-    partner: Ints
-    changed: npt.NDArray[np.bool_]
+    partner: Ints  #: int64, number of the corresponding event of the base; -1: none, or the event does no work
+    changed: npt.NDArray[np.bool_]  #: Whether the two have different operands
+    #: Whether the event was added, has changed operands, differs in duration by more than noise (``beyond_noise``), or
+    #: represents its launch.
     differs: npt.NDArray[np.bool_]
-    noise: tuple[float, float | None]
+    noise: tuple[float, float | None]  #: ``between`` and ``within`` of ``beyond_noise``
+    #: Launches that differ in duration by more than noise, of a kernel that does, even if none of their events does:
+    #: int64 number of the event that contributes most (ascending), and work of the launch in the base and here, ns.
     launches: tuple[Ints, Ints, Ints]
 
     def launch_at(self, number: int) -> tuple[int, int] | None:

@@ -48,17 +48,11 @@ class Cause(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, eq=False, dict=True):
-    """What became of a profile.
+    """What became of a profile."""
 
-    Attributes:
-        comparison: The comparison.
-        total: First start to last end.
-        more_steps: A sentence that the sides have another number of steps; may be empty.
-    """
-
-    comparison: Comparison
-    total: Amount
-    more_steps: str = ""
+    comparison: Comparison  #: The comparison
+    total: Amount  #: First start to last end
+    more_steps: str = ""  #: A sentence that the sides have another number of steps; may be empty
 
     @cached_property
     def step(self) -> Amount | None:

@@ -28,26 +28,17 @@ _OTHER_FACTOR: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Work(Struct, frozen=True, eq=False):
-    """Device events that do work, by launch, then lane, then as issued (`_as_issued`); arrays of one length.
+    """Device events that do work, by launch, then lane, then as issued (`_as_issued`); arrays of one length."""
 
-    Attributes:
-        lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
-        length: Duration, int64 ns.
-        label: int64, joint code of the operation, the same on both sides.
-        kernel: int64, joint code of the kernel; -1: none.
-        command: uint64, hash of operation and operands.
-        launch: int64, index in ``launches``.
-        launches: The launches.
-    """
-
+    #: lane, row: int32 index in ``Profile.lanes``, and int64 row of that lane.
     lane: npt.NDArray[np.int32]
     row: Ints
-    length: Ints
-    label: Ints
-    kernel: Ints
-    command: Hashes
-    launch: Ints
-    launches: Launches
+    length: Ints  #: Duration, int64 ns
+    label: Ints  #: int64, joint code of the operation, the same on both sides
+    kernel: Ints  #: int64, joint code of the kernel; -1: none
+    command: Hashes  #: uint64, hash of operation and operands
+    launch: Ints  #: int64, index in ``launches``
+    launches: Launches  #: The launches
 
     def __len__(self) -> int:
         return len(self.length)
@@ -59,29 +50,21 @@ class Launches(Struct, frozen=True, eq=False):
     A sequence is a unit. In recordings that do not name launches (``Vocabulary.restarts``) a launch is what one lane,
     or all lanes of a unit together, executed of it, and a sequence is that lane or unit. If launches are unknown, each
     event is a launch and a sequence is a lane.
-
-    Attributes:
-        sequence: int32, id of the sequence, the same on both sides; below 0: of a unit or lane of one side only.
-        unit: int32, index of the pair of units; -1 for the launch that holds all work that no launch issued.
-        kernel: int64, as in ``Work``.
-        signature: uint64, hash of kernel and commands.
-        start, end: int64 ns.
-        work: int64 ns, sum of its work events.
-        first: int64, index of its first event in ``Work``; one more element at the end.
-        known: Whether launches are known; else they are events.
-        named: Whether kernels have names; else a kernel is the number of events on each lane.
     """
 
+    #: int32, id of the sequence, the same on both sides; below 0: of a unit or lane of one side only.
     sequence: npt.NDArray[np.int32]
+    #: int32, index of the pair of units; -1 for the launch that holds all work that no launch issued.
     unit: npt.NDArray[np.int32]
-    kernel: Ints
-    signature: Hashes
+    kernel: Ints  #: int64, as in ``Work``
+    signature: Hashes  #: uint64, hash of kernel and commands
+    #: start, end: int64 ns.
     start: Ints
     end: Ints
-    work: Ints
-    first: Ints
-    known: bool
-    named: bool = True
+    work: Ints  #: int64 ns, sum of its work events
+    first: Ints  #: int64, index of its first event in ``Work``; one more element at the end
+    known: bool  #: Whether launches are known; else they are events
+    named: bool = True  #: Whether kernels have names; else a kernel is the number of events on each lane
 
     def __len__(self) -> int:
         return len(self.kernel)
@@ -176,17 +159,11 @@ def rows_by_lane(lane: npt.NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
 
 
 class _Restarts(Struct, frozen=True, eq=False):
-    """Unnamed launches of a lane.
+    """Unnamed launches of a lane."""
 
-    Attributes:
-        rows: Rows of the lane as issued.
-        first: Index in ``rows`` of the first event of each launch.
-        count: Number (id) of the last event of each launch.
-    """
-
-    rows: Ints
-    first: Ints
-    count: Ints
+    rows: Ints  #: Rows of the lane as issued
+    first: Ints  #: Index in ``rows`` of the first event of each launch
+    count: Ints  #: Number (id) of the last event of each launch
 
 
 class JointWork:

@@ -110,14 +110,12 @@ class ConvertedTrace(PackedText):
 
     Attributes:
         ratio: Bytes of the text of a Chrome trace that a byte of such a trace stands for, at most.
-        units: Units of counters, by process and name.
-        end: Offset behind what was read.
-        states, pieces, added: What arguments of events are found by, see `PacketArguments`.
     """
 
     ratio = 1
-    units: dict[tuple[str, str], str]
-    end: int
+    units: dict[tuple[str, str], str]  #: Units of counters, by process and name
+    end: int  #: Offset behind what was read
+    #: states, pieces, added: What arguments of events are found by, see `PacketArguments`.
     states: Any
     pieces: list[tuple[int, int]]
     added: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]

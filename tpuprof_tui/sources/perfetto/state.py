@@ -183,21 +183,16 @@ _VALUES: Final[dict[int, Callable[[Any], str]]] = {
 
 
 class State(Struct):
-    """State of a sequence of packets, from one of them on.
+    """State of a sequence of packets, from one of them on."""
 
-    Attributes:
-        interned: What it interned.
-        sound: Whether no packet was lost since it was last cleared.
-        track, clock, counters: What packets have unless they say otherwise; 0: none. Uuids of extra counters by the
-            field that holds them.
-        thread, reference: Process and thread of older events; time that is told with them, ns, until it is used.
-    """
-
-    interned: Interned
-    sound: bool = True
+    interned: Interned  #: What it interned
+    sound: bool = True  #: Whether no packet was lost since it was last cleared
+    #: track, clock, counters: What packets have unless they say otherwise; 0: none. Uuids of extra counters by the
+    #: field that holds them.
     track: int = 0
     clock: int = 0
     counters: dict[int, list[int]] = {}
+    #: thread, reference: Process and thread of older events; time that is told with them, ns, until it is used.
     thread: tuple[int, int] = (0, 0)
     reference: list[int] = []
 

@@ -80,29 +80,20 @@ _LINES: Final = {
 
 
 class Found(Struct):
-    """The events of a piece: columns of what is shown, in the order of the packets, and what is told with them.
+    """The events of a piece: columns of what is shown, in the order of the packets, and what is told with them."""
 
-    Attributes:
-        events: All, with their arguments.
-        slot: Numbers among all that has arguments in the piece.
-        row: Rows of track events; -1: work.
-        start, length: Times in ns; of slices with a begin and an end the length is 0 at first.
-        key, name: Codes of category, process and thread, and of names.
-        memory: Instants of memory: rows of track events, times, and codes as above.
-        samples: Counters (codes), times and values.
-        names: Processes, or processes and threads, and their names.
-    """
-
-    events: Events
-    slot: I64
-    row: I64
+    events: Events  #: All, with their arguments
+    slot: I64  #: Numbers among all that has arguments in the piece
+    row: I64  #: Rows of track events; -1: work
+    #: start, length: Times in ns; of slices with a begin and an end the length is 0 at first.
     start: I64
     length: I64
+    #: key, name: Codes of category, process and thread, and of names.
     key: I64
     name: I64
-    memory: tuple[I64, I64, I64]
-    samples: dict[str, Any]
-    names: list[tuple[tuple[str, ...], str]]
+    memory: tuple[I64, I64, I64]  #: Instants of memory: rows of track events, times, and codes as above
+    samples: dict[str, Any]  #: Counters (codes), times and values
+    names: list[tuple[tuple[str, ...], str]]  #: Processes, or processes and threads, and their names
 
 
 class PerfettoTrace(ConvertedTrace):

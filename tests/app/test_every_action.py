@@ -97,7 +97,7 @@ def seen(pilot: Pilot[int]) -> tuple[Any, ...]:
     focused = app.screen.focused
     # a cursor differs from the line before by its ground alone
     where = (focused.id, getattr(focused, "cursor", 0)) if focused is not None else None
-    return frame(app), screens, views, where, app.clipboard, app.theme, app.capture.path, tuple(app.started)
+    return frame(app), screens, views, where, app.clipboard, app.theme, app.opening.capture.path, tuple(app.started)
 
 
 async def pressed(pilot: Pilot[int], keys: str) -> None:

@@ -213,7 +213,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
+        assert pilot.app.opening.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")

@@ -35,7 +35,7 @@ from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell import messages
-from ..shell.background import background_of
+from ..shell.background import Background
 from ..shell.exports import ExportRunner
 from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
@@ -107,8 +107,8 @@ class ExplorerScreen(Screen[None]):
         self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
-        self.background = background_of(self, "background", small=profile.instructions <= AT_ONCE)
-        self._sentences = background_of(self, "sentence", small=False)
+        self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
+        self._sentences = Background(self, "sentence", small=False)
         self.prompting = Prompting(self.prompt, self._focused)
         self.manager = PaneManager(
             self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
@@ -137,10 +137,10 @@ class ExplorerScreen(Screen[None]):
             **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
             **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
             **command_line.actions, **self.notes.actions,
-            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list"),
+            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list_captures"),
             "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
             "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
-            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave")),
+            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave_comparison")),
         }  # fmt: skip
 
     @property
@@ -351,7 +351,7 @@ class ExplorerScreen(Screen[None]):
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those near this one")
-        return partial(self._send, "open", str(path))
+        return partial(self._send, "open_capture", str(path))
 
     def _send(self, action: str, *arguments: Any) -> None:
         self.post_message(messages.CaptureRequest(action, *arguments))

@@ -37,7 +37,7 @@ from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
-from ..shell.background import background_of
+from ..shell.background import Background
 from ..shell.messages import CopyText
 from .overlay import Close
 
@@ -75,7 +75,7 @@ class GroupList(LinesView):
         self.base = _state_of_base(session, state)
         self.sort = "delta" if self.base is not None else "total" if work_only else "count"
         self.down = True
-        self._background = background_of(self, "groups", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "groups", small=session.profile.instructions <= AT_ONCE)
         self.table: GroupTable | None = None
         self.order: Ints = np.zeros(0, np.int64)
 

@@ -22,7 +22,7 @@ from tpuprof_tui.views.differences import cached_differences, differences_of
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.background import background_of
+from ..shell.background import Background
 from ..shell.messages import ChangeState, ShowMessage
 from .detail_entries import Entry, entries_of, pause_entries
 from .lines import Line, LinesView, paragraph
@@ -50,7 +50,7 @@ class DetailPane(LinesView):
         self._entries: list[Entry] = []
         #: The latest pause that was explained.
         self._story: tuple[Selection, PauseStory | None] = Selection(), None
-        self._background = background_of(self, "dependencies", small=False)
+        self._background = Background(self, "dependencies", small=False)
         #: Kinds of data that need no (further) computation: requested already, or not available in this profile.
         self._requested = {kind for kind, none in (("dependencies", not may_have_dependencies(session)),
                                                     ("differences", session.baseline is None)) if none}  # fmt: skip

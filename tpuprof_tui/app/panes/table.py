@@ -31,7 +31,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.commands import columns_named
-from ..shell.background import background_of
+from ..shell.background import Background
 from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, Prompt, PromptRequest
@@ -78,7 +78,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.glyphs = glyphs
         self.columns = ColumnLayout(session, state)
         self.rows = TableRows(session)
-        self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
 
     # state

@@ -333,7 +333,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Toggles narrowing to the node; on a capture, opens it; on a host, folds or unfolds it."""
         node = self.node
         if node.path:
-            self.post_message(CaptureRequest("open", node.path))
+            self.post_message(CaptureRequest("open_capture", node.path))
         elif node.scope is not None:
             self.post_message(Narrow(node.condition, scope=node.scope))
         elif node.ranks:

@@ -17,23 +17,15 @@ class Background:
     """Runs computations in the background; of each kind only the result of the latest call is delivered.
 
     Args:
+        widget: In whose event loop results are delivered; an error is posted there as ``ThreadFailed``.
+        group: Group of its workers.
         small: Whether the profile is small enough to compute everything synchronously.
-        start: Runs a function in a worker thread.
-        call: Schedules a function in the event loop, from any thread.
-        failed: Called in the event loop with an error from a thread.
     """
 
-    def __init__(
-        self,
-        small: bool,
-        start: Callable[[Callable[[], None]], object],
-        call: Callable[[Callable[[], object]], object],
-        failed: Callable[[Exception], object],
-    ) -> None:
+    def __init__(self, widget: Widget, group: str, *, small: bool) -> None:
         self.small = small
-        self._start = start
-        self._call = call
-        self._failed = failed
+        self._widget = widget
+        self._group = group
         self._tickets: dict[str, int] = {}
 
     def compute(
@@ -47,7 +39,12 @@ class Background:
             take: Called with the result in the event loop.
             at_once: Whether ``work`` is quick whatever the size of the profile, and so runs synchronously.
         """
+        if self.small or at_once:
+            self.cancel(kind)
+            take(work())
+            return
         ticket = self._tickets[kind] = self._tickets.get(kind, 0) + 1
+        widget = self._widget
 
         def taken(result: Result) -> None:
             if self._tickets[kind] == ticket:
@@ -57,26 +54,12 @@ class Background:
             if self._tickets[kind] != ticket:
                 return
             try:
-                result = work()
+                widget.call_later(taken, work())
             except Exception as error:
-                self._call(partial(self._failed, error))
-            else:
-                self._call(partial(taken, result))
+                widget.call_later(partial(widget.post_message, ThreadFailed(error)))
 
-        if self.small or at_once:
-            take(work())
-        else:
-            self._start(run)
+        widget.run_worker(run, group=self._group, description=self._group, thread=True, exit_on_error=False)
 
     def cancel(self, kind: str) -> None:
         """Discards the pending result of a kind."""
         self._tickets[kind] = self._tickets.get(kind, 0) + 1
-
-
-def background_of(widget: Widget, group: str, *, small: bool) -> Background:
-    """Background of a widget or screen, with workers of one group; errors are posted as ``ThreadFailed``."""
-
-    def start(work: Callable[[], None]) -> None:
-        widget.run_worker(work, group=group, description=group, thread=True, exit_on_error=False)
-
-    return Background(small, start, widget.call_later, lambda error: widget.post_message(ThreadFailed(error)))

@@ -31,7 +31,6 @@ from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
-from .capture_list import CaptureList
 from .messages import CaptureRequest, ShowMessage, post_worker_failure
 
 #: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
@@ -198,7 +197,7 @@ class CaptureTable(LinesView):
             self.post_message(ShowMessage(f"{clean(path)} no longer exists."))
         else:
             self.view.opened = path
-            self.post_message(CaptureList.Chosen(path))
+            self.post_message(CaptureRequest("choose", path))
 
     @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
     def _fetch(self, path: str) -> None:
@@ -210,7 +209,7 @@ class CaptureTable(LinesView):
             return
         if not get_current_worker().is_cancelled:
             self.view.opened = path
-            self.post_message(CaptureList.Chosen(copy))
+            self.post_message(CaptureRequest("choose", copy))
 
     def action_sort(self, steps: int) -> None:
         """Sorts by the next or the previous figure, cyclic; by day between the last and the first."""
@@ -290,4 +289,4 @@ class DataSetScreen(Screen[None]):
     def back(self) -> None:
         """Clears the filter, else returns to the capture that was open."""
         if not self.query_one(CaptureTable).clear_filter():
-            self.post_message(CaptureRequest("return"))
+            self.post_message(CaptureRequest("back"))

@@ -76,12 +76,7 @@ class CopyText(Message):
 
 
 class CaptureRequest(Message):
-    """Requests the application to open a capture; ``action`` is one of these words.
-
-    ``open`` (path): opens it with the current view. ``switch`` (number): opens the capture that many places after this
-    one. ``reload``: reads this one again. ``list``: lists captures to choose. ``return``: opens the one shown last.
-    ``swap``: opens the baseline, compared with this one. ``leave``: opens this one without a baseline.
-    """
+    """Requests to open or list captures; ``action`` is a method of ``Opening``, called with ``arguments``."""
 
     def __init__(self, action: str, *arguments: Any) -> None:
         super().__init__()

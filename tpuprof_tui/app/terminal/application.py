@@ -20,9 +20,11 @@ memory, and it has grown from 103 to 172 MiB instead of 115 MiB.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from rich.segment import Segment
 from textual._context import visible_screen_stack
@@ -38,6 +40,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
+from ..shell import process
 from .changed_cells import TerminalCells
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+#: Delays in seconds of garbage collection, the first after a capture is shown: when the previous screen is removed, and
+#: for a replaced capture again when worker threads have released it. The last is repeated until they have.
+COLLECT_SECONDS: Final = (1.0, 10.0)
 #: Cached functions that retain drawn lines or regions: owner class and name.
 CACHES: Final = (
     (StylesCache, "get_inner_outer"), (Segment, "_split_cells"), (Scalar, "resolve"),
@@ -79,6 +85,9 @@ class TerminalApp(App[int]):
         self.terminal_cells = TerminalCells()
         self.debug_errors = debug
         self.crash: Exception | None = None
+        #: Replaced screens that are still in memory.
+        self._replaced = WeakSet[Screen[Any]]()
+        self._collect_timer: Timer | None = None
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         # any object with segments may be displayed, as Textual's own updates are
@@ -94,6 +103,34 @@ class TerminalApp(App[int]):
     def keep_context(self) -> None:
         """Saves the current context, to start tasks in; to be called before a screen is shown."""
         self._no_screen = copy_context()
+
+    def replace_screens(self, screen: Screen[Any]) -> None:
+        """Replaces all screens by one."""
+        self._replaced.update(self.screen_stack[1:])
+        # Textual cannot switch the first screen: it stays at the bottom of the stack
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        if len(self.screen_stack) > 1:
+            self.switch_screen(screen)
+        else:
+            self.push_screen(screen)
+
+    def collect_later(self, delays: Sequence[float] = ()) -> None:
+        """Frees replaced screens after each of some delays in seconds; without any after ``COLLECT_SECONDS``."""
+        if self._collect_timer is not None:
+            self._collect_timer.stop()
+        first, *others = delays or COLLECT_SECONDS
+        self._collect_timer = self.set_timer(first, partial(self._collect, others))
+
+    def _collect(self, delays: Sequence[float]) -> None:
+        self.release_widgets()
+        self.call_after_refresh(self._collect_garbage, delays)
+
+    def _collect_garbage(self, delays: Sequence[float]) -> None:
+        process.collect_and_freeze()
+        if self._replaced:
+            # what a thread still refers to was frozen with the rest, and would stay when the thread has ended
+            self.collect_later(delays or COLLECT_SECONDS[-1:])
 
     def release_widgets(self) -> None:
         """Drops the references that Textual and Rich keep to removed widgets; run the garbage collector afterwards."""

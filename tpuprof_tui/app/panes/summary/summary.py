@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.background import background_of
+from tpuprof_tui.app.shell.background import Background
 from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
@@ -60,7 +60,7 @@ class SummaryPane(LinesView):
         self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
         self._state = state
-        self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "longest", small=session.profile.instructions <= AT_ONCE)
         self._requested_at = 0.0
         self._active = False
         self._built_height = -1

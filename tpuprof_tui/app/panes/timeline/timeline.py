@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.background import background_of
+from tpuprof_tui.app.shell.background import Background
 from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, ShowDetail, ShowMessage
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
@@ -132,7 +132,7 @@ class Timeline(Widget, can_focus=True):
     # background computations
 
     def _data_of(self, session: Session) -> LaneData:
-        return LaneData(session, background_of(self, "lanes", small=False), self._take_computed)
+        return LaneData(session, Background(self, "lanes", small=False), self._take_computed)
 
     def _prepare(self) -> None:
         """Starts computing the data that the state needs."""

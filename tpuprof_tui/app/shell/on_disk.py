@@ -1,22 +1,63 @@
-"""Watches the capture on disk: detects that it changed, or that a new capture appeared in its folder."""
+"""Captures on disk: which one a path belongs to, its neighbours, and changes while one is on the screen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.sources.catalog import Catalog, natural_order
 
-from .captures import MAX_NEIGHBOURS, capture_of
-
-if TYPE_CHECKING:
-    from tpuprof_tui.sources.catalog import Catalog
-
+#: Most folders next to the capture that are searched.
+MAX_NEIGHBOURS: Final = 2_000
 #: Polling interval in seconds; a poll lists two folders.
 POLL_SECONDS: Final = 2.0
 #: Message for a capture that changed on disk.
 CHANGED: Final = "changed on disk: R reloads"
+
+
+class CancelledError(Exception):
+    """Reading was cancelled by the user."""
+
+
+def is_capture(path: Path) -> bool:
+    """Whether ``path`` is a capture directory, or no directory at all: sources check files when they are opened."""
+    return not os.path.isdir(path) or Catalog().source_of(path) is not None
+
+
+def capture_of(path: str) -> Path:
+    """The capture that a path belongs to: its folder, or the file itself if that is the whole capture."""
+    return Catalog().whole(path)
+
+
+def neighbours(named: Sequence[str], path: str, folder_names: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and paths of the captures to switch between.
+
+    Args:
+        named: Paths given on the command line, if more than one.
+        path: The capture on the screen; empty: not on disk.
+        folder_names: Names of the captures in its folder, including itself.
+
+    Returns:
+        (name, path) of the named captures in that order, else of those in the folder in natural order.
+    """
+    if named:
+        names = [capture_of(each).name for each in named]
+        return [(name if names.count(name) == 1 else each, each) for name, each in zip(names, named, strict=True)]
+    if not path:
+        return []
+    folder = capture_of(path).parent
+    return [(name, str(folder / name)) for name in sorted(folder_names, key=natural_order)]
+
+
+def index_of(captures: Sequence[tuple[str, str]], path: str) -> int:
+    """Index of a path in a list of captures; -1: not found."""
+    paths = {Path(path).absolute(), capture_of(path)}
+    return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in paths), -1)
 
 
 class DiskState(Struct, frozen=True):
@@ -88,8 +129,6 @@ class Verdict(Struct, frozen=True):
 def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
     if catalog is None:
-        from tpuprof_tui.sources.catalog import Catalog
-
         catalog = Catalog()
     return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
 

@@ -12,18 +12,20 @@ from contextlib import asynccontextmanager
 import pytest
 from exporting import SAMPLE, copied, sample, slow_program
 from msgspec.structs import replace
-from profiles import CORES, small_profile
+from profiles import make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
+from tpuprof_tui.analysis.selecting.state import Selection as EventSelection
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.export import ExportMenu
 from tpuprof_tui.app.settings.actions import ACTIONS
-from tpuprof_tui.app.shell import export_jobs as exports
-from tpuprof_tui.app.shell.export_jobs import Subset
+from tpuprof_tui.app.shell import exports
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -142,7 +144,7 @@ async def test_the_window_of_a_chosen_step_is_told_as_the_step():
         start, end = step_span(menu.session, 1)
         words = f"the {time_text(end - start)} of step 1, filter step=1"
         assert words in menu.table_text()
-        assert words.split(",")[0] in exports.subset_text(menu.session, menu.state, menu.core, menu.subset)
+        assert words.split(",")[0] in menu.selection_text()
         assert "the window of" not in frame(pilot.app)
         # a part of it is a window
         await press(pilot, "q 1 w x")
@@ -207,7 +209,7 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.pane.menu.subset == Subset()
+        assert pilot.app.screen.pane.menu.selection == Selection()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
@@ -234,7 +236,7 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
             await pilot.pause(0.01)
         await settled(pilot)
         await press(pilot, "x")
-        assert pilot.app.screen.pane.menu.exporter.folder == folder
+        assert pilot.app.screen.pane.menu.exports.folder == folder
         await press(pilot, "q")
         await press(pilot, "alt+s")
         assert (tmp_path / folder / "summary.txt").exists()
@@ -383,6 +385,12 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()
 
 
-def test_selection_is_the_core_where_no_scope_is():
-    assert exports.scope_core(CORES, Scope(), Selection(4).group) == 4
-    assert exports.scope_core(CORES, Scope(2), 4) == 2
+@pytest.mark.parametrize(("scope", "selected", "number"), [(-1, 1, 1), (2, 1, 2)])
+def test_the_core_is_that_of_the_scope_else_of_the_selection(scope, selected, number):
+    session = session_of(make_profile([], cores=range(4)))
+    groups = session.profile.groups
+    scope, selected = (groups.numbered(each) if each >= 0 else -1 for each in (scope, selected))
+    state = replace(DisplayState.of(0, 100), scope=Scope(scope), selection=EventSelection(selected))
+    menu = ExportMenu(session, state, exports.ExportSource(""), None)
+    assert groups.number(menu.unit) == number
+    assert menu.chosen("core") == (scope >= 0)

@@ -5,27 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tpuprof_tui.analysis.selecting.session import numbers_in
-from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
-from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..overlays.overlay import ConfirmPane, Overlay
 from ..settings.actions import ActionTable
 from ..settings.commands import listed
-from ..shell.export_jobs import Job, warning
 from .command_line import CommandResult, CommandTable, fault
 from .services import Services
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
-    from ..shell.exports import ExportRunner
+    from ..shell.exports import Command, Exports
 
 
 class ExportRequests:
     """Builds export jobs from the menu or a command, and starts them on the ``exports`` runner."""
 
-    def __init__(self, services: Services, exports: ExportRunner) -> None:
+    def __init__(self, services: Services, exports: Exports) -> None:
         self.store, self.say, self.open_overlay = services.store, services.say, services.open_overlay
         self.palette, self.glyphs = services.palette, services.glyphs
         self.exports = exports
@@ -40,17 +36,17 @@ class ExportRequests:
 
         menu = self._menu()
         if menu is not None:
-            pane = ExportPane(menu, self.palette(), self.glyphs, self._write)
+            pane = ExportPane(menu, self.palette(), self.glyphs, partial(self._write, menu))
             self.open_overlay(Overlay(pane, self.palette(), menu.vocabulary, pane.field))
 
     def export(self, name: str) -> None:
-        """Writes one kind of file to the menu's folder, with the menu's default choices."""
+        """Writes one output to the menu's folder, with the menu's default choices."""
         menu = self._menu()
-        job = menu.job(name) if menu is not None else None
-        if isinstance(job, str):
-            self.say(job)
-        elif job is not None:
-            self._write(job)
+        command = menu.command(name) if menu is not None else None
+        if isinstance(command, str):
+            self.say(command)
+        elif menu is not None and command is not None:
+            self._write(menu, command)
 
     def _export(self, text: str) -> CommandResult:
         vocabulary = self.store.session.profile.vocabulary
@@ -69,26 +65,15 @@ class ExportRequests:
             return None
         return ExportMenu(self.store.session, self.store.state, source, self.exports)
 
-    def _write(self, job: Job) -> None:
+    def _write(self, menu: ExportMenu, command: Command) -> None:
         """Writes an output, after those asked for before; asks first if it is large."""
-        profile = self.store.session.profile
-        cost = warning(job.kind, profile.vocabulary.event, self._count(job), profile.has(DETAIL))
+        cost = menu.cost_of(command.kind)
         if not cost:
-            self.exports.start(job)
+            self.exports.start(command)
             return
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.exports.start(job)
+                self.exports.start(command)
 
         self.open_overlay(Overlay(ConfirmPane(f"{cost} Write it?", self.palette()), self.palette()), answered)
-
-    def _count(self, job: Job) -> int:
-        """Number of instructions that a job writes, before its filter."""
-        session, state = self.store.session, self.store.state
-        cores, window = job.subset.selected_cores(job.core), state.figures_window if job.subset.window else None
-        if not cores and window is None:
-            return session.profile.instructions
-        groups = session.profile.groups
-        scopes = [Scope(groups.numbered(core)) for core in cores] or [Scope()]
-        return sum(len(numbers_in(session, scope, window)) for scope in scopes)

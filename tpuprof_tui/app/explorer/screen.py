@@ -36,7 +36,7 @@ from ..panes.tree import GroupTree
 from ..settings.actions import Action, ActionTable, bindings
 from ..shell import messages
 from ..shell.background import Background
-from ..shell.exports import ExportRunner
+from ..shell.exports import Exports
 from .command_line import CommandLine, CommandResult, CommandTable, fault
 from .export_requests import ExportRequests
 from .filtering import Filtering
@@ -81,7 +81,7 @@ class ExplorerScreen(Screen[None]):
     """
 
     def __init__(
-        self, session: Session, palette: Palette, glyphs: Glyphs, exports: ExportRunner,
+        self, session: Session, palette: Palette, glyphs: Glyphs, exports: Exports,
         state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
         notes: Path | None = None, view: str = "",
     ) -> None:  # fmt: skip

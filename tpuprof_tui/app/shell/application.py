@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
@@ -28,7 +28,7 @@ from ..settings.actions import PANES, Action, actions_for, bindings, key_text, k
 from ..settings.config import Preferences
 from ..terminal.application import TerminalApp
 from . import messages, process
-from .exports import ExportRunner
+from .exports import Exports
 from .key_queue import KeyQueue
 from .loading import LoadingScreen
 from .opening import Capture, Opening
@@ -100,10 +100,7 @@ class TpuprofApp(TerminalApp):
             self, Capture(path, profile, options.get(RECORDINGS.name, "")), paths, options, follow=follow,
             against=against, notes=notes, place=place,
         )  # fmt: skip
-        self.exports = ExportRunner(
-            self.opening.options, run=self._run_export, say=self.say, changed=self.export_changed,
-            failed=lambda error: self.post_message(messages.ThreadFailed(error)),
-        )  # fmt: skip
+        self.exports = Exports(self, self.opening.options)
         self.key_queue = KeyQueue(self, super().on_event)
 
     # start-up and exit
@@ -196,9 +193,6 @@ class TpuprofApp(TerminalApp):
         running = self.exports.exporter.running
         for bar in self._bars():
             bar.status = clean(running.text if running is not None else text)
-
-    def _run_export(self, export: Coroutine[Any, Any, None], name: str) -> None:
-        self.run_worker(export, name=name, group="export", exit_on_error=False)
 
     def export_changed(self) -> None:
         """Shows the state of exports, after one started, progressed or ended."""

@@ -104,7 +104,7 @@ async def test_a_click_on_a_command_that_is_gone_is_passed_over():
 @pytest.mark.parametrize("fault", ["", "At work."])
 async def test_a_command_for_an_overlay_that_has_closed_does_nothing(tmp_path, monkeypatch, fault):
     if fault:
-        monkeypatch.setattr(ExportMenu, "job", lambda *_: fault)
+        monkeypatch.setattr(ExportMenu, "command", lambda *_: fault)
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         menu = pilot.app.screen

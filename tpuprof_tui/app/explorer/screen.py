@@ -33,25 +33,18 @@ from ..panes.table import InstructionTable
 from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
-from ..settings.actions import Action, ActionTable, bindings
+from ..settings.actions import Action, bindings
 from ..shell import messages
 from ..shell.background import Background
 from ..shell.exports import Exports
-from .command_line import CommandLine, CommandResult, CommandTable, fault
-from .export_requests import ExportRequests
-from .filtering import Filtering
-from .jumps import Jumps
-from .layout import HEADLINE, TABS, Layout
-from .marks import Marks
-from .navigation import Navigation
-from .notes import NoteSaver
-from .pane_manager import PaneManager, Panes
-from .search import Search
+from .commands import CommandLine, ExportRequests, TableRequests
+from .filtering import Filtering, Search
+from .navigation import Jumps, Marks, Navigation, NoteSaver
+from .panes import HEADLINE, TABS, Layout, PaneManager, Panes
+from .part import CommandResult, Part, Prompting, Services, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
-from .services import Position, Prompting, Services, Store
-from .table_requests import TableRequests
 
 #: Interval in seconds at which cached file data that is out of view is released.
 _GIVE_BACK_EVERY: Final = 0.5
@@ -62,6 +55,7 @@ class ExplorerScreen(Screen[None]):
 
     Attributes:
         actions: Handlers of the key actions of the registry's pane ``explorer``, by the last part of the action id.
+        requests: Handlers of the requests of panes, by name.
         commands: Handlers of the commands of the command line, by command id.
     """
 
@@ -115,33 +109,38 @@ class ExplorerScreen(Screen[None]):
             self._open_overlay,
         )  # fmt: skip
         services = Services(
-            self.store, self.manager, self.prompting, Position(self.store, panes.table, self.prompting),
-            self.background, lambda: self.palette, glyphs, self.prompt.say, self._copy, self._open_overlay,
+            self.store, self.manager, self.prompting, self.background, lambda: self.palette, glyphs, self.prompt.say,
+            self._copy, self._open_overlay,
         )  # fmt: skip
         self.navigation = Navigation(services)
         self.filtering = Filtering(services)
         self.marks = Marks(services)
         self.notes = NoteSaver(services, notes)
         self.table_requests = TableRequests(services, self.filtering)
-        self.exports, jumps = ExportRequests(services, exports), Jumps(services)
-        self.commands: CommandTable = {
-            **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
-            **self.exports.commands, **self.notes.commands, **jumps.commands, "open": self._open,
-            "quit": lambda _: partial(self.app.run_action, "app.quit"),
+        jumps = Jumps(services)
+        parts: list[Part] = [
+            self.navigation, self.filtering, Search(services), self.marks, jumps, self.notes, self.table_requests,
+            ExportRequests(services, exports),
+        ]  # fmt: skip
+        self.commands: dict[str, Callable[[str], CommandResult]] = {
+            "open": self._open, "quit": lambda _: partial(self.app.run_action, "app.quit")
         }  # fmt: skip
-        command_line = CommandLine(
+        parts.append(CommandLine(
             services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
             self.call_after_refresh, self._perform,
-        )  # fmt: skip
-        self.actions: ActionTable = {
-            **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
-            **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
-            **command_line.actions, **self.notes.actions,
-            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list_captures"),
-            "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
+        ))  # fmt: skip
+        self.actions: dict[str, Callable[..., object]] = {
+            **self.manager.actions, "reload": partial(self._send, "reload"),
+            "open-other": partial(self._send, "list_captures"), "next-capture": partial(self._send, "switch", 1),
+            "previous-capture": partial(self._send, "switch", -1),
             "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
             "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave_comparison")),
         }  # fmt: skip
+        self.requests = {**self.manager.requests, "label-key": self.prompt.relabel}
+        for part in parts:
+            self.requests |= part.requests
+            self.actions |= part.actions
+            self.commands |= part.commands
 
     @property
     def state(self) -> DisplayState:
@@ -281,52 +280,17 @@ class ExplorerScreen(Screen[None]):
 
     # messages of panes
 
-    @on(messages.Retitled)
-    def retitle(self) -> None:
-        """Updates the pane titles."""
-        self.manager.show_titles()
+    @on(messages.Request)
+    def take_request(self, message: messages.Request) -> None:
+        """Runs the handler of a pane's request."""
+        message.stop()
+        self.requests[message.name](*message.arguments)
 
     @on(messages.ShowMessage)
     def say(self, message: messages.ShowMessage) -> None:
         """Shows the text of a pane in the bottom line."""
         message.stop()
         self.prompt.say(message.text, of_pane=True)
-
-    @on(messages.RelabelKey)
-    def relabel_key(self, message: messages.RelabelKey) -> None:
-        """Relabels a key in the bottom line, where it acts differently at the cursor."""
-        message.stop()
-        self.prompt.label_overrides = {**self.prompt.label_overrides, message.label: message.replacement}
-
-    @on(messages.ShowDetail)
-    def show_detail(self, message: messages.ShowDetail) -> None:
-        """Shows the detail of the selection."""
-        message.stop()
-        self.manager.show_detail()
-
-    @on(messages.ChooseStep)
-    def choose_step(self, message: messages.ChooseStep) -> None:
-        """Restricts all panes to one step."""
-        message.stop()
-        self.filtering.choose_step(message.number)
-
-    @on(messages.Narrow)
-    def narrow(self, message: messages.Narrow) -> None:
-        """Narrows all panes to a node of the tree, to a step, or by one more filter condition."""
-        message.stop()
-        if message.scope is not None:
-            self.filtering.narrow_to_node(message.scope, message.condition)
-        else:
-            self.filtering.narrow(message.condition, message.step)
-
-    @on(InstructionTable.OpenList)
-    def open_list(self, message: InstructionTable.OpenList) -> None:
-        """Opens the groups of a column, or the list of columns if the message has no key."""
-        message.stop()
-        if message.key:
-            self.table_requests.group_by(message.key)
-        else:
-            self.table_requests.choose_columns()
 
     @on(messages.CopyText)
     def copy(self, message: messages.CopyText) -> None:

@@ -64,6 +64,10 @@ class KeyBar(Widget):
         self._of_pane = False
         self._timer: Timer | None = None
 
+    def relabel(self, label: str, replacement: str) -> None:
+        """Relabels an entry of the keys at the cursor; an empty ``replacement`` hides it."""
+        self.label_overrides = {**self.label_overrides, label: replacement}
+
     def say(self, message: str, *, of_pane: bool = False) -> None:
         """Shows a message for a few seconds; a long one also uses lines above, if the screen has a ``LongMessage``.
 

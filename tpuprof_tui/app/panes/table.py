@@ -12,7 +12,6 @@ from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -32,7 +31,7 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.background import Background
-from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
+from ..shell.messages import ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, Prompt, PromptRequest
 from .table_columns import GAP, ColumnLayout
@@ -62,13 +61,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     DEFAULT_CSS = """
     InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
-
-    class OpenList(Message):
-        """Requests the groups of the rows by the column ``key``, or without a key the column chooser."""
-
-        def __init__(self, key: str = "") -> None:
-            super().__init__()
-            self.key = key
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="table")
@@ -113,7 +105,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         state = self.state
         if self.rows.request(state):
             self._background.compute("order", partial(sorted_rows, self.session, state), self._take)
-            self.post_message(Retitled())
+            self.post_message(Request("titles"))
 
     def _take(self, found: tuple[Ints, int]) -> None:
         key, rows = self.rows.current_key, self.rows
@@ -125,7 +117,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             rows.follow(self.state.selection)
         self._bring_into_view()
         self.refresh()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _set_size(self) -> None:
         if self._closing or not self.is_attached:
@@ -164,7 +156,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows.put(position)
         self._bring_into_view()
         self._refresh_rows(before, self.rows.position)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _follow(self) -> None:
         """Puts the cursor on the selected event, if it is in the table."""
@@ -314,7 +306,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects the row's event and shows its detail."""
         if len(self.rows.order):
             self._select()
-            self.post_message(ShowDetail())
+            self.post_message(Request("show-detail"))
 
     def action_step(self, steps: int) -> None:
         """Selects the event ``steps`` after this one on the same lane."""
@@ -387,11 +379,11 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_frequencies(self) -> None:
         """Requests the groups of the chosen column."""
-        self.post_message(self.OpenList(self.columns.chosen.key))
+        self.post_message(Request("group-by", self.columns.chosen.key))
 
     def action_columns(self) -> None:
         """Requests the column chooser."""
-        self.post_message(self.OpenList())
+        self.post_message(Request("choose-columns"))
 
     # picked rows, copying
 

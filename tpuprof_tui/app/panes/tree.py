@@ -23,7 +23,7 @@ from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import CaptureRequest, ChangeState, CopyText, Narrow, RelabelKey, Retitled, ShowMessage
+from ..shell.messages import CaptureRequest, ChangeState, CopyText, Request, ShowMessage
 from .lines import Line, LinesView
 from .prompt import Hint, Prompt, PromptRequest
 from .tree_nodes import Node, node_conditions, nodes_of
@@ -247,7 +247,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             enter_label = "Show all" if alone else _ONLY
         if enter_label != self._enter:
             self._enter = enter_label
-            self.post_message(RelabelKey(_ONLY, enter_label))
+            self.post_message(Request("label-key", _ONLY, enter_label))
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Rebuilds the lines and the label of Enter after a change of scope or folding."""
@@ -277,7 +277,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if self.filter == "!":
             self.filter = ""
         self._keep_node()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     # keys
 
@@ -335,7 +335,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if node.path:
             self.post_message(CaptureRequest("open_capture", node.path))
         elif node.scope is not None:
-            self.post_message(Narrow(node.condition, scope=node.scope))
+            self.post_message(Request("narrow-to-node", node.scope, node.condition))
         elif node.ranks:
             self.action_fold_unfold()
         else:

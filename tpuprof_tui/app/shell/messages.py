@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.worker import Worker, WorkerState
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 
 class ChangeState(Message):
@@ -23,39 +23,13 @@ class ChangeState(Message):
         self.update = update
 
 
-class ShowDetail(Message):
-    """Requests the detail of the selected instruction."""
+class Request(Message):
+    """Requests something of the explorer, by its name in ``ExplorerScreen.requests``."""
 
-
-class Narrow(Message):
-    """Requests to narrow all panes: by one more filter condition, to a step, or to a scope."""
-
-    def __init__(self, condition: str, step: int | None = None, scope: Scope | None = None) -> None:
+    def __init__(self, name: str, *arguments: Any) -> None:
         super().__init__()
-        self.condition = condition
-        self.step = step
-        self.scope = scope
-
-
-class Retitled(Message):
-    """Posted when the contents of a pane, and so its title, have changed."""
-
-
-class RelabelKey(Message):
-    """Relabels a key in the bottom line: ``replacement`` replaces ``label``; an empty one hides the key."""
-
-    def __init__(self, label: str, replacement: str) -> None:
-        super().__init__()
-        self.label = label
-        self.replacement = replacement
-
-
-class ChooseStep(Message):
-    """Requests to restrict all panes to a step."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+        self.name = name
+        self.arguments = arguments
 
 
 class ShowMessage(Message):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Lane, Profile
 
-    from ..explorer.layout import Layout
+    from ..explorer.panes import Layout
     from .application import TpuprofApp
     from .data_set import DataSetViewState
 

@@ -23,7 +23,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import Background
-from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
+from tpuprof_tui.app.shell.messages import ChangeState, Request, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
@@ -87,7 +87,7 @@ class SummaryPane(LinesView):
         if not paused and self._active:
             self._request()
         self.rebuild()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _request(self) -> None:
         query = self.answers.new_query(self._state)
@@ -149,7 +149,7 @@ class SummaryPane(LinesView):
             return
         self.answers.store(query, answers)
         self._take_curves(answers, curves or {}, width)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _take_curves(self, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
         self.answers.store_curves(answers, curves, width)
@@ -170,7 +170,7 @@ class SummaryPane(LinesView):
         if name and answers.by_view.get(answers.chosen, DEFERRED) is DEFERRED and query is not None:
             self._compute(query, answers.answered_query is query, 0.0)
         self.rebuild(keep_scroll=False)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def title_text(self) -> str:
         """Title for the border: the chosen view, scope, window and filter, and whether it is paused."""
@@ -319,7 +319,7 @@ class SummaryPane(LinesView):
         if target.condition or target.step is not None:
             if target.scope is not None:
                 self.post_message(ChangeState(_within(target.scope)))
-            self.post_message(Narrow(target.condition, None if target.condition else target.step))
+            self.post_message(Request("narrow", target.condition, None if target.condition else target.step))
         elif update is not None:
             self.post_message(ChangeState(update))
 

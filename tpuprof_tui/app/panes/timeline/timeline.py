@@ -23,7 +23,7 @@ from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
 from tpuprof_tui.app.shell.background import Background
-from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, ShowDetail, ShowMessage
+from tpuprof_tui.app.shell.messages import ChangeState, CopyText, Request, ShowMessage
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
 
@@ -236,7 +236,7 @@ class Timeline(Widget, can_focus=True):
         shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
         self.post_message(ChangeState(lambda state: event_selected(self.lanes, state)))
         if shows_detail:
-            self.post_message(ShowDetail())
+            self.post_message(Request("show-detail"))
 
     def action_go_to_time(self) -> None:
         """Prompts for a time and goes there."""
@@ -303,7 +303,7 @@ class Timeline(Widget, can_focus=True):
         index = step_lane(self.session, self.lanes.state.scope.group)
         row = event_at(index, time)
         if row >= 0:
-            self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))
+            self.post_message(Request("step", int(index.lane.take("number", slice(row, row + 1))[0])))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Zooms in."""

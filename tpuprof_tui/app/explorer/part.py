@@ -1,8 +1,8 @@
-"""Services shared by the explorer's controllers: state store, prompt, current position."""
+"""What the parts of the explorer share: the state and its session, the prompt, and the place where a search begins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,12 +16,24 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.prompt import Prompt, PromptRequest
-from ..panes.table import InstructionTable
+from ..panes.prompt import Hint, Prompt, PromptRequest
+from ..settings.actions import ActionTable
 from ..shell.background import Background
 
 if TYPE_CHECKING:
-    from .pane_manager import PaneManager
+    from .panes import PaneManager
+
+#: Result of a command: a fault, a function to call after the focus is back in the pane, or None (done).
+CommandResult = Hint | Callable[[], object] | None
+#: Command handlers by command id; each takes the argument text.
+CommandTable = Mapping[str, Callable[[str], CommandResult]]
+#: Message of actions that need a selection.
+NOTHING_SELECTED = "Nothing selected: Enter in the timeline or a row of the table selects."
+
+
+def fault(text: str, column: int = -1) -> Hint:
+    """Hint that rejects the typed text; ``column`` is the offset of the fault in it, -1 if unknown."""
+    return Hint(text, column, fault=True)
 
 
 class Store:
@@ -90,46 +102,8 @@ class Prompting:
             before.focus(scroll_visible=False)
 
 
-class Position:
-    """Where search and next/previous continue from: a row of the table if it is focused, else a time."""
-
-    def __init__(self, store: Store, table: InstructionTable, prompting: Prompting) -> None:
-        self.store = store
-        self.table = table
-        self.prompting = prompting
-
-    @property
-    def in_table(self) -> bool:
-        """Whether to go in the order of the table; else in order of time."""
-        return self.table.display and self.prompting.pane is self.table
-
-    @property
-    def row(self) -> int:
-        """Number of the instruction under the table's cursor; -1 if the table is empty."""
-        rows = self.table.rows
-        return rows.number if len(rows.order) else -1
-
-    def hits_of(self) -> Callable[[Mask], Hits]:
-        """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
-        session, order = self.store.session, self.table.rows.order
-        if self.in_table:
-            return lambda mask: masked_in_table(mask, order)
-        state = replace(self.store.state, in_window=False)
-        return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
-
-    def current(self) -> tuple[int, int]:
-        """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
-        state, session = self.store.state, self.store.session
-        if self.in_table:
-            return self.table.rows.position, self.row
-        if state.selection.row < 0:
-            return state.cursor, -1
-        start, _ = session.span_of(state.selection.lane, state.selection.row)
-        return start, session.number(state.selection.lane, state.selection.row)
-
-
 class Services(Struct, frozen=True):
-    """Services passed to the controllers.
+    """What the screen gives to its parts.
 
     Attributes:
         palette: Returns the current palette.
@@ -141,10 +115,70 @@ class Services(Struct, frozen=True):
     store: Store
     manager: PaneManager
     prompting: Prompting
-    position: Position
     background: Background
     palette: Callable[[], Palette]
     glyphs: Glyphs
     say: Callable[[str], None]
     copy: Callable[[str, str], None]
     open_overlay: Callable[..., object]
+
+
+class Part:
+    """A part of the explorer.
+
+    Attributes:
+        actions: Handlers of key actions of the explorer, by the last part of their id.
+        requests: Handlers of requests of panes, by name.
+        commands: Handlers of commands of the command line, by command id.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self.actions: ActionTable = {}
+        self.requests: ActionTable = {}
+        self.commands: CommandTable = {}
+        self.services = services
+        self.session = services.store.session
+        self.change = services.store.change
+        self.manager, self.prompting = services.manager, services.prompting
+        self.background, self.say = services.background, services.say
+
+    @property
+    def state(self) -> DisplayState:
+        """The current display state."""
+        return self.services.store.state
+
+    # where search and next/previous continue from: a row of the table if it is focused, else a time
+
+    @property
+    def in_table(self) -> bool:
+        """Whether to go in the order of the table; else in order of time."""
+        return self.manager.panes.table.display and self.prompting.pane is self.manager.panes.table
+
+    @property
+    def row(self) -> int:
+        """Number of the instruction under the table's cursor; -1 if the table is empty."""
+        rows = self.manager.panes.table.rows
+        return rows.number if len(rows.order) else -1
+
+    def hits_of(self) -> Callable[[Mask], Hits]:
+        """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
+        session, order = self.session, self.manager.panes.table.rows.order
+        if self.in_table:
+            return lambda mask: masked_in_table(mask, order)
+        state = replace(self.state, in_window=False)
+        return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
+
+    def current(self) -> tuple[int, int]:
+        """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
+        state, session = self.state, self.session
+        if self.in_table:
+            return self.manager.panes.table.rows.position, self.row
+        if state.selection.row < 0:
+            return state.cursor, -1
+        start, _ = session.span_of(state.selection.lane, state.selection.row)
+        return start, session.number(state.selection.lane, state.selection.row)
+
+    def pending_hint(self) -> Hint | None:
+        """The hint to show until a result arrives: the last one, unless it is a fault of an older text."""
+        hint = self.prompting.prompt.hint
+        return None if hint is not None and hint.fault and not self.background.small else hint

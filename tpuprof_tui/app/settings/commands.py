@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from tpuprof_tui.export.outputs import explorer_outputs
 from tpuprof_tui.model import Column
 from tpuprof_tui.model.vocabulary import Vocabulary
 
-from .actions import PANES, Action, actions_for
+from .actions import FILE, PANES, Action, actions_for
 
 
 class Command(Struct, frozen=True):
@@ -37,32 +37,14 @@ class Command(Struct, frozen=True):
         )
 
 
-COMMANDS: Final[tuple[Command, ...]] = (
-    Command("filter", "EXPRESSION", "Show only what passes; empty: everything."),
-    Command("sort", "COLUMN [up|down]", "Sort the table."),
-    Command("group", "COLUMN [COLUMN]", "Group the table's rows by one column or two."),
-    Command("columns", "A,B,...", "The table's columns in this order; empty: the default ones."),
-    Command("go", "TIME", "Go to a time: 1.2ms, 30%, +5us, 12500c."),
-    Command("window", "A..B", "Show the window from one time to another."),
-    Command(
-        "core",
-        "NUMBER|least|most",
-        "Select {a_unit}: by number, or the one with least or most work; empty: all.",
-        "{unit}",
-    ),
-    Command("view", "NAME", "Fill the summary with one view, by a prefix of its name; empty: all views."),
-    Command("step", "NUMBER", "Only what belongs to {a_step}, whenever it runs; empty: everything again."),
-    Command("row", "NUMBER", "Go to a row of the table."),
-    Command("move", "+NUMBER|-NUMBER", "Move by a number of lines, in the timeline {events}; +10 and -10 suffice."),
-    Command("path", "", "Show the critical path as a lane on top of the timeline, or hide it."),
-    Command("note", "LETTER TEXT", "Write a note on a mark or a kept span; empty: remove it."),
-    Command("place", "", "Copy the command line that opens this place."),
-    Command("export", "KIND", "Write {outputs}."),
-    Command("open", "PATH", "Open another capture."),
-    Command("quit", "", "Leave tpuprof."),
-)
-#: Alternative names of commands.
-ALIASES: Final = {"q": "quit", "s": "sort", "goto": "go", "f": "filter", "e": "open"}
+class _Registry(Struct, frozen=True):
+    commands: tuple[Command, ...]
+    #: Alternative names of commands.
+    aliases: dict[str, str]
+
+
+_REGISTRY: Final = json.decode(FILE.read_bytes(), type=_Registry)
+COMMANDS = _REGISTRY.commands
 
 
 def split_command(text: str) -> tuple[str, str]:
@@ -72,7 +54,7 @@ def split_command(text: str) -> tuple[str, str]:
         return "move", word
     if word.isdecimal() and not rest:
         return "row", word
-    return ALIASES.get(word, word), rest.strip()
+    return _REGISTRY.aliases.get(word, word), rest.strip()
 
 
 def commands_named(word: str, vocabulary: Vocabulary) -> list[Command]:

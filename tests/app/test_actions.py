@@ -8,7 +8,7 @@ from textual.keys import _get_key_aliases
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.glyphs import UNICODE
-from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.columns import ColumnList
 from tpuprof_tui.app.overlays.export import ExportPane
@@ -87,7 +87,7 @@ def test_every_change_of_the_timeline_is_an_action_of_the_registry():
 
 
 def test_parts_of_the_explorer_do_every_action_and_every_command_and_no_others(session: Session):
-    screen = ExplorerScreen(session, Palette(), UNICODE, TpuprofApp(profile=session.profile).exports)
+    screen = ExplorerScreen(session, DARK, UNICODE, TpuprofApp(profile=session.profile).exports)
     done = [parse(action.function)[2][0] for action in actions_of("explorer")]
     assert set(screen.actions) == set(done)
     assert set(screen.commands) == {command.id for command in COMMANDS}

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState
 
-from ..drawing.theme import THEMES, Palette, next_theme_name, plain_palette
+from ..drawing.theme import PLAIN, THEMES, Palette, next_theme_name
 from .actions import ACTIONS
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Preferences:
     def __init__(self, *, colours: bool = True) -> None:
         self.config = read_config()
         self.theme = ""
-        self.palette: Palette = plain_palette()
+        self.palette: Palette = PLAIN
         self.textual_theme = "ansi-dark"
         if colours:
             self._apply_theme(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))

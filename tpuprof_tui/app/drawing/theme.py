@@ -77,7 +77,6 @@ class Palette(Struct, frozen=True, dict=True):
         return Style.parse(f"{self.label_colour} on {self._shade(shades)}") if self.colour else Style(reverse=True)
 
     def _shade(self, shades: Shades) -> str:
-        """Colour for this palette's background."""
         shade = getattr(shades, self.shade_field)
         if shade or not self.darkens_colours:
             return shade or shades.dark
@@ -116,7 +115,6 @@ class Palette(Struct, frozen=True, dict=True):
 
 
 def _darkened(colour: str) -> str:
-    """Darkens a colour until it is legible on a light background."""
     darkened = Color.parse(colour)
     for part in range(1, 12):
         if darkened.brightness <= _MAX_BRIGHTNESS:

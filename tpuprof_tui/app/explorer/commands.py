@@ -61,11 +61,9 @@ class TableRequests(Part):
         }  # fmt: skip
 
     def _group_by_name(self) -> None:
-        """Opens the time by name, or by engine if the profile has no names."""
         self._open_groups(("name" if has_named_work(self.session) else "engine",), work_only=True)
 
     def _group_by(self, key: str) -> None:
-        """Opens the count of each value of a column."""
         self._open_groups(("duration" if key == "share" else key,), work_only=False)
 
     def _open_groups(self, keys: tuple[str, ...], *, work_only: bool) -> None:
@@ -79,7 +77,6 @@ class TableRequests(Part):
             self.go("table")
 
     def _open_flame_graph(self) -> None:
-        """Opens the time by call path for the current window, scope and filter."""
         state = self.state
         query = Query.of_state(self.session, state.figures_state, state.scope)
         self.services.open_overlay(
@@ -98,7 +95,6 @@ class TableRequests(Part):
         self.go("table")
 
     def _choose_columns(self) -> None:
-        """Opens the list of columns."""
         table, known, chosen = self.table, self.session.columns, self.state.columns
         columns = ColumnList(known, chosen, table.palette, table.columns.chosen.key, self.take_columns)
         self.services.open_overlay(Overlay(columns, table.palette))
@@ -207,7 +203,6 @@ class ExportRequests(Part):
         return ExportMenu(self.session, self.state, source, self.exports)
 
     def _write(self, menu: ExportMenu, command: exports.Command) -> None:
-        """Writes an output, after those asked for before; asks first if it is large."""
         cost = menu.cost_of(command.kind)
         if not cost:
             self.exports.start(command)
@@ -254,7 +249,6 @@ class CommandLine(Part):
         self.prompting.prompt.show_hint(Hint(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
     def _validate(self, text: str) -> Hint | None:
-        """Describes what the text would do, or lists its completions."""
         found, argument = self._named(text)
         if len(found) == 1 and (argument or split_command(text)[0] in (found[0].name, found[0].id)):
             return self._validate_argument(found[0], argument, len(text) - len(argument))
@@ -302,7 +296,6 @@ class CommandLine(Part):
         return found, argument
 
     def _views_named(self, text: str) -> list[str]:
-        """Ids of the views that a text names or is a prefix of."""
         return views_named(text, (view.id for view in views_of(self.vocabulary, screen=True)), self.vocabulary)
 
     def _actions_named(self, text: str) -> list[Action]:

@@ -80,7 +80,6 @@ class Filtering(Part):
         return Hint(self.session.profile.vocabulary.phrase("filter_hint", _HINT))
 
     def _counted(self, text: str, scope: Scope) -> tuple[int, int]:
-        """How many events of a scope pass a filter, and how many it has."""
         session = self.session
         found = apply_filter(session, text)
         if scope.everything:
@@ -188,7 +187,6 @@ class Search(Part):
             self.names.ask()
 
     def _step(self, steps: int) -> None:
-        """Goes to the next match of the pane's own line search if it has one, else of the name search."""
         pane = self.prompting.pane
         if isinstance(pane, LinesView) and self.lines.searched(pane):
             self.lines.step(pane, steps)
@@ -254,7 +252,6 @@ class NameSearch(Part):
         self._return()
 
     def _return(self) -> None:
-        """Restores the state and table row from before the search."""
         if self._state_before is not None:
             self.change(self._state_before)
             if self.in_table:
@@ -292,7 +289,6 @@ class NameSearch(Part):
         return [number for number, line in lines if not line.is_parent and pattern.search(line.label)]
 
     def _go_to_counter(self, text: str, steps: int) -> None:
-        """Selects the next or the previous counter line that matches, and unfolds the groups it is in."""
         found, lines = self._counters(text), counter_lines(self.session)
         if not found:
             self.say(f"No name matches {text}.")
@@ -310,7 +306,6 @@ class NameSearch(Part):
         self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 
     def _find(self, text: str, take: Callable[[Hits], None]) -> None:
-        """Passes the matches of a text to ``take``: from the cache, or computed in the background."""
         state, session = self.state, self.session
         rows, in_table, shown = self.manager.panes.table.rows, self.in_table, replace(state, in_window=False)
         key = ("table", text, rows.current_key) if in_table else ("time", text, state.scope, state.filter)
@@ -389,7 +384,6 @@ class LineSearch(Part):
 
 
 def _matching_items(pane: LinesView, text: str) -> list[int]:
-    """Indices of the items of a pane with a matching line, in display order, without duplicates."""
     pattern = pattern_of(text)
     found = (item for item, strip in zip(pane.items, pane.lines, strict=False)
              if item >= 0 and pattern.search(strip.text))  # fmt: skip

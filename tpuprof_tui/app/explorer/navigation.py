@@ -77,7 +77,6 @@ class Navigation(Part):
     # actions
 
     def _fit(self) -> None:
-        """Shows the whole time, without a range."""
         self.change(self.state.fitted())
 
     def _focus_selection(self) -> None:
@@ -122,7 +121,6 @@ class Navigation(Part):
             self.say(self.session.say(message))
 
     def _pause(self) -> None:
-        """Freezes the figures of the summary, or lets them follow the window again."""
         summary = self.manager.panes.summary
         summary.pause(not summary.paused)
 
@@ -225,7 +223,6 @@ class Navigation(Part):
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
-        """Moves the cursor of the pane focused before the prompt, as a count before j or k does in other tools."""
         pane = self.prompting.previous_focus
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)
@@ -254,7 +251,6 @@ class Jumps(Part):
     # dependencies
 
     def _path(self, text: str) -> CommandResult:
-        """Toggles the lane of the critical path."""
         state, session = self.state, self.session
         if state.critical_path:
             self.change(replace(state, critical_path=False))
@@ -326,7 +322,6 @@ class Jumps(Part):
     # problems
 
     def _step_problems(self, steps: int) -> None:
-        """Selects the next event that a problem concerns; without any, moves to the next problem of the list."""
         session, problems = self.session, self.manager.panes.problems
         if problems.has_focus or not len(problem_rows(session)):
             problems.step(steps)
@@ -365,7 +360,6 @@ class Jumps(Part):
             act()
 
     def _step_differences(self, steps: int) -> None:
-        """Selects the next event that was added, has other operands, or whose duration differs beyond noise."""
         session = self.session
 
         def take(differences: Differences) -> None:
@@ -494,7 +488,6 @@ class NoteSaver(Part):
             self.background.compute("notes", self._write, self._report_error)
 
     def _write(self) -> str:
-        """Writes the latest notes; returns the error message, empty on success."""
         with self._writing:
             try:
                 if self.path is not None:
@@ -521,7 +514,6 @@ class NoteSaver(Part):
         return self._copy_command
 
     def _copy_command(self) -> None:
-        """Copies the command line of what is shown: of its figures if the summary has the focus."""
         session, state, summary = self.session, self.state, self.manager.panes.summary
         times = Query.of_state(session, state.figures_state, state.scope).range
         path, place = session.profile.path, place_of(session, state, times, summary.answers.chosen)

@@ -317,7 +317,6 @@ class PaneManager:
             self.focus(focused)
 
     def _cycle(self, step: int) -> None:
-        """Focuses the next or the previous visible pane."""
         if self.layout.maximised:
             self.go(_stepped(["timeline", "table", "summary", "problems"], self.layout.maximised, step))
             return
@@ -325,7 +324,6 @@ class PaneManager:
         self.focus(_stepped([name for name in order if self.panes.named(name).display], self.focused, step))
 
     def _toggle_detail(self) -> None:
-        """Shows or hides the detail; without a selection, first selects the event at the cursor."""
         if self.focused == "table" and not self.panes.detail.display:
             # show the row under the cursor, even if another instruction is selected
             self.panes.table.action_select()
@@ -338,7 +336,6 @@ class PaneManager:
             self._set_detail(True)
 
     def _toggle(self, name: str) -> None:
-        """Shows and focuses tree or detail, or hides it."""
         shown = self.panes.named(name).display
         if shown and self.layout.maximised:
             self.restore()
@@ -354,14 +351,12 @@ class PaneManager:
                 self.focus(name)
 
     def _toggle_maximised(self) -> None:
-        """Maximises the focused pane, or restores the layout."""
         if self.layout.maximised:
             self.restore()
         elif self.focused:
             self.maximise(self.focused)
 
     def _jump(self) -> None:
-        """Shows a letter on each visible pane; the next key focuses the pane of that letter."""
         shown = [pane for pane in astuple(self.panes) if pane.display and pane.region.area]
 
         def chosen(name: str | None) -> None:
@@ -372,5 +367,4 @@ class PaneManager:
 
 
 def _stepped(order: list[str], current: str, step: int) -> str:
-    """The name ``step`` places after ``current``, cyclic; the first if ``current`` is not in ``order``."""
     return order[(order.index(current) + step) % len(order) if current in order else 0]

@@ -207,7 +207,6 @@ class ExplorerScreen(Screen[None]):
         self._distribute()
 
     def _show_selected(self) -> None:
-        """Shows in the headline what is selected, and its figures once they are computed."""
         state = self.state
         query = Query.of_state(self.session, state.figures_state, state.scope)
         selected = query.step, query.filter, query.range, query.scope
@@ -272,7 +271,6 @@ class ExplorerScreen(Screen[None]):
             self.prompt.pane = event.widget.id
 
     async def _perform(self, action: Action, pane: Widget | None) -> None:
-        """Runs an action typed in the command line, on the pane that had the focus before."""
         if pane is not None and pane.display:
             self.set_focus(pane, scroll_visible=False)
         node = {"app": self.app, "explorer": self}.get(action.pane, pane)

@@ -104,7 +104,6 @@ class GroupList(LinesView):
             name not in absent and getattr(self.table, name) is not None)]  # fmt: skip
 
     def _order(self) -> None:
-        """Sorts the groups by the chosen column; ties by descending total."""
         table = self.table
         if table is None:
             return

@@ -72,7 +72,6 @@ class HelpLines(LinesView):
         return lines[:-1], []
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yields the title and the (term, explanation) entries of each section, the pane's own keys first."""
         all_actions = actions_for(self.vocabulary)
         own_groups = PANES.get(self.about, ("", ("app",)))[1]
         other_groups = (group for group in GROUPS if group not in (*own_groups, "loading", "chooser", "fleet"))
@@ -109,7 +108,6 @@ class HelpLines(LinesView):
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
-    """Examples of filters, and the column keys with their first alias."""
     keys = ", ".join(
         column.key + "".join(f" ({alias})" for alias in column.aliases[:1])
         for column in vocabulary.listed()

@@ -192,5 +192,4 @@ class DetailPane(LinesView):
 
 
 def _entry_text(entry: Entry) -> str:
-    """Text of an entry for copying."""
     return f"{entry.label}  {entry.text}".strip()

@@ -150,7 +150,6 @@ def _name(session: Session, number: int, row: int) -> str:
 
 
 def _link_name(session: Session, number: int, row: int) -> str:
-    """Name of an event in a link."""
     lane = session.profile.lanes[number]
     order = int(lane.take("order", slice(row, row + 1))[0])
     return f"{_name(session, number, row)} {order} of {clean(session.profile.title_of(lane))}"
@@ -245,7 +244,6 @@ def _peer_entries(session: Session, lane: Lane, number: int, row: int) -> Iterat
 
 
 def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
-    """Links to the previous and the next event of its lane."""
     timed = session.profile.timed and not session.profile.lanes[number].is_aside
     for label, each in zip(("Before", "After"), neighbours(session, number, row), strict=True):
         if each is not None:
@@ -255,7 +253,6 @@ def _neighbours(session: Session, number: int, row: int) -> Iterator[Entry]:
 
 
 def _meanwhile(session: Session, unit: int, number: int, start: int, end: int) -> Iterator[Entry]:
-    """The other lanes of a unit that worked in an interval, the busiest first."""
     if end <= start:
         return
     busy_lanes = [each for each in lane_work_during(session, unit, start, end) if each.lane != number]
@@ -268,7 +265,6 @@ def _meanwhile(session: Session, unit: int, number: int, start: int, end: int) -
 
 
 def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
-    """A warning for each kind of recording that would provide data missing here."""
     profile, vocabulary = session.profile, session.profile.vocabulary
     needs = {column.needs for column in vocabulary.columns if column.needs and column.applies_to(lane.kind)}
     for need in sorted(vocabulary.needs(each) for each in needs if not profile.has(each)):
@@ -276,7 +272,6 @@ def _missing(session: Session, lane: Lane) -> Iterator[Entry]:
 
 
 def _fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
-    """All columns with their values, by group."""
     rows = np.array([row], dtype=np.int64)
     profile, vocabulary = session.profile, session.profile.vocabulary
     shown = [column for column in vocabulary.columns if column.applies_to(lane.kind) and _shows(profile, lane, column)]
@@ -299,7 +294,6 @@ def _shows(profile: Profile, lane: Lane, column: Column) -> bool:
 
 
 def _register_fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
-    """All register fields of the command, by group."""
     if lane.registers is None:
         return
     rows = np.array([row], dtype=np.int64)
@@ -322,7 +316,6 @@ def _register_fields(session: Session, lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
-    """Recorded arguments other than the columns."""
     found = lane.arguments(row) if lane.arguments is not None else {}
     if found:
         yield Entry("group", "arguments")
@@ -332,7 +325,6 @@ def _arguments(lane: Lane, row: int) -> Iterator[Entry]:
 
 
 def _raw(raw: bytes, why: str, help_text: str) -> Iterator[Entry]:
-    """Undecoded bytes of a command."""
     if raw:
         yield Entry("warning", f"{why}, as captured")
     for first in range(0, len(raw), _RAW_BYTES):

@@ -140,7 +140,6 @@ class KeyBar(Widget):
         return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
 
     def _entry(self, entry: FooterKeys, base: Style) -> list[Segment]:
-        """Segments of an entry; a click on a key simulates it."""
         keys, text = entry
         pressed = [Style.from_meta({"@click": f"app.simulate_key({key!r})"}) for key in keys]
         shown = [Segment(f" {key_text(key)}", base + self.palette.key + each)

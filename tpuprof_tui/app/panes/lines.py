@@ -146,7 +146,6 @@ class LinesView(ScrollView, can_focus=True):
         return Strip([*kept, Segment(ELLIPSIS, style)])
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
-        """Applies the cursor style to line ``number``."""
         style = self.palette.row if self.has_focus else self.palette.row_blurred
         return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
 

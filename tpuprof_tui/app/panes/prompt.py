@@ -145,7 +145,6 @@ class Prompt(KeyBar):
         self.post_message(self.Closed())
 
     def _set_text(self, text: str, cursor: int) -> None:
-        """Sets text and cursor; calls ``changed`` only if the text differs."""
         changed = text != self.text
         self.text, self.cursor = text[:MAX_LENGTH], min(max(cursor, 0), MAX_LENGTH)
         if changed:
@@ -220,7 +219,6 @@ class Prompt(KeyBar):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _typed(self, room: int, base: Style) -> list[Segment]:
-        """Segments of the text around its cursor, exactly ``room`` cells wide."""
         chars = [*self.text, " "]
         column = self.hint.column if self.hint is not None else -1
         fault = min(column, len(self.text)) if column >= 0 else -1

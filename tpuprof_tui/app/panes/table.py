@@ -159,7 +159,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(Request("titles"))
 
     def _follow(self) -> None:
-        """Puts the cursor on the selected event, if it is in the table."""
         if self.rows.follow(self.state.selection):
             self._bring_into_view()
 
@@ -330,7 +329,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._choose(index)
 
     def _scroll_to_column(self) -> None:
-        """Scrolls the chosen column into view."""
         left = self.scroll_offset.x
         index, width = self.columns.chosen_index, self.scrollable_content_region.width
         scroll_x = self.columns.offset_for(index, left, self.size.width, width) if width > 0 else left

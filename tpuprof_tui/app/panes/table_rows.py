@@ -116,7 +116,6 @@ class TableRows:
         return found
 
     def _cells(self, columns: tuple[Column, ...], numbers: Ints, *, readable: bool = False) -> list[list[str]]:
-        """Cell texts of some events, including the column with the share of the total."""
         rows = row_texts(self._session, columns, numbers, readable=readable)
         if SHARE in columns:
             place = columns.index(SHARE)

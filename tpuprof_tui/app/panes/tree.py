@@ -83,7 +83,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return self.nodes[self._index]
 
     def _show_nodes(self) -> None:
-        """Updates the visible nodes: unfolded ones, or with a filter the matching ones and their ancestors."""
         keep: set[int] = set()
         for index, node in enumerate(self.nodes):
             if not self.filter and (node.parent < 0 or (node.parent in keep and node.parent not in self.folded)):
@@ -102,7 +101,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return found != self.filter.startswith("!")
 
     def _path(self, index: int) -> list[int]:
-        """Indices of a node and its ancestors, bottom-up."""
         path = []
         while index >= 0:
             path.append(index)
@@ -110,7 +108,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return path
 
     def _path_text(self, index: int) -> str:
-        """Labels of a node and its ancestors, top-down without the root."""
         labels = [self.nodes[each].label for each in self._path(index)]
         return " ".join(reversed(labels[:-1] or labels))
 
@@ -124,7 +121,6 @@ class GroupTree(LinesView, inherit_bindings=False):
             super().go_to(self.cursor)
 
     def _line_of(self, index: int) -> int:
-        """Line of a node or of its nearest visible ancestor; -1 if none is visible."""
         return next((self._visible.index(each) for each in (*self._path(index), 0) if each in self._visible), -1)
 
     # lines
@@ -345,7 +341,6 @@ class GroupTree(LinesView, inherit_bindings=False):
 
 
 def _narrow(time: str) -> str:
-    """Time text without the blank before the unit."""
     return time.replace(" ", "")
 
 

@@ -234,7 +234,6 @@ def _with_base(nodes: Sequence[Node], sides: SideBySide) -> list[Node]:
 
 
 def _by_difference(nodes: Sequence[Node]) -> list[Node]:
-    """Sorts the children of each node by descending absolute difference from the baseline."""
     children: dict[int, list[int]] = {}
     for index, node in enumerate(nodes):
         children.setdefault(node.parent, []).append(index)

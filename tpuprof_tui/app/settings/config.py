@@ -155,7 +155,6 @@ def _is_option_value(value: Any, allowed: tuple[str | bool, ...]) -> bool:
 
 
 def _is_mapping(name: Any, text: Any) -> bool:
-    """Whether this is a valid key mapping of an existing action."""
     known = any(action.id == name for action in ACTIONS)
     keys = text.split(",") if isinstance(text, str) and len(text) < _MAX_COUNT else []
     return known and bool(keys) and all(key.strip() and key.strip().isprintable() for key in keys)
@@ -196,7 +195,6 @@ class Preferences:
         return self._with_timeline_options(replace(state, columns=columns), profile)
 
     def _with_timeline_options(self, state: DisplayState, profile: Profile) -> DisplayState:
-        """Applies the saved timeline options, as far as the profile has the data for them."""
         from tpuprof_tui.analysis.selecting.time_scale import clock_of
 
         from ..drawing.colouring import is_known

@@ -179,7 +179,6 @@ class TpuprofApp(TerminalApp):
     # messages
 
     def _bars(self) -> list[KeyBar]:
-        """Bottom lines of all screens on the stack."""
         return [bar for screen in self.screen_stack for bar in screen.query(KeyBar)]
 
     def say(self, text: str) -> None:

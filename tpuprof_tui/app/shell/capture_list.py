@@ -195,7 +195,6 @@ class CaptureList(LinesView):
         return lines, items
 
     def _sessions(self, width: int) -> tuple[list[Line], list[int]]:
-        """A line for each session of a folder of recordings, wide screens with the name of the device."""
         device_width = 24 if width >= 110 else 0
         name_width = max(width - 57 - device_width, 12)
         device = f" {fit('device', device_width)}" if device_width else ""

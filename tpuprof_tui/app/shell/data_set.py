@@ -97,7 +97,6 @@ class CaptureTable(LinesView):
         self._read()
 
     def _to_opened(self) -> None:
-        """Puts the cursor on the capture that was opened last."""
         paths = [row.path for row in self._rows()]
         if self.view.opened in paths and self.items:
             self.go_to(paths.index(self.view.opened))
@@ -161,7 +160,6 @@ class CaptureTable(LinesView):
         return lines, items
 
     def _rows(self) -> list[Row]:
-        """The captures that pass the filter, sorted."""
         view = self.view
         return [] if view.listing is None else view.listing.shown(view.words, view.column, down=view.down)
 
@@ -181,7 +179,6 @@ class CaptureTable(LinesView):
     # keys
 
     def _change(self) -> None:
-        """Rebuilds after a change of order or filter, with the cursor at the top."""
         self.cursor = 0
         self.rebuild(keep_scroll=False)
 
@@ -201,7 +198,6 @@ class CaptureTable(LinesView):
 
     @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
     def _fetch(self, path: str) -> None:
-        """Opens a local copy of a capture from a remote file system."""
         try:
             copy = self.view.copies.enter_context(local_copy(path))
         except TpuprofError as error:

@@ -199,7 +199,6 @@ class Outcome(Struct, frozen=True):
 
 
 def _relative_path(path: str) -> str:
-    """The path relative to the current directory (``./...``) if it is below it, else unchanged."""
     try:
         return f"./{Path(path).relative_to(Path.cwd())}"
     except (ValueError, OSError):
@@ -332,7 +331,6 @@ class Exporter:
 
 
 def _parse_message(line: bytes) -> dict[str, object]:
-    """Parses a JSON message of the child; empty if the line is not one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -409,7 +407,6 @@ class Exports:
         self._app.export_changed()
 
     async def _export(self, command: Command) -> None:
-        """Runs an export, then those that wait."""
         following: Command | None = command
         while following is not None:
             command = following

@@ -160,7 +160,6 @@ class Opening:
         self._start_reading(capture)
 
     def _save_view(self) -> None:
-        """Keeps the view of the current profile for the next one."""
         explorer = self._app.explorer
         if explorer is not None:
             self._view_to_restore = explorer.state, explorer.session.profile, replace(explorer.manager.layout)
@@ -428,7 +427,6 @@ class Opening:
     # changes on disk
 
     def _watch(self) -> None:
-        """Shows the notice, and starts polling if it has not been started."""
         self._app.show_notice(self.watcher.notice)
         if not self._polls:
             self._polls = True
@@ -469,7 +467,6 @@ def _prepared(profile: Profile) -> Session:
 
 
 def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
-    """Labels of a lane and of all enclosing groups, the outermost first."""
     return (*profile.groups.path(lane.group), lane.label)
 
 

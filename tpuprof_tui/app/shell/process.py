@@ -106,7 +106,6 @@ class Signals:
         return self._terminal is None or bool(self._terminal.poll(0))
 
     def _end_without_terminal(self) -> None:
-        """Ends the application if the terminal was closed without a SIGHUP."""
         if self._is_gone():
             self._end(signal.SIGHUP)
 

@@ -99,7 +99,6 @@ def changed_span(old: Strip, new: Strip) -> tuple[int, int] | None:
 
 
 def _same_cells(before: list[Segment], after: list[Segment], *, from_end: bool) -> int:
-    """Number of leading (or trailing) cells in which two lines are equal."""
     step, index = (-1, -1) if from_end else (1, 0)
     most = min(len(before), len(after))
     cells = 0

@@ -134,7 +134,6 @@ class AnswerLines(Struct):
         return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:
-        """Numbers of the rows to show."""
         if not table.shown:
             return ()
         if self.whole:
@@ -250,7 +249,6 @@ class AnswerLines(Struct):
                 yield from self.sentence_lines(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
 
     def _bar_legend(self, columns: Sequence[_Column]) -> str:
-        """Legend of the parts of stacked bars; empty if there are none."""
         looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
         return "  ".join(f"{char} {name}" for char, _, name in looks if name)
 
@@ -312,7 +310,6 @@ class AnswerLines(Struct):
         return sum(map(self._wish, columns)) + self._fixed(columns)
 
     def _fixed(self, columns: Sequence[_Column]) -> int:
-        """Total width of bars and gaps."""
         bars = sum(1 for each in columns if each.bars) if self.width >= _BARS_FROM else 0
         return bars * (_BAR + _GAP) + _GAP * (len(columns) - 1) + 2
 
@@ -340,7 +337,6 @@ class AnswerLines(Struct):
         return min(_BAR + free // len(bars), _LONGEST_BAR) if bars else 0
 
     def _heads(self, columns: Sequence[_Column], bar_width: int) -> list[tuple[int, str]]:
-        """Column headers as (first cell, text)."""
         place, found = 1, []
         for each in columns:
             place += bar_width + _GAP if each.bars and bar_width else 0
@@ -368,7 +364,6 @@ class AnswerLines(Struct):
             yield line
 
     def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
-        """The bar of a row, followed by the gap."""
         if not column.column.parts:
             # the colour of a bar depends on the kind of value: share, duration or other
             own = {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.column.kind)
@@ -380,7 +375,6 @@ class AnswerLines(Struct):
         return [*line, Segment(" " * (width - sum(cells) + _GAP))]
 
     def _looks(self, column: Column) -> list[tuple[str, Style, str]]:
-        """Character, style and name of each part of a stacked bar."""
         glyphs, palette = self.glyphs, self.palette
         exposed = "T" if glyphs.letters else "▒"
         known = {

@@ -122,7 +122,6 @@ class PageBuilder:
         return Page(lines, self._width, self._width)
 
     def _notices(self, state: DisplayState, *, paused: bool) -> list[Line]:
-        """Notices at the top: that the pane is paused, or that no event starts here."""
         lines: list[Line] = []
         if paused:
             paused_text = f" Paused: {self._answers.description}. p follows the screen again."
@@ -195,12 +194,10 @@ class PageBuilder:
         return found[2]
 
     def _has_content(self, name: str) -> bool:
-        """Whether a view has a non-empty answer."""
         found = self._answers.by_view.get(name)
         return found is not None and bool(found.facts or found.notes or found.series or any(map(len, found.tables)))
 
     def _view_in_full(self, name: str) -> list[Entry]:
-        """Lines of one view in full."""
         quiet = self._palette.quiet
         if name not in self._answers.by_view:
             return [([Segment(" computing ...", quiet)], None)]
@@ -208,11 +205,9 @@ class PageBuilder:
         return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
 
     def _entries_of(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
-        """Lines of some views, one below the other."""
         return self._join(*(self._view_entries(name, width, rows) for name in names))
 
     def _missing_data(self) -> list[Entry]:
-        """Sentences on what would have to be recorded for more answers."""
         answers = self._answers.by_view.values()
         missing = [each.sentence for found in answers for each in found.missing if each.needs]
         return self._lines(self._width, 0).sentence_lines(*dict.fromkeys(missing))

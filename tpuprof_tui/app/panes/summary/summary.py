@@ -122,7 +122,6 @@ class SummaryPane(LinesView):
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
     def _redraw(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
-        """Redraws the curves for another width."""
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
@@ -290,13 +289,11 @@ class SummaryPane(LinesView):
             self._find_longest(target)
 
     def _apply(self, update: Update, message: str) -> None:
-        """Changes the state for all panes but this one."""
         self.post_message(ChangeState(update))
         if message:
             self.post_message(ShowMessage(message))
 
     def _find_longest(self, target: Target) -> None:
-        """Finds the longest event of a target (a condition, and a scope if it has one) in the background."""
         query = self.answers.answered_query
         if query is None:
             return
@@ -364,13 +361,11 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
 
 
 def _event_update(session: Session, lane: int, row: int, prefix: str) -> tuple[Update, str]:
-    """State change that selects an event and scrolls it into view, and its message, which begins with ``prefix``."""
     message = f"{prefix}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
     return lambda state: select_event(session, state, lane, row), message
 
 
 def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tuple[Update, str]:
-    """State change that selects a pause of a unit or lane, and its message."""
     selection = _selection_of(session, scope)
     length = time_text(pause[1] - pause[0])
     message = f"Pause of {length}: {session.scope_title(scope)}. f zooms to it, i tells what happened in it."

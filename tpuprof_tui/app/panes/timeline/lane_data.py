@@ -89,7 +89,6 @@ class LaneData:
         return [self.session, *([self.passing.session] if self.passing is not None else [])]
 
     def _levels(self, state: DisplayState) -> Iterator[Job]:
-        """Job for the sub-lanes of open lanes."""
         lanes = len(self.session.profile.lanes)
         missing = [index for session in self._sessions for lane in state.opened if lane < lanes
                    if cached_sublanes(index := session.indexes[lane]) is None]  # fmt: skip
@@ -107,7 +106,6 @@ class LaneData:
         return any(True for _ in self._colours(state))
 
     def _colours(self, state: DisplayState) -> Iterator[Job]:
-        """Jobs for the sums of the state's colouring and strips."""
         for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
             sessions = () if colouring in PLAIN else self._sessions
             if all(has_colour_sums(each, colouring) for session in sessions for each in session.indexes):

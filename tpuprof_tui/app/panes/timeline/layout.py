@@ -270,7 +270,6 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
 
 
 def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> tuple[Row, ...]:
-    """Row of the steps (and that of the baseline); empty if there are too few steps or the scope is a single lane."""
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
     steps = steps_of(session)
@@ -281,7 +280,6 @@ def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> t
 
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
-    """Row of the critical path, if it is enabled and computed."""
     shown = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if shown else ()
 
@@ -367,7 +365,6 @@ def _lane_row(session: Session, number: int, first: bool) -> Row:
 
 
 def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
-    """Strip below a lane; empty if the lane has no data for it."""
     if row.lane < 0 or not kind:
         return ()
     lane, share = session.profile.lanes[row.lane], session.profile.vocabulary.share("bandwidth")
@@ -390,7 +387,6 @@ def _base_rows(sides: SideBySide, row: Row) -> tuple[Row, ...]:
 
 
 def _base_only(sides: SideBySide, state: DisplayState) -> list[Row]:
-    """Rows of lanes that only the baseline has."""
     if not state.scope.everything or state.line_unit == "cores":
         return []
     rows = []

@@ -109,7 +109,6 @@ class LanePainter:
         return [Segment(unit, palette.quiet), *merged(chars, styles)]
 
     def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
-        """Draws the range on the ruler: brackets at its ends, another background between them."""
         state, count = self._view, len(chars)
         if state.range is None and state.anchor is None:
             return
@@ -168,11 +167,9 @@ class LanePainter:
         return found
 
     def _data_of(self, row: Row) -> LaneData:
-        """Data of the side that a row shows: the profile or the baseline."""
         return self._lane_data if row.base is None or self._base is None else self._base
 
     def _colours_ready(self, row: Row, lane_data: LaneData) -> bool:
-        """Whether the sums for the colours of a row are computed."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
         colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
@@ -202,7 +199,6 @@ class LanePainter:
     def _paint_of(
         self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
     ) -> Painted:
-        """Paints a row with the events of ``session``: ``every``, or its filtered session."""
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
         numbers = None if every is self._session or pending else self._colour_numbers(every, colouring)
@@ -251,7 +247,6 @@ class LanePainter:
         ]
 
     def _top_text(self, row: Row) -> str:
-        """Full-scale value of a counter; for a folded line, its number of counters."""
         line = counter_lines(self._session)[row.counters]
         if line.is_parent:
             return f"{len(line.counters):,}"
@@ -277,7 +272,6 @@ class LanePainter:
             chars[first] = self._glyphs.mark
 
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
-        """Highlights the counterpart of the selected event in the baseline, if known."""
         selection, layout = self._view.selection, self._layout
         known = cached_differences(self._session)
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
@@ -318,7 +312,6 @@ class LanePainter:
 
 
 def _has_events(session: Session, row: Row) -> bool:
-    """Whether a session has any events of a row, at any time."""
     lanes = session.profile.lanes
     if row.lane >= 0:
         return len(lanes[row.lane]) > 0

@@ -93,7 +93,6 @@ def at_cursor(layout: LaneLayout, lane_data: LaneData, glyphs: Glyphs) -> str:
 
 
 def _counters_text(session: Session, state: DisplayState, number: int) -> str:
-    """Value of a counter at the cursor, mean and maximum over the window; for a folded line, how to unfold it."""
     line = counter_lines(session)[number]
     title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
     if line.is_parent:
@@ -107,7 +106,6 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
 
 
 def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
-    """The closest releaser and waiter of the selected event, and how many more there are."""
     text = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
         found = [tie for tie in ties if tie.released is released]
@@ -123,7 +121,6 @@ def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], m
 
 
 def _described(session: Session, lane_number: int, row: int, measure: Measure) -> tuple[str, str]:
-    """Short description of an event, and its kernel function if known."""
     profile, lane = session.profile, session.profile.lanes[lane_number]
     start, end = session.span_of(lane_number, row)
     name = text_of(profile, lane, "name", row, readable=True) or session.say("{event} {row:,}", row=row)

@@ -100,7 +100,6 @@ class Timeline(Widget, can_focus=True):
         return {tie.lane for tie in self.lane_data.linked_events}
 
     def _fit(self) -> None:
-        """Fits the layout to the current size."""
         width, height = self.size
         self.lanes.fit(width, height, len(self.painter.legend(width)))
 
@@ -135,7 +134,6 @@ class Timeline(Widget, can_focus=True):
         return LaneData(session, Background(self, "lanes", small=False), self._take_computed)
 
     def _prepare(self) -> None:
-        """Starts computing the data that the state needs."""
         state = self.lanes.state
         self.lane_data.prepare(state)
         if self.base is not None:  # events of the baseline cannot be selected
@@ -199,7 +197,6 @@ class Timeline(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width)
 
     def _bottom(self, width: int) -> list[Segment]:
-        """The last line: what is at the cursor, the measured time, and the legend if there is no bottom border."""
         info = texts.at_cursor(self.lanes, self.lane_data, self.glyphs)
         measured = measured_text(self.lanes.state, self.lanes.measure)
         span = f" {measured} " if measured else ""
@@ -299,7 +296,6 @@ class Timeline(Widget, can_focus=True):
         self.post_message(ChangeState(clicked))
 
     def _choose_step(self, time: int) -> None:
-        """Requests the step at a time."""
         index = step_lane(self.session, self.lanes.state.scope.group)
         row = event_at(index, time)
         if row >= 0:

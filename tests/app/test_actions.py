@@ -10,12 +10,11 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.columns import ColumnList
 from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.flame import FlameGraph
-from tpuprof_tui.app.overlays.groups import GroupList
 from tpuprof_tui.app.overlays.help import HelpLines
 from tpuprof_tui.app.overlays.overlay import ConfirmPane
+from tpuprof_tui.app.overlays.table import ColumnList, GroupList
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane

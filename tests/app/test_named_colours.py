@@ -17,7 +17,7 @@ from tpuprof_tui.app.drawing.colouring import has_colour_sums, kernel_category, 
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines
 from tpuprof_tui.app.drawing.theme import DARK
-from tpuprof_tui.app.panes.timeline import lane_data
+from tpuprof_tui.app.panes.timeline import painting
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model.vocabulary import GENERIC
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY as SOPHGO
@@ -104,7 +104,7 @@ async def test_events_have_the_colour_of_their_name_and_the_cursor_says_it(trace
 
 @pytest.mark.parametrize("small", [True, False])
 async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeypatch):
-    monkeypatch.setattr(lane_data, "AT_ONCE", 20_000 if small else 0)
+    monkeypatch.setattr(painting, "AT_ONCE", 20_000 if small else 0)
     async with opened(trace) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
@@ -123,7 +123,7 @@ async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeyp
 
 
 async def test_of_large_traces_a_thread_finds_the_names_while_keys_work(trace, monkeypatch):
-    monkeypatch.setattr(lane_data, "AT_ONCE", 0)
+    monkeypatch.setattr(painting, "AT_ONCE", 0)
     async with opened(trace, (120, 40)) as pilot:
         screen = explorer(pilot)
         timeline, index = screen.timeline, screen.session.indexes[stream_of(screen.session)]

@@ -15,7 +15,7 @@ from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.panes.headline import headline_items
 from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
-from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane

@@ -20,7 +20,7 @@ from tpuprof_tui.app.panes.keybar import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.terminal.palette import Commands
+from tpuprof_tui.app.terminal.application import Commands
 from tpuprof_tui.formats.escape import clean
 
 

@@ -17,10 +17,9 @@ from tpuprof_tui.analysis.totals.grouping import has_named_work
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.views.registry import views_of
 
-from ..overlays.columns import ColumnList
 from ..overlays.flame import FlameGraph
-from ..overlays.groups import GroupList
 from ..overlays.overlay import ConfirmPane, Overlay
+from ..overlays.table import ColumnList, GroupList
 from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import Action
 from ..settings.commands import (

@@ -28,8 +28,7 @@ from ..panes.detail import DetailPane
 from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, PromptRequest
-from ..panes.tree import GroupTree
-from ..panes.tree_nodes import node_conditions
+from ..panes.tree import GroupTree, node_conditions
 from .part import CommandResult, Part, Services, fault
 
 #: Examples of filters, shown while the prompt is empty.

@@ -18,7 +18,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import ActionTable
-from ..shell.background import Background
+from ..shell.messages import Background
 
 if TYPE_CHECKING:
     from .panes import PaneManager

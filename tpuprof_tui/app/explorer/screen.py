@@ -35,8 +35,8 @@ from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
 from ..settings.actions import Action, bindings
 from ..shell import messages
-from ..shell.background import Background
 from ..shell.exports import Exports
+from ..shell.messages import Background
 from .commands import CommandLine, ExportRequests, TableRequests
 from .filtering import Filtering, Search
 from .navigation import Jumps, Marks, Navigation, NoteSaver

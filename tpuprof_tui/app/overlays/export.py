@@ -29,7 +29,7 @@ from tpuprof_tui.model.vocabulary import DETAIL, Output
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.table_columns import shown_columns
+from ..panes.table_rows import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell import exports
 from ..shell.exports import Command, Exports, ExportSource

@@ -27,8 +27,7 @@ from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
-from ..shell.background import Background
-from ..shell.messages import CopyText
+from ..shell.messages import Background, CopyText
 from .overlay import Close
 
 #: Number of lines above the graph: the path under the cursor, and its times.

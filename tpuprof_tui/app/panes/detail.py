@@ -22,8 +22,7 @@ from tpuprof_tui.views.differences import cached_differences, differences_of
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.background import Background
-from ..shell.messages import ChangeState, ShowMessage
+from ..shell.messages import Background, ChangeState, ShowMessage
 from .detail_entries import Entry, entries_of, pause_entries
 from .lines import Line, LinesView, paragraph
 

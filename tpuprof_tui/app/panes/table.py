@@ -30,12 +30,10 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..settings.commands import columns_named
-from ..shell.background import Background
-from ..shell.messages import ChangeState, CopyText, Request, ShowMessage
+from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, Prompt, PromptRequest
-from .table_columns import GAP, ColumnLayout
-from .table_rows import AT_ONCE, TableRows, sorted_rows
+from .table_rows import AT_ONCE, GAP, ColumnLayout, TableRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
 MAX_COPIED_ROWS = 10_000

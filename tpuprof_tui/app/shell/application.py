@@ -26,7 +26,7 @@ from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
 from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keymap_of, keys_of, remap
 from ..settings.config import Preferences
-from ..terminal.application import TerminalApp
+from ..terminal.application import Commands, TerminalApp
 from . import messages, process
 from .exports import Exports
 from .key_queue import KeyQueue
@@ -254,8 +254,6 @@ class TpuprofApp(TerminalApp):
 
     def action_command_palette(self) -> None:
         """Opens the command palette, unless it is open."""
-        from ..terminal.palette import Commands
-
         if not isinstance(self.screen, Commands):
             self.push_screen(Commands())
 

@@ -22,16 +22,14 @@ from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.background import Background
-from tpuprof_tui.app.shell.messages import ChangeState, Request, ShowMessage, post_worker_failure
+from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, ShowMessage, post_worker_failure
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
-from .answers import Curves, SummaryAnswers, compute_answers, draw_curves
-from .page import Page, PageBuilder
+from .page import Curves, Page, PageBuilder, SummaryAnswers, compute_answers, draw_curves
 
 #: Most events for which quick views are computed synchronously; for more, in a worker thread.
 AT_ONCE = 20_000

@@ -18,7 +18,7 @@ from tpuprof_tui.export.outputs import explorer_outputs, output_named
 from tpuprof_tui.views.registry import views_of
 
 from ..overlays.flame import FlameGraph
-from ..overlays.overlay import ConfirmPane, Overlay
+from ..overlays.overlay import Overlay, confirm
 from ..overlays.table import ColumnList, GroupList
 from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import Action
@@ -202,29 +202,17 @@ class ExportRequests(Part):
         return ExportMenu(self.session, self.state, source, self.exports)
 
     def _write(self, menu: ExportMenu, command: exports.Command) -> None:
-        cost = menu.cost_of(command.kind)
-        if not cost:
-            self.exports.start(command)
-            return
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.exports.start(command)
-
-        self.services.open_overlay(
-            Overlay(ConfirmPane(f"{cost} Write it?", self.services.palette()), self.services.palette()), answered
-        )
+        cost, start = menu.cost_of(command.kind), partial(self.exports.start, command)
+        if cost:
+            confirm(self.services.open_overlay, self.services.palette(), f"{cost} Write it?", start)
+        else:
+            start()
 
 
 class CommandLine(Part):
     """Prompts for a command, a view or an action by name, and runs it.
 
-    Args:
-        services: Shared services of the explorer.
-        commands: Command handlers by command id.
-        validators: Called with the argument while it is typed, by command id; each returns None for nothing to say.
-        later: Schedules a function for after the prompt has closed.
-        perform: Runs an action on the given pane.
+    ``validators`` are called with the argument while it is typed, ``later`` schedules a function for after the prompt.
     """
 
     def __init__(

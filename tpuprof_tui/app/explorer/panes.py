@@ -159,15 +159,7 @@ class Panes(Struct, frozen=True):
 class PaneManager:
     """Applies the layout to the panes and their titles; its actions change the layout.
 
-    Args:
-        store: The session and its display state.
-        layout: The layout that the user chose.
-        panes: All panes.
-        boxes: Container of timeline, tabs and detail; container of tabs and detail.
-        bar: The bottom line.
-        size: Returns the size of the screen.
-        focused: Returns the widget that has the focus.
-        open_overlay: Pushes a screen over this one.
+    ``boxes``: container of timeline, tabs and detail; container of tabs and detail.
     """
 
     def __init__(

@@ -39,14 +39,8 @@ def fault(text: str, column: int = -1) -> Hint:
 class Store:
     """Holds the session and the display state that all panes show.
 
-    Args:
-        session: Session of the profile.
-        state: Initial state.
-        adjust: Returns the state to take, from the current and the requested one.
-        changed: Called after each change with the previous state.
-
-    Attributes:
-        closed: Whether the screen is gone; changes (late answers of overlays) are then ignored.
+    ``adjust`` returns the state to take, from the current and the requested one; ``changed`` gets the previous one.
+    Changes after ``closed`` (late answers of overlays) are ignored.
     """
 
     def __init__(
@@ -68,15 +62,7 @@ class Store:
 
 
 class Prompting:
-    """Opens the prompt in the bottom line, and gives the focus back when it closes.
-
-    Args:
-        prompt: The bottom line.
-        focused: Returns the widget that has the focus.
-
-    Attributes:
-        previous_focus: Widget that had the focus before the prompt opened; None if no widget had.
-    """
+    """Opens the prompt in the bottom line, and gives the focus back when it closes."""
 
     def __init__(self, prompt: Prompt, focused: Callable[[], Widget | None]) -> None:
         self.prompt = prompt

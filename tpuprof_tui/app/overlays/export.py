@@ -44,11 +44,6 @@ _TYPED: Final = {
 class ExportMenu:
     """What can be written, and the selected part of the capture.
 
-    Args:
-        session, state: The capture and its display state.
-        source: The capture as an argument of command lines.
-        exports: Runs exports.
-
     Attributes:
         unit: Id of the unit that the scope or the selection is on; -1: none.
         selection: Part of the capture to write.
@@ -163,12 +158,7 @@ class ExportMenu:
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The lines of the export menu, which stays open. Folder and cores are typed in ``field`` below it.
-
-    Args:
-        menu: What can be written.
-        write: Writes an output, after those asked for before.
-    """
+    """The lines of the export menu, which stays open. Folder and cores are typed in ``field`` below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 

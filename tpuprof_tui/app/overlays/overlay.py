@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from rich.cells import chop_cells
@@ -160,6 +161,11 @@ class ConfirmPane(LinesView):
     def action_answer(self, answer: bool) -> None:
         """Closes with the answer."""
         self.post_message(Close(answer))
+
+
+def confirm(push: Callable[..., object], palette: Palette, question: str, act: Callable[[], object]) -> None:
+    """Opens an overlay (``push``) with a yes/no question, and acts if the answer is yes."""
+    push(Overlay(ConfirmPane(question, palette), palette), lambda yes: act() if yes else None)
 
 
 class JumpScreen(ModalScreen[Any], OnceScreen):

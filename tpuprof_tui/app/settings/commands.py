@@ -99,12 +99,7 @@ def listed(names: Iterable[str], most: int = 6) -> str:
 
 
 def columns_named(columns: Sequence[Column], text: str) -> list[Column]:
-    """Columns that match a text: exact matches first, then prefixes, then substrings; each in column order.
-
-    Args:
-        columns: Columns to search.
-        text: Typed text; surrounding blanks and case are ignored.
-    """
+    """Columns that match a text in any case: exact matches first, then prefixes, then substrings; in column order."""
     wanted = text.strip().lower()
     if not wanted:
         return []

@@ -143,16 +143,14 @@ class TpuprofApp(TerminalApp):
             return
         if self.screen.has_class("confirm"):
             return
-        from ..overlays.overlay import ConfirmPane, Overlay
+        from ..overlays.overlay import confirm
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.exports.end()
-                self.exit(0)
+        def end() -> None:
+            self.exports.end()
+            self.exit(0)
 
         text = f"An export is running: {running.text}. Stop it and quit?"
-        palette = self.preferences.palette
-        self.push_screen(Overlay(ConfirmPane(text, palette), palette), answered)
+        confirm(self.push_screen, self.preferences.palette, text, end)
 
     # screens
 

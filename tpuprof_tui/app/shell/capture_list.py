@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
@@ -31,7 +31,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..settings.actions import bindings
-from .messages import CaptureRequest, post_worker_failure
+from .messages import CaptureRequest
 from .on_disk import CancelledError
 
 if TYPE_CHECKING:
@@ -223,10 +223,6 @@ class CaptureList(LinesView):
     def on_mount(self) -> None:
         """Starts the search in a worker thread."""
         self._search()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of the worker thread."""
-        post_worker_failure(self, event)
 
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
     def _search(self) -> None:

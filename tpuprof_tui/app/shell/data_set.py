@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tpuprof_tui.dataset.captures import is_address, local_copy
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
@@ -31,7 +31,7 @@ from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import Hint, Prompt, PromptRequest
 from ..settings.actions import bindings
-from .messages import CaptureRequest, ShowMessage, post_worker_failure
+from .messages import CaptureRequest, ShowMessage
 
 #: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
@@ -60,12 +60,7 @@ class DataSetViewState(Struct):
 
 
 class CaptureTable(LinesView):
-    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures.
-
-    Args:
-        view: The data set and its view state.
-        palette, glyphs: Colours and characters to draw with.
-    """
+    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("wide", "fleet")]
     # reserve the gutter: lines are built for the full width, and a scroll bar shown later would hide their last cell
@@ -109,10 +104,6 @@ class CaptureTable(LinesView):
                 self.post_message(self.Read(Listing.read(self.view.location), log=log))
         except TpuprofError as error:
             self.post_message(self.Read(None, str(error)))
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of the worker thread."""
-        post_worker_failure(self, event)
 
     def on_capture_table_read(self, message: Read) -> None:
         """Shows the captures or the failure."""
@@ -248,12 +239,7 @@ def _text(figure: Figure, value: float | None) -> str:
 
 
 class DataSetScreen(Screen[None]):
-    """Screen with the captures of a data set.
-
-    Args:
-        view: The data set and its view state.
-        palette, glyphs: Colours and characters to draw with.
-    """
+    """Screen with the captures of a data set."""
 
     AUTO_FOCUS = "#fleet"
 

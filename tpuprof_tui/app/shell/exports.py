@@ -158,13 +158,9 @@ def output_fault(kind: Output | None) -> str:
 
 
 def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
-    """Size and duration of a large export, to be confirmed before it starts; empty if it is small.
+    """Size and duration of an export of many events, to be confirmed before it starts; empty if it is small.
 
-    Args:
-        kind: The kind of output.
-        events: The source's word for events.
-        count: Number of events.
-        detailed: Whether the profile has the details of each event.
+    ``detailed``: whether the profile has the details of each event.
     """
     each_bytes, each_ns = kind.detailed if detailed else kind.cost
     if count < WARN_FROM_EVENTS or not each_bytes:
@@ -233,10 +229,7 @@ class Exporter:
         self._stopped = False
 
     async def run(self, command: Command) -> Outcome | None:
-        """Runs an export and waits for it.
-
-        Returns:
-            The files written; None if it was stopped.
+        """Runs an export and waits for it; returns None if it was stopped.
 
         Raises:
             ExportError: It failed.

@@ -61,37 +61,21 @@ def index_of(captures: Sequence[tuple[str, str]], path: str) -> int:
 
 
 class DiskState(Struct, frozen=True):
-    """State on disk of a capture and its folder.
-
-    Attributes:
-        fingerprint: Fingerprint of the capture's files; empty: not accessible.
-        folder_names: Names of the captures in the same folder, including this one.
-    """
+    """Fingerprint of a capture's files (empty: not accessible), and names of the captures in its folder, itself too."""
 
     fingerprint: str = ""
     folder_names: frozenset[str] = frozenset()
 
 
 class DiskChange(Struct, frozen=True):
-    """A change on disk since the capture was read.
-
-    Attributes:
-        path: The capture that changed or appeared.
-        text: Message for the bottom line.
-    """
+    """A capture that changed or appeared since the one on the screen was read, and the message for the bottom line."""
 
     path: str
     text: str
 
 
 class FailedCapture(Struct, frozen=True):
-    """A capture that could not be read or reloaded.
-
-    Attributes:
-        path: The capture.
-        fingerprint: Fingerprint of its files at that time; empty: not accessible.
-        text: Message for the bottom line; empty: the screen itself shows the error.
-    """
+    """A capture that could not be read, its fingerprint then, and a message; empty: the screen shows the error."""
 
     path: str
     fingerprint: str
@@ -99,13 +83,7 @@ class FailedCapture(Struct, frozen=True):
 
 
 class PollResult(Struct, frozen=True):
-    """Result of one poll.
-
-    Attributes:
-        path: The capture on the screen.
-        now: Its state on disk.
-        failed_fingerprint: That of the capture that could not be read; empty: there is none, or it is not accessible.
-    """
+    """State on disk of the capture on the screen, and fingerprint of the one that could not be read; empty: none."""
 
     path: str
     now: DiskState

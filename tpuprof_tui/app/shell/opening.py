@@ -71,12 +71,9 @@ class Loaded(Struct, frozen=True):
 class Opening:
     """Opens captures on the screens of the application.
 
-    Args:
-        app: The application.
+    Args that differ from `tpuprof_tui.app.run`:
         capture: What to open first.
-        paths: Paths given on the command line, if more than one: they are listed.
-        options: Options of the source that reads a capture, by name.
-        follow, against, notes, place: As in `tpuprof_tui.app.run`; ``notes`` None: notes are not saved.
+        notes: None: notes are not saved.
 
     Attributes:
         capture: The capture that is open or being opened.
@@ -145,9 +142,7 @@ class Opening:
     def read(self, capture: Capture, *, restore_on_failure: bool = True) -> None:
         """Reads or reloads a capture; the view is carried over as far as it fits.
 
-        Args:
-            capture: The capture to read.
-            restore_on_failure: Whether to show the previous capture again if it cannot be read.
+        ``restore_on_failure``: whether to show the previous capture again if it cannot be read.
         """
         self._save_view()
         self.capture = capture

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual import events, work
 from textual.binding import BindingType
 from textual.strip import Strip
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, ShowMessage, post_worker_failure
+from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, ShowMessage
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
@@ -135,10 +135,6 @@ class SummaryPane(LinesView):
             answers = charted
         curves = draw_curves(query, answers, width, ascii_only=self.glyphs.letters)
         self.call_later(self._take, query, answers, curves, width)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of a worker thread."""
-        post_worker_failure(self, event)
 
     def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
         """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""

@@ -167,34 +167,7 @@ class Filtering(Part):
 
 
 class Search(Part):
-    """Dispatches the search keys to the search of the focused pane."""
-
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
-        self.names, self.lines = NameSearch(services), LineSearch(services)
-        self.actions = {
-            "search": self._ask, "search-next": partial(self._step, 1), "search-previous": partial(self._step, -1)
-        }  # fmt: skip
-
-    def _ask(self) -> None:
-        pane = self.prompting.pane
-        if isinstance(pane, GroupTree):
-            pane.ask_filter()
-        elif isinstance(pane, DetailPane | ProblemsPane) and pane.has_cursor:
-            self.lines.ask(pane)
-        else:
-            self.names.ask()
-
-    def _step(self, steps: int) -> None:
-        pane = self.prompting.pane
-        if isinstance(pane, LinesView) and self.lines.searched(pane):
-            self.lines.step(pane, steps)
-        else:
-            self.names.step(steps)
-
-
-class NameSearch(Part):
-    """Incremental search of instruction names, with next and previous.
+    """Incremental search, with next and previous: of names, of nodes in the tree, of lines in detail and problems.
 
     If no name matches, Enter goes to the counters that match.
     """
@@ -206,11 +179,30 @@ class NameSearch(Part):
         #: State and position (key, number) at which the search began.
         self._state_before: DisplayState | None = None
         self._start_position: tuple[int, int] = (0, -1)
+        #: Last text searched for in the lines of a pane, by widget id.
+        self._texts: dict[str | None, str] = {}
+        self.actions = {
+            "search": self._ask, "search-next": partial(self._step, 1), "search-previous": partial(self._step, -1)
+        }  # fmt: skip
 
-    def ask(self) -> None:
-        """Opens the prompt; goes to the first match while the text is typed."""
-        self._state_before, self._start_position = self.state, self.current()
-        self.prompting.ask(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
+    def _ask(self) -> None:
+        pane = self.prompting.pane
+        if isinstance(pane, GroupTree):
+            pane.ask_filter()
+        elif isinstance(pane, DetailPane | ProblemsPane) and pane.has_cursor:
+            self._ask_line(pane)
+        else:
+            self._state_before, self._start_position = self.state, self.current()
+            self.prompting.ask(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
+
+    def _step(self, steps: int) -> None:
+        pane = self.prompting.pane
+        if isinstance(pane, LinesView) and pane.id in self._texts:
+            self._step_line(pane, steps)
+        else:
+            self._step_name(steps)
+
+    # names
 
     def _typed(self, text: str) -> Hint | None:
         origin = self._state_before or self.state
@@ -241,7 +233,7 @@ class NameSearch(Part):
         if searched != self.state.search:
             self.change(replace(self.state, search=searched))
         if searched and not text:
-            self.step(1)
+            self._step_name(1)
         elif searched:
             self._find(searched, self._show_position)
         return None
@@ -256,8 +248,7 @@ class NameSearch(Part):
             if self.in_table:
                 self.manager.panes.table.put(self._start_position[0])
 
-    def step(self, steps: int) -> None:
-        """Goes to the next or the previous match."""
+    def _step_name(self, steps: int) -> None:
         text = self.state.search
         if not text:
             self.say("Nothing was searched for yet: / searches names.")
@@ -333,17 +324,9 @@ class NameSearch(Part):
         selection = Selection(session.unit_of(lane), lane, row)
         self.change(replace(new_state, selection=selection, search=hits.text))
 
+    # lines of a pane
 
-class LineSearch(Part):
-    """Incremental search of the text lines of a pane."""
-
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
-        #: Last text searched for, by widget id of the pane.
-        self._texts: dict[str | None, str] = {}
-
-    def ask(self, pane: LinesView) -> None:
-        """Opens the prompt; goes to the first matching line while the text is typed."""
+    def _ask_line(self, pane: LinesView) -> None:
         before = pane.cursor
 
         def typed(text: str) -> Hint | None:
@@ -358,18 +341,13 @@ class LineSearch(Part):
         def accepted(text: str) -> Hint | None:
             if text:
                 self._texts[pane.id] = text
-            elif self.searched(pane):
-                self.step(pane, 1)
+            elif pane.id in self._texts:
+                self._step_line(pane, 1)
             return None
 
         self.prompting.ask(PromptRequest("Search here", "", typed, accepted, lambda: pane.go_to(before)))
 
-    def searched(self, pane: LinesView) -> bool:
-        """Whether a text was searched for in a pane."""
-        return pane.id in self._texts
-
-    def step(self, pane: LinesView, steps: int) -> None:
-        """Goes to the next or the previous match in a pane that was searched."""
+    def _step_line(self, pane: LinesView, steps: int) -> None:
         text = self._texts[pane.id]
         found = _matching_items(pane, text)
         if not found:

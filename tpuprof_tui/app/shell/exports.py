@@ -237,9 +237,7 @@ class Exporter:
         self._stopped = False
         self._set_running(Running(command.kind))
         try:
-            self.outcome = await (
-                self._write_files(command) if command.target is None else self._write_table(command, command.target)
-            )
+            self.outcome = await self._write(command)
             return self.outcome
         except ExportError:
             if self._stopped:
@@ -263,10 +261,14 @@ class Exporter:
             self.running = running
             self._changed()
 
-    async def _write_files(self, command: Command) -> Outcome:
-        process = await self._start(command, asyncio.subprocess.PIPE)
-        written: list[tuple[str, int]] = []
-        notes: tuple[str, ...] = ()
+    async def _write(self, command: Command) -> Outcome:
+        if self._stopped:
+            raise ExportError("Stopped.")
+        self._process = process = await asyncio.create_subprocess_exec(
+            *python_words("tpuprof_tui", *command.words), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=MAX_LINE_BYTES,
+        )  # fmt: skip
+        title, written, notes = command.kind.title, list[tuple[str, int]](), tuple[str, ...]()
         errors = asyncio.ensure_future(_last_error_line(process.stderr))
         assert process.stdout is not None
         try:
@@ -280,34 +282,17 @@ class Exporter:
                     told = message.get("notes")
                     notes = tuple(map(str, told)) if isinstance(told, list) else ()
             error_text = await errors
-            if not written:  # complete files are a success, whatever the exit status
-                await self._check_exit_status(command, process, error_text)
+            # complete files are a success, whatever the exit status; 1: with problems
+            if not written and (status := await process.wait()) not in (0, 1):
+                raise ExportError(error_text or f"The {title} was not written: the export ended with status {status}.")
         finally:
             errors.cancel()
+        if command.target is not None:
+            written = [(str(command.target), command.target.stat().st_size)]
         if not written:
             reason = notes[0] if notes else "the export ended without a message."
-            raise ExportError(f"The {command.kind.title} was not written: {clean(reason)}")
+            raise ExportError(f"The {title} was not written: {clean(reason)}")
         return Outcome(command.kind, tuple(written), notes)
-
-    async def _write_table(self, command: Command, target: Path) -> Outcome:
-        process = await self._start(command, asyncio.subprocess.DEVNULL)
-        await self._check_exit_status(command, process, await _last_error_line(process.stderr))
-        return Outcome(command.kind, ((str(target), target.stat().st_size),))
-
-    async def _start(self, command: Command, output: int) -> asyncio.subprocess.Process:
-        if self._stopped:
-            raise ExportError("Stopped.")
-        self._process = await asyncio.create_subprocess_exec(
-            *python_words("tpuprof_tui", *command.words),
-            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=MAX_LINE_BYTES,
-        )  # fmt: skip
-        return self._process
-
-    async def _check_exit_status(self, command: Command, process: asyncio.subprocess.Process, errors: str) -> None:
-        status = await process.wait()
-        if status in (0, 1):  # success (1: with problems), even if a stop was requested: it finished before
-            return
-        raise ExportError(errors or f"The {command.kind.title} was not written: the export ended with status {status}.")
 
     async def _end_process(self) -> None:
         """Terminates the child if it is still running, and kills it after ``STOP_GRACE_SECONDS``."""

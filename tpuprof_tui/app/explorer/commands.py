@@ -229,11 +229,11 @@ class CommandLine(Part):
 
     def ask(self, initial: str = "") -> None:
         """Opens the prompt, prefilled with ``initial``."""
-        self.prompting.ask(PromptRequest("Command", initial, self._validate, self._accepted))
+        self.prompt.open(PromptRequest("Command", initial, self._validate, self._accepted))
         if initial:
             return
         known = (command.in_words_of(self.vocabulary).name for command in COMMANDS)
-        self.prompting.prompt.show_hint(Hint(listed(known, len(COMMANDS)) + ", a view, or any action"))
+        self.prompt.show_hint(Hint(listed(known, len(COMMANDS)) + ", a view, or any action"))
 
     def _validate(self, text: str) -> Hint | None:
         found, argument = self._named(text)
@@ -265,7 +265,7 @@ class CommandLine(Part):
             return None
         actions = self._actions_named(text)
         if len({action.id for action in actions}) == 1:
-            pane = self.prompting.previous_focus
+            pane = self.prompt.previous_focus
             self.later(lambda: self.perform(actions[0], pane))
             return None
         if not text.strip():
@@ -287,5 +287,5 @@ class CommandLine(Part):
 
     def _actions_named(self, text: str) -> list[Action]:
         """Actions available in the pane that had the focus before whose name begins with a text."""
-        pane = self.prompting.previous_focus
+        pane = self.prompt.previous_focus
         return actions_named(text, (pane.id or "") if pane is not None else "", self.vocabulary)

@@ -46,15 +46,16 @@ class Filtering(Part):
 
     def ask(self) -> None:
         """Opens the prompt for the filter; in the tree, for the filter of its nodes."""
-        if isinstance(self.prompting.pane, GroupTree):
-            self.prompting.pane.ask_filter()
+        pane = self.prompt.behind
+        if isinstance(pane, GroupTree):
+            pane.ask_filter()
             return
         text = self.state.filter
-        self.prompting.ask(
+        self.prompt.open(
             PromptRequest("Filter", f"{text} ".lstrip(), self._validate, self._accepted, self._stop_counting)
         )
         if not text:
-            self.prompting.prompt.show_hint(self._hint())
+            self.prompt.show_hint(self._hint())
 
     def _validate(self, text: str) -> Hint | None:
         """The fault of a filter, or None; a valid one starts counting in the background how many instructions pass."""
@@ -88,7 +89,7 @@ class Filtering(Part):
 
     def _show_count(self, counted: tuple[int, int]) -> None:
         count, total = counted
-        self.prompting.prompt.show_hint(Hint(f"{count:,} of {total:,} pass"))
+        self.prompt.show_hint(Hint(f"{count:,} of {total:,} pass"))
 
     def _stop_counting(self) -> None:
         self.background.cancel("filter")
@@ -186,17 +187,17 @@ class Search(Part):
         }  # fmt: skip
 
     def _ask(self) -> None:
-        pane = self.prompting.pane
+        pane = self.prompt.behind
         if isinstance(pane, GroupTree):
             pane.ask_filter()
         elif isinstance(pane, DetailPane | ProblemsPane) and pane.has_cursor:
             self._ask_line(pane)
         else:
             self._state_before, self._start_position = self.state, self.current()
-            self.prompting.ask(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
+            self.prompt.open(PromptRequest("Search", "", self._typed, self._accepted, self._cancelled))
 
     def _step(self, steps: int) -> None:
-        pane = self.prompting.pane
+        pane = self.prompt.behind
         if isinstance(pane, LinesView) and pane.id in self._texts:
             self._step_line(pane, steps)
         else:
@@ -211,17 +212,17 @@ class Search(Part):
             return None
 
         def take(hits: Hits) -> None:
-            if not self.prompting.prompt.is_open:
+            if not self.prompt.is_open:
                 return
             if not len(hits):
                 self.change(replace(origin, search=text))
                 counters = len(self._counters(text))
                 hint = f"no name, {counters:,} counters match: Enter shows them" if counters else "no name matches"
-                self.prompting.prompt.show_hint(Hint(hint, fault=not counters))
+                self.prompt.show_hint(Hint(hint, fault=not counters))
                 return
             index = hits.index(*self._start_position) % len(hits)
             self._go_to(hits, index)
-            self.prompting.prompt.show_hint(Hint(f"{index + 1:,}/{len(hits):,}"))
+            self.prompt.show_hint(Hint(f"{index + 1:,}/{len(hits):,}"))
 
         self._find(text, take)
         return self.pending_hint()
@@ -345,7 +346,7 @@ class Search(Part):
                 self._step_line(pane, 1)
             return None
 
-        self.prompting.ask(PromptRequest("Search here", "", typed, accepted, lambda: pane.go_to(before)))
+        self.prompt.open(PromptRequest("Search here", "", typed, accepted, lambda: pane.go_to(before)))
 
     def _step_line(self, pane: LinesView, steps: int) -> None:
         text = self._texts[pane.id]

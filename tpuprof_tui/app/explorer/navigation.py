@@ -223,7 +223,7 @@ class Navigation(Part):
         return partial(self._move_lines, int(lines))
 
     def _move_lines(self, lines: int) -> None:
-        pane = self.prompting.previous_focus
+        pane = self.prompt.previous_focus
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)
         elif isinstance(pane, Timeline):
@@ -517,7 +517,7 @@ class NoteSaver(Part):
         session, state, summary = self.session, self.state, self.manager.panes.summary
         times = Query.of_state(session, state.figures_state, state.scope).range
         path, place = session.profile.path, place_of(session, state, times, summary.answers.chosen)
-        if self.prompting.pane is summary:
+        if self.prompt.behind is summary:
             return self.services.copy(report_words(path, place), "command")
         against = session.baseline.profile.path if session.baseline is not None else ""
         return self.services.copy(place_words(path, place, session.profile.notes, against), "command")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
-from textual.widget import Widget
 
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
 from tpuprof_tui.analysis.selecting.search import Hits, Mask, masked_in_table, masked_in_time
@@ -16,7 +15,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..panes.prompt import Hint, Prompt, PromptRequest
+from ..panes.prompt import Hint, Prompt
 from ..settings.actions import ActionTable
 from ..shell.messages import Background
 
@@ -61,50 +60,21 @@ class Store:
             self._changed(old)
 
 
-class Prompting:
-    """Opens the prompt in the bottom line, and gives the focus back when it closes."""
-
-    def __init__(self, prompt: Prompt, focused: Callable[[], Widget | None]) -> None:
-        self.prompt = prompt
-        self.previous_focus: Widget | None = None
-        self._focused = focused
-
-    @property
-    def pane(self) -> Widget | None:
-        """The focused pane; while the prompt is open, the pane focused before it."""
-        focused = self._focused()
-        return self.previous_focus if focused in (None, self.prompt) else focused
-
-    def ask(self, request: PromptRequest) -> None:
-        """Opens the prompt with a question."""
-        if not self.prompt.is_open:
-            self.previous_focus = self._focused()
-        self.prompt.open(request)
-
-    def closed(self) -> None:
-        """Gives the focus back to the widget that had it before the prompt."""
-        before = self.previous_focus
-        if self._focused() in (None, self.prompt) and before is not None and before.display:
-            before.focus(scroll_visible=False)
-
-
 class Services(Struct, frozen=True):
     """What the screen gives to its parts.
 
     Attributes:
         palette: Returns the current palette.
-        say: Shows a text in the bottom line.
         copy: Copies a text to the clipboard; takes the text and a word for what it is.
         open_overlay: Pushes an overlay, with an optional callback for its result.
     """
 
     store: Store
     manager: PaneManager
-    prompting: Prompting
+    prompt: Prompt
     background: Background
     palette: Callable[[], Palette]
     glyphs: Glyphs
-    say: Callable[[str], None]
     copy: Callable[[str, str], None]
     open_overlay: Callable[..., object]
 
@@ -125,8 +95,8 @@ class Part:
         self.services = services
         self.session = services.store.session
         self.change = services.store.change
-        self.manager, self.prompting = services.manager, services.prompting
-        self.background, self.say = services.background, services.say
+        self.manager, self.prompt = services.manager, services.prompt
+        self.background, self.say = services.background, services.prompt.say
 
     @property
     def state(self) -> DisplayState:
@@ -138,7 +108,7 @@ class Part:
     @property
     def in_table(self) -> bool:
         """Whether to go in the order of the table; else in order of time."""
-        return self.manager.panes.table.display and self.prompting.pane is self.manager.panes.table
+        return self.manager.panes.table.display and self.prompt.behind is self.manager.panes.table
 
     @property
     def row(self) -> int:
@@ -166,5 +136,5 @@ class Part:
 
     def pending_hint(self) -> Hint | None:
         """The hint to show until a result arrives: the last one, unless it is a fault of an older text."""
-        hint = self.prompting.prompt.hint
+        hint = self.prompt.hint
         return None if hint is not None and hint.fault and not self.background.small else hint

@@ -41,7 +41,7 @@ from .commands import CommandLine, ExportRequests, TableRequests
 from .filtering import Filtering, Search
 from .navigation import Jumps, Marks, Navigation, NoteSaver
 from .panes import HEADLINE, TABS, Layout, PaneManager, Panes
-from .part import CommandResult, Part, Prompting, Services, Store, fault
+from .part import CommandResult, Part, Services, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
@@ -103,13 +103,12 @@ class ExplorerScreen(Screen[None]):
 
         self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
         self._sentences = Background(self, "sentence", small=False)
-        self.prompting = Prompting(self.prompt, self._focused)
         self.manager = PaneManager(
             self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
             self._open_overlay,
         )  # fmt: skip
         services = Services(
-            self.store, self.manager, self.prompting, self.background, lambda: self.palette, glyphs, self.prompt.say,
+            self.store, self.manager, self.prompt, self.background, lambda: self.palette, glyphs,
             self._copy, self._open_overlay,
         )  # fmt: skip
         self.navigation = Navigation(services)
@@ -296,18 +295,7 @@ class ExplorerScreen(Screen[None]):
         message.stop()
         self._copy(message.text, message.label)
 
-    @on(Prompt.Ask)
-    def open_prompt(self, message: Prompt.Ask) -> None:
-        """Opens the prompt with the question of a pane."""
-        message.stop()
-        self.prompting.ask(message.request)
-
-    @on(Prompt.Closed)
-    def prompt_closed(self) -> None:
-        """Gives the focus back to the pane that had it before the prompt."""
-        self.prompting.closed()
-
-    # callbacks of the controllers
+    # callbacks of the parts
 
     def _open(self, text: str) -> CommandResult:
         path = Path(text).expanduser()

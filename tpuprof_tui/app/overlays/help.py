@@ -15,7 +15,7 @@ from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.prompt import Hint, Prompt, PromptRequest
+from ..panes.prompt import Hint, PromptRequest, ask
 from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 
@@ -104,7 +104,7 @@ class HelpLines(LinesView):
             self.border_title = f"{self.found:,} found" if text else "Keys"
             return Hint("no line matches", fault=True) if text and not self.found else None
 
-        self.post_message(Prompt.Ask(PromptRequest("Search here", "", show, show, partial(show, ""))))
+        ask(self, PromptRequest("Search here", "", show, show, partial(show, "")))
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:

@@ -94,17 +94,6 @@ class Overlay(ModalScreen[Any], OnceScreen):
         message.stop()
         copy_text(self, self.palette, message.text, message.label)
 
-    @on(Prompt.Ask)
-    def ask(self, message: Prompt.Ask) -> None:
-        """Opens the prompt with the question of the pane."""
-        message.stop()
-        self.prompt.open(message.request)
-
-    @on(Prompt.Closed)
-    def asked(self) -> None:
-        """Focuses the pane again."""
-        self.pane.focus()
-
     @on(ExportChanged)
     def export_changed(self) -> None:
         """Updates the pane after progress or the end of an export."""

@@ -12,8 +12,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
@@ -73,19 +73,11 @@ class Prompt(KeyBar):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("prompt")]
 
-    class Ask(Message):
-        """Requests the screen to open the prompt."""
-
-        def __init__(self, request: PromptRequest) -> None:
-            super().__init__()
-            self.request = request
-
-    class Closed(Message):
-        """Posted when the prompt closes, with the text accepted or cancelled."""
-
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, pane, vocabulary, widget_id="prompt")
         self.request = PromptRequest("")
+        #: Widget that had the focus before, and gets it back; None if no widget had.
+        self.previous_focus: Widget | None = None
         self.text = ""
         self.cursor = 0
         self.hint: Hint | None = None
@@ -98,8 +90,16 @@ class Prompt(KeyBar):
         """Whether the prompt is open."""
         return self.can_focus
 
+    @property
+    def behind(self) -> Widget | None:
+        """The focused pane; while the prompt is open, the pane focused before it."""
+        focused = self.screen.focused
+        return self.previous_focus if focused in (None, self) else focused
+
     def open(self, request: PromptRequest) -> None:
         """Opens the input line with the request's initial text, and takes the focus."""
+        if not self.is_open:
+            self.previous_focus = self.screen.focused
         self._silence()
         self.request = request
         self._history_offset = self._scroll = 0
@@ -142,7 +142,9 @@ class Prompt(KeyBar):
         # messages that arrived meanwhile are shown now
         self.show_above(self._lines()[:-1])
         self.refresh()
-        self.post_message(self.Closed())
+        before = self.previous_focus
+        if self.screen.focused is None and before is not None and before.display:
+            before.focus(scroll_visible=False)
 
     def _set_text(self, text: str, cursor: int) -> None:
         changed = text != self.text
@@ -235,6 +237,11 @@ class Prompt(KeyBar):
             style = self.palette.bad + Style(underline=True, bold=True) if index == fault else self.palette.strong
             segments.append(Segment(clean(chars[index]), base + style + Style(reverse=index == self.cursor or None)))
         return [*segments, Segment(" " * max(room - used, 0), base)]
+
+
+def ask(pane: Widget, request: PromptRequest) -> None:
+    """Opens the prompt of a pane's screen."""
+    pane.screen.query_one(Prompt).open(request)
 
 
 def _word_start(text: str, cursor: int) -> int:

@@ -32,7 +32,7 @@ from ..settings.actions import bindings
 from ..settings.commands import columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
-from .prompt import Hint, Prompt, PromptRequest
+from .prompt import Hint, PromptRequest, ask
 from .table_rows import AT_ONCE, GAP, ColumnLayout, TableRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
@@ -371,7 +371,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
                 self.action_sort()
             return None if found or not text.strip() else validate(text)
 
-        self.post_message(Prompt.Ask(PromptRequest("Sort by", "", validate, accepted)))
+        ask(self, PromptRequest("Sort by", "", validate, accepted))
 
     def action_frequencies(self) -> None:
         """Requests the groups of the chosen column."""

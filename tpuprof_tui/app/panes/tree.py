@@ -32,7 +32,7 @@ from ..drawing.theme import Palette
 from ..settings.actions import bindings
 from ..shell.messages import CaptureRequest, ChangeState, CopyText, Request, ShowMessage
 from .lines import Line, LinesView
-from .prompt import Hint, Prompt, PromptRequest
+from .prompt import Hint, PromptRequest, ask
 
 
 def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -503,7 +503,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.set_filter(text)
             return None
 
-        self.post_message(Prompt.Ask(PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before))))
+        ask(self, PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before)))
 
     def set_filter(self, text: str) -> None:
         """Sets the node filter; empty: all nodes."""

@@ -29,7 +29,7 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Hint, Prompt, PromptRequest
+from ..panes.prompt import Hint, Prompt, PromptRequest, ask
 from ..settings.actions import bindings
 from .messages import CaptureRequest, ShowMessage
 
@@ -225,7 +225,7 @@ class CaptureTable(LinesView):
         def cancelled() -> None:
             changed(before)
 
-        self.post_message(Prompt.Ask(PromptRequest("Filter", before, changed, changed, cancelled)))
+        ask(self, PromptRequest("Filter", before, changed, changed, cancelled))
 
 
 def _text(figure: Figure, value: float | None) -> str:
@@ -252,16 +252,6 @@ class DataSetScreen(Screen[None]):
         yield HeadlineBar(self.palette, f"tpuprof  data set {self.view.location}")
         yield CaptureTable(self.view, self.palette, self.glyphs)
         yield Prompt(self.palette, "fleet", vocabularies()[0])
-
-    def on_prompt_ask(self, message: Prompt.Ask) -> None:
-        """Opens the prompt."""
-        message.stop()
-        self.query_one(Prompt).open(message.request)
-
-    def on_prompt_closed(self, message: Prompt.Closed) -> None:
-        """Focuses the captures again."""
-        message.stop()
-        self.query_one(CaptureTable).focus()
 
     def on_show_message(self, message: ShowMessage) -> None:
         """Shows a message in the bottom line."""

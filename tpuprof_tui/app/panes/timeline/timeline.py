@@ -36,7 +36,7 @@ from tpuprof_tui.formats.text import fit
 from tpuprof_tui.formats.units import GUESS, amount_text, span_text
 from tpuprof_tui.model import INT_MISSING
 
-from ..prompt import Hint, Prompt, PromptRequest
+from ..prompt import Hint, PromptRequest, ask
 from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
 from .layout import LaneLayout
 from .painting import LaneData, LanePainter
@@ -381,7 +381,7 @@ class Timeline(Widget, can_focus=True):
             self.post_message(ChangeState(lambda state: go_to(state, time)))
             return None
 
-        self.post_message(Prompt.Ask(PromptRequest("Go to time", changed=validate, accepted=accepted)))
+        ask(self, PromptRequest("Go to time", changed=validate, accepted=accepted))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""

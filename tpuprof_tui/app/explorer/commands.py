@@ -33,12 +33,14 @@ from ..settings.commands import (
     split_command,
     views_named,
 )
-from .part import CommandResult, CommandTable, Part, Services, fault
+from ..shell.messages import Background
+from .part import CommandResult, CommandTable, Part, fault
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
     from ..shell import exports
     from .filtering import Filtering
+    from .panes import PaneManager
 
 #: Most columns to group by.
 _MOST_KEYS: Final = 2
@@ -47,9 +49,9 @@ _MOST_KEYS: Final = 2
 class TableRequests(Part):
     """Opens the overlays of the table (groups, columns, flame graph) and runs its commands."""
 
-    def __init__(self, services: Services, filtering: Filtering) -> None:
-        super().__init__(services)
-        self.table, self.go = services.manager.panes.table, services.manager.go
+    def __init__(self, manager: PaneManager, background: Background, filtering: Filtering) -> None:
+        super().__init__(manager, background)
+        self.table, self.go = manager.panes.table, manager.go
         self.filter = filtering.apply
         self.actions = {
             "group": self._group_by_name, "flame-graph": self._open_flame_graph
@@ -68,7 +70,7 @@ class TableRequests(Part):
     def _open_groups(self, keys: tuple[str, ...], *, work_only: bool) -> None:
         table = self.table
         groups = GroupList(self.session, self.state, table.palette, table.glyphs, keys, work_only=work_only)
-        self.services.open_overlay(Overlay(groups, table.palette), self._drill)
+        self.open_overlay(Overlay(groups, table.palette), self._drill)
 
     def _drill(self, text: str | None) -> None:
         if text is not None:
@@ -78,8 +80,11 @@ class TableRequests(Part):
     def _open_flame_graph(self) -> None:
         state = self.state
         query = Query.of_state(self.session, state.figures_state, state.scope)
-        self.services.open_overlay(
-            Overlay(FlameGraph(query, self.services.palette(), self.services.glyphs), self.services.palette()),
+        self.open_overlay(
+            Overlay(
+                FlameGraph(query, self.manager.panes.table.palette, self.manager.panes.table.glyphs),
+                self.manager.panes.table.palette,
+            ),
             self._drill_path,
         )
 
@@ -96,7 +101,7 @@ class TableRequests(Part):
     def _choose_columns(self) -> None:
         table, known, chosen = self.table, self.session.columns, self.state.columns
         columns = ColumnList(known, chosen, table.palette, table.columns.chosen.key, self.take_columns)
-        self.services.open_overlay(Overlay(columns, table.palette))
+        self.open_overlay(Overlay(columns, table.palette))
 
     def take_columns(self, keys: tuple[str, ...]) -> None:
         """Shows the given columns in that order; empty: the default columns."""
@@ -158,8 +163,8 @@ class TableRequests(Part):
 class ExportRequests(Part):
     """Builds export jobs from the menu or a command, and starts them on the ``exports`` runner."""
 
-    def __init__(self, services: Services, runner: exports.Exports) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background, runner: exports.Exports) -> None:
+        super().__init__(manager, background)
         self.exports = runner
         self.actions = {
             "export": self.open_menu, "stop-export": runner.stop, "export-output": self.export
@@ -172,8 +177,10 @@ class ExportRequests(Part):
 
         menu = self._menu()
         if menu is not None:
-            pane = ExportPane(menu, self.services.palette(), self.services.glyphs, partial(self._write, menu))
-            self.services.open_overlay(Overlay(pane, self.services.palette(), menu.vocabulary, pane.field))
+            pane = ExportPane(
+                menu, self.manager.panes.table.palette, self.manager.panes.table.glyphs, partial(self._write, menu)
+            )
+            self.open_overlay(Overlay(pane, self.manager.panes.table.palette, menu.vocabulary, pane.field))
 
     def export(self, name: str) -> None:
         """Writes one output to the menu's folder, with the menu's default choices."""
@@ -204,7 +211,7 @@ class ExportRequests(Part):
     def _write(self, menu: ExportMenu, command: exports.Command) -> None:
         cost, start = menu.cost_of(command.kind), partial(self.exports.start, command)
         if cost:
-            confirm(self.services.open_overlay, self.services.palette(), f"{cost} Write it?", start)
+            confirm(self.open_overlay, self.manager.panes.table.palette, f"{cost} Write it?", start)
         else:
             start()
 
@@ -216,10 +223,11 @@ class CommandLine(Part):
     """
 
     def __init__(
-        self, services: Services, commands: CommandTable, validators: Mapping[str, Callable[[str], Hint | None]],
-        later: Callable[[Callable[[], object]], object], perform: Callable[[Action, Widget | None], object],
+        self, manager: PaneManager, background: Background, commands: CommandTable,
+        validators: Mapping[str, Callable[[str], Hint | None]], later: Callable[[Callable[[], object]], object],
+        perform: Callable[[Action, Widget | None], object],
     ) -> None:  # fmt: skip
-        super().__init__(services)
+        super().__init__(manager, background)
         self.vocabulary = self.session.profile.vocabulary
         self.commands = commands
         self.validators = validators

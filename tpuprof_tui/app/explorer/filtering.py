@@ -29,7 +29,9 @@ from ..panes.lines import LinesView
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree import GroupTree, node_conditions
-from .part import CommandResult, Part, Services, fault
+from ..shell.messages import Background
+from .panes import PaneManager
+from .part import CommandResult, Part, fault
 
 #: Examples of filters, shown while the prompt is empty.
 _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
@@ -38,8 +40,8 @@ _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"
 class Filtering(Part):
     """Prompts for a filter, validates it, and applies it to all panes."""
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background) -> None:
+        super().__init__(manager, background)
         self.actions = {"filter": self.ask}
         self.requests = {"narrow": self.narrow, "narrow-to-node": self.narrow_to_node, "step": self.choose_step}
         self.commands = {"filter": self._accepted, "step": self._step}
@@ -173,8 +175,8 @@ class Search(Part):
     If no name matches, Enter goes to the counters that match.
     """
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background) -> None:
+        super().__init__(manager, background)
         self._hits: Hits | None = None
         self._hits_key: tuple[object, ...] = ()
         #: State and position (key, number) at which the search began.

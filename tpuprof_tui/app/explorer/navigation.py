@@ -55,8 +55,9 @@ from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
 from ..settings.commands import listed, views_named
-from .panes import OVERLAID_PANES
-from .part import NOTHING_SELECTED, CommandResult, Part, Services, fault
+from ..shell.messages import Background
+from .panes import OVERLAID_PANES, PaneManager
+from .part import NOTHING_SELECTED, CommandResult, Part, fault
 
 #: Longest number accepted, in digits: more than any number of instructions has.
 MAX_DIGITS: Final = 12
@@ -65,8 +66,8 @@ MAX_DIGITS: Final = 12
 class Navigation(Part):
     """Actions and commands that change the window, the scope or the view."""
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background) -> None:
+        super().__init__(manager, background)
         self.actions = {
             "fit": self._fit, "focus-selection": self._focus_selection, "isolate": self._isolate, "pause": self._pause
         }  # fmt: skip
@@ -235,8 +236,8 @@ class Navigation(Part):
 class Jumps(Part):
     """Actions that select another event: releasers and waiters, problems, differences; and the critical path."""
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background) -> None:
+        super().__init__(manager, background)
         self.commands = {"path": self._path}
         self.actions = {
             "released-by": partial(self._follow, Dependencies.waits_for, lambda each: each.releaser,
@@ -390,8 +391,8 @@ class Jumps(Part):
 class Marks(Part):
     """Sets marks and goes to them; the key after the action is the letter."""
 
-    def __init__(self, services: Services) -> None:
-        super().__init__(services)
+    def __init__(self, manager: PaneManager, background: Background) -> None:
+        super().__init__(manager, background)
         #: Handler of the next letter; None: keys have their usual meaning.
         self._letter_handler: Callable[[str], None] | None = None
         self.actions = {"mark": self.mark, "go-to-mark": self.go_to_mark, "keep-span": self.keep_span}
@@ -472,8 +473,11 @@ class Marks(Part):
 class NoteSaver(Part):
     """Writes notes to a file; without a path they are lost when the screen closes."""
 
-    def __init__(self, services: Services, path: Path | None) -> None:
-        super().__init__(services)
+    def __init__(
+        self, manager: PaneManager, background: Background, copy: Callable[[str, str], None], path: Path | None
+    ) -> None:
+        super().__init__(manager, background)
+        self.copy = copy
         self.path = path
         self._written = Notes.of(self.state)
         self._writing = Lock()
@@ -518,6 +522,6 @@ class NoteSaver(Part):
         times = Query.of_state(session, state.figures_state, state.scope).range
         path, place = session.profile.path, place_of(session, state, times, summary.answers.chosen)
         if self.prompt.behind is summary:
-            return self.services.copy(report_words(path, place), "command")
+            return self.copy(report_words(path, place), "command")
         against = session.baseline.profile.path if session.baseline is not None else ""
-        return self.services.copy(place_words(path, place, session.profile.notes, against), "command")
+        return self.copy(place_words(path, place, session.profile.notes, against), "command")

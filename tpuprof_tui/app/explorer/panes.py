@@ -18,8 +18,8 @@ from tpuprof_tui.formats.text import EMPTY_CAPTURE
 
 from ..overlays.overlay import JumpScreen
 from ..panes.detail import DetailPane
-from ..panes.keybar import KeyBar
 from ..panes.problems import ProblemsPane
+from ..panes.prompt import Prompt
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
@@ -163,7 +163,7 @@ class PaneManager:
     """
 
     def __init__(
-        self, store: Store, layout: Layout, panes: Panes, boxes: tuple[Widget, Widget], bar: KeyBar,
+        self, store: Store, layout: Layout, panes: Panes, boxes: tuple[Widget, Widget], bar: Prompt,
         size: Callable[[], Size], focused: Callable[[], Widget | None], open_overlay: Callable[..., object],
     ) -> None:  # fmt: skip
         self.store = store
@@ -173,7 +173,7 @@ class PaneManager:
         self._middle, self._lower = boxes
         self._size = size
         self._focused = focused
-        self._open_overlay = open_overlay
+        self.open_overlay = open_overlay
         self._titles: dict[tuple[str, str], str] = {}
         self.actions: ActionTable = {
             **{name: partial(self.go, name) for name in ("timeline", *TABS)},
@@ -355,7 +355,7 @@ class PaneManager:
             if name:
                 self.focus(name)
 
-        self._open_overlay(JumpScreen(shown, self.panes.table.palette), chosen)
+        self.open_overlay(JumpScreen(shown, self.panes.table.palette), chosen)
 
 
 def _stepped(order: list[str], current: str, step: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
@@ -13,9 +12,7 @@ from tpuprof_tui.analysis.selecting.search import Hits, Mask, masked_in_table, m
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 
-from ..drawing.glyphs import Glyphs
-from ..drawing.theme import Palette
-from ..panes.prompt import Hint, Prompt
+from ..panes.prompt import Hint
 from ..settings.actions import ActionTable
 from ..shell.messages import Background
 
@@ -60,25 +57,6 @@ class Store:
             self._changed(old)
 
 
-class Services(Struct, frozen=True):
-    """What the screen gives to its parts.
-
-    Attributes:
-        palette: Returns the current palette.
-        copy: Copies a text to the clipboard; takes the text and a word for what it is.
-        open_overlay: Pushes an overlay, with an optional callback for its result.
-    """
-
-    store: Store
-    manager: PaneManager
-    prompt: Prompt
-    background: Background
-    palette: Callable[[], Palette]
-    glyphs: Glyphs
-    copy: Callable[[str, str], None]
-    open_overlay: Callable[..., object]
-
-
 class Part:
     """A part of the explorer.
 
@@ -88,20 +66,18 @@ class Part:
         commands: Handlers of commands of the command line, by command id.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, manager: PaneManager, background: Background) -> None:
         self.actions: ActionTable = {}
         self.requests: ActionTable = {}
         self.commands: CommandTable = {}
-        self.services = services
-        self.session = services.store.session
-        self.change = services.store.change
-        self.manager, self.prompt = services.manager, services.prompt
-        self.background, self.say = services.background, services.prompt.say
+        self.manager, self.background = manager, background
+        self.session, self.change = manager.store.session, manager.store.change
+        self.prompt, self.say, self.open_overlay = manager.bar, manager.bar.say, manager.open_overlay
 
     @property
     def state(self) -> DisplayState:
         """The current display state."""
-        return self.services.store.state
+        return self.manager.store.state
 
     # where search and next/previous continue from: a row of the table if it is focused, else a time
 

@@ -41,7 +41,7 @@ from .commands import CommandLine, ExportRequests, TableRequests
 from .filtering import Filtering, Search
 from .navigation import Jumps, Marks, Navigation, NoteSaver
 from .panes import HEADLINE, TABS, Layout, PaneManager, Panes
-from .part import CommandResult, Part, Services, Store, fault
+from .part import CommandResult, Part, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
@@ -104,28 +104,25 @@ class ExplorerScreen(Screen[None]):
         self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
         self._sentences = Background(self, "sentence", small=False)
         self.manager = PaneManager(
-            self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
-            self._open_overlay,
+            self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, lambda: self.focused,
+            lambda *given: self.app.push_screen(*given),
         )  # fmt: skip
-        services = Services(
-            self.store, self.manager, self.prompt, self.background, lambda: self.palette, glyphs,
-            self._copy, self._open_overlay,
-        )  # fmt: skip
-        self.navigation = Navigation(services)
-        self.filtering = Filtering(services)
-        self.marks = Marks(services)
-        self.notes = NoteSaver(services, notes)
-        self.table_requests = TableRequests(services, self.filtering)
-        jumps = Jumps(services)
+        given = self.manager, self.background
+        self.navigation = Navigation(*given)
+        self.filtering = Filtering(*given)
+        self.marks = Marks(*given)
+        self.notes = NoteSaver(*given, self._copy, notes)
+        self.table_requests = TableRequests(*given, self.filtering)
+        jumps = Jumps(*given)
         parts: list[Part] = [
-            self.navigation, self.filtering, Search(services), self.marks, jumps, self.notes, self.table_requests,
-            ExportRequests(services, exports),
+            self.navigation, self.filtering, Search(*given), self.marks, jumps, self.notes, self.table_requests,
+            ExportRequests(*given, exports),
         ]  # fmt: skip
         self.commands: dict[str, Callable[[str], CommandResult]] = {
             "open": self._open, "quit": lambda _: partial(self.app.run_action, "app.quit")
         }  # fmt: skip
         parts.append(CommandLine(
-            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
+            *given, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
             self.call_after_refresh, self._perform,
         ))  # fmt: skip
         self.actions: dict[str, Callable[..., object]] = {
@@ -308,9 +305,3 @@ class ExplorerScreen(Screen[None]):
 
     def _copy(self, text: str, label: str) -> None:
         copy_text(self, self.palette, text, label)
-
-    def _focused(self) -> Widget | None:
-        return self.focused
-
-    def _open_overlay(self, overlay: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
-        self.app.push_screen(overlay, answered)

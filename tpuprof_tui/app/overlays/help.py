@@ -16,30 +16,10 @@ from tpuprof_tui.model import Vocabulary
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.prompt import Hint, PromptRequest, ask
-from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
+from ..settings.actions import GLOSSARY, GROUPS, PANES, TREE_MARKS, actions_for, bindings, key_text, keys_of
 from ..settings.commands import COMMANDS
 
 KEY_COLUMN_WIDTH = 24
-
-#: Glossary of the terms on the screen.
-GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("work", "{events} that are neither waits nor synchronisation"),
-    ("wait, sync", "{events} that wait for others; those that synchronise several"),
-    ("busy", "time with work on a lane (what overlaps counts once)"),
-    ("idle", "time without work, wait and sync"),
-    ("utilisation", "busy over the window"),
-    ("compute", "work that computes"),
-    ("transfer", "work that moves data"),
-    ("exposed", "transfer while the {unit} does not compute"),
-    ("~", "an estimate: work and wait cannot be distinguished for certain"),
-    ("-", "not known"),
-)
-
-#: Meaning of the marks after a node of the tree.
-MARKS: tuple[tuple[str, str], ...] = (
-    ("n  w  E", "it has a note, a warning or an error: 4 lists them, } and { go through them"),
-    ("*", "all panes show only this"),
-)
 
 
 class HelpLines(LinesView):
@@ -82,7 +62,7 @@ class HelpLines(LinesView):
         commands = (each.in_words_of(self.vocabulary) for each in COMMANDS)
         yield "Commands (:)", [(f"{each.name} {each.argument}".strip(), each.help) for each in commands]
         yield "Filters (&)", _filters(self.vocabulary)
-        yield "Marks of the tree", list(MARKS)
+        yield "Marks of the tree", list(TREE_MARKS)
         yield "Words", [(word, own.get(word) or say(meaning)) for word, meaning in GLOSSARY]
 
     def _entry(self, keys: str, text: str, width: int) -> list[Line]:

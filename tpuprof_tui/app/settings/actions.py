@@ -51,12 +51,16 @@ class Registry(Struct, frozen=True):
         panes: Panes by id: display title, and the groups of actions available there, the most specific first.
         groups: Headings of the groups on the help screen.
         key_texts: Display texts of keys.
+        glossary: Terms on the screen, and their meanings.
+        tree_marks: Marks after a node of the tree, and their meanings.
     """
 
     actions: tuple[Action, ...]
     panes: dict[str, tuple[str, tuple[str, ...]]]
     groups: dict[str, str]
     key_texts: dict[str, str]
+    glossary: tuple[tuple[str, str], ...]
+    tree_marks: tuple[tuple[str, str], ...]
 
 
 # Keys that differ from what users of other tools may expect, and why:
@@ -70,6 +74,7 @@ class Registry(Struct, frozen=True):
 FILE: Final = Path(__file__).with_name("actions.json")
 _REGISTRY: Final = json.decode(FILE.read_bytes(), type=Registry)
 PANES, GROUPS = _REGISTRY.panes, _REGISTRY.groups
+GLOSSARY, TREE_MARKS = _REGISTRY.glossary, _REGISTRY.tree_marks
 #: Key of an action whose keys the user gave to others.
 NO_KEY: Final = "unbound"
 

@@ -68,18 +68,11 @@ class DiskState(Struct, frozen=True):
 
 
 class DiskChange(Struct, frozen=True):
-    """A capture that changed or appeared since the one on the screen was read, and the message for the bottom line."""
+    """A capture that changed, appeared, or could not be read (with its fingerprint then), and a message about it."""
 
     path: str
-    text: str
-
-
-class FailedCapture(Struct, frozen=True):
-    """A capture that could not be read, its fingerprint then, and a message; empty: the screen shows the error."""
-
-    path: str
-    fingerprint: str
     text: str = ""
+    fingerprint: str = ""
 
 
 class PollResult(Struct, frozen=True):
@@ -90,24 +83,9 @@ class PollResult(Struct, frozen=True):
     failed_fingerprint: str = ""
 
 
-class Verdict(Struct, frozen=True):
-    """Interpretation of a poll.
-
-    Attributes:
-        to_show: Change to show in the bottom line; None: no change.
-        to_load: Change to load in follow mode, once two polls agree (writing has ended); None: nothing to load.
-        restored: Whether the capture that could not be reloaded is again identical to the one on the screen.
-    """
-
-    to_show: DiskChange | None = None
-    to_load: DiskChange | None = None
-    restored: bool = False
-
-
 def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
-    if catalog is None:
-        catalog = Catalog()
+    catalog = catalog or Catalog()
     return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
 
 
@@ -129,13 +107,14 @@ class CaptureWatcher:
     Attributes:
         path: The capture on the screen, or the one that could not be opened; empty: none on disk.
         disk_state: Its state on disk before it was read.
-        failed: The capture that could not be read last; None: the requested one is on the screen.
+        failed: The capture that could not be read last, without a message if the screen itself shows the error; None:
+            the requested one is on the screen.
     """
 
     def __init__(self) -> None:
         self.path = ""
         self.disk_state = DiskState()
-        self.failed: FailedCapture | None = None
+        self.failed: DiskChange | None = None
         self._last_poll: PollResult | None = None
 
     def show(self, path: str, disk_state: DiskState) -> None:
@@ -145,13 +124,13 @@ class CaptureWatcher:
     def could_not_open(self, path: str, disk_state: DiskState) -> None:
         """Watches a capture that could not be read, with no other capture on the screen."""
         self.path, self.disk_state, self._last_poll = path, disk_state, None
-        self.failed = FailedCapture(path, disk_state.fingerprint)
+        self.failed = DiskChange(path, fingerprint=disk_state.fingerprint)
 
     def could_not_read(self, path: str, disk_state: DiskState) -> None:
         """Also watches a capture that could not be read; the previous one stays on the screen."""
         prefix = "" if path == self.path else f"{clean(capture_of(path).name)}: "
         text = f"{prefix}could not be read" + (": R tries again" if path == self.path else "")
-        self.failed, self._last_poll = FailedCapture(path, disk_state.fingerprint, text), None
+        self.failed, self._last_poll = DiskChange(path, text, disk_state.fingerprint), None
 
     @property
     def notice(self) -> str:
@@ -171,21 +150,23 @@ class CaptureWatcher:
             return PollResult(path, now)
         return PollResult(path, now, now.fingerprint if failed.path == path else catalog.fingerprint(failed.path))
 
-    def interpret(self, poll: PollResult) -> Verdict | None:
-        """Interprets a poll; None if it is for a capture that is no longer on the screen."""
-        if poll.path != self.path:
-            return None
+    def interpret(self, poll: PollResult) -> tuple[str, str]:
+        """Interprets a poll of the capture on the screen.
+
+        Returns:
+            Message for the bottom line, and path of the capture to load in follow mode; empty: none.
+        """
         stable, self._last_poll = poll == self._last_poll, poll
         failed, change = self.failed, disk_change(self.path, self.disk_state, poll.now)
-        to_show, restored = change, False
+        to_show = change
         if failed is not None:
             if poll.failed_fingerprint in ("", failed.fingerprint):
                 # unchanged since it could not be read: reading it again would fail again
                 change = None if change is not None and change.path == failed.path else change
-                to_show = DiskChange(failed.path, failed.text) if failed.text else change
+                to_show = failed if failed.text else change
             elif failed.path == self.path and poll.failed_fingerprint == self.disk_state.fingerprint:
-                self.failed, restored = None, True
+                self.failed = None
             elif change is None:
                 to_show = change = DiskChange(failed.path, CHANGED)
         # a capture still being written is loaded only after two equal polls
-        return Verdict(to_show, change if stable else None, restored)
+        return to_show.text if to_show else "", change.path if change and stable else ""

@@ -439,14 +439,14 @@ class Opening:
                                  group="watching", exclusive=True, thread=True, exit_on_error=False)  # fmt: skip
 
     def _take_poll(self, result: PollResult) -> None:
-        verdict = self.watcher.interpret(result) if self.may_poll() else None
-        if verdict is None:
+        if not self.may_poll() or result.path != self.watcher.path:
             return
-        if verdict.restored:
+        failed = self.watcher.failed
+        text, path = self.watcher.interpret(result)
+        if failed is not self.watcher.failed:
             self._app.say("The capture on disk has not changed.")
-        self._app.show_notice(verdict.to_show.text if verdict.to_show is not None else "")
-        if verdict.to_load is not None and self._follow:
-            path = verdict.to_load.path
+        self._app.show_notice(text)
+        if path and self._follow:
             self._message_when_loaded = ("Read again: it changed on disk." if path == self.capture.path
                                          else f"New capture: {clean(capture_of(path).name)}.")  # fmt: skip
             self.read(Capture(path))

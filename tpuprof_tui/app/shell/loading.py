@@ -114,25 +114,19 @@ class LoadingScreen(Screen[None]):
 
     def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.capture_name = capture_name
         self.palette = palette
-        self.glyphs = glyphs
+        self.pane = LoadingPane(capture_name, palette, glyphs)
 
     def compose(self) -> ComposeResult:
         """Yields headline, progress and key bar."""
         yield HeadlineBar(self.palette, "tpuprof")
-        yield LoadingPane(self.capture_name, self.palette, self.glyphs)
+        yield self.pane
         yield KeyBar(self.palette, "loading")
-
-    @property
-    def pane(self) -> LoadingPane:
-        """The pane with progress or error."""
-        return self.query_one(LoadingPane)
 
     @property
     def failed(self) -> bool:
         """Whether reading has failed."""
-        return self.is_mounted and self.pane.failure is not None
+        return self.pane.failure is not None
 
     def show_failure(self, message: str, hint: str) -> None:
         """Shows why the capture could not be read."""

@@ -147,27 +147,36 @@ class _Theme(Struct, frozen=True):
         return Theme(name=f"tpuprof-{name}", dark=self.dark, variables=variables, **self.colours)
 
 
-class _Themes(Struct, frozen=True):
-    """The file; palettes hold what differs from the first one."""
+class _Colours(Struct, frozen=True):
+    """The file.
+
+    Attributes:
+        themes: Themes by name.
+        palettes: What differs from the first one.
+        fifths: Names, letters and shades of fifths of a share.
+        names: Tints (shades on a light background) of kernel functions and other names, which no operation uses.
+    """
 
     themes: dict[str, _Theme]
     palettes: dict[str, dict[str, str | bool]]
+    fifths: list[list[str]]
+    names: list[list[str]]
 
     def palette(self, name: str) -> Palette:
         values = {**next(iter(self.palettes.values())), **self.palettes[name]}
         return convert(values, Palette, dec_hook=lambda _, text: Style.parse(text))
 
 
-_FILE: Final = json.decode(Path(__file__).with_name("themes.json").read_bytes(), type=_Themes)
+COLOURS: Final = json.decode(Path(__file__).with_name("themes.json").read_bytes(), type=_Colours)
 #: Themes by name, in the order in which the key switches them.
 THEMES: Final[dict[str, tuple[Theme, Palette]]] = {
-    name: (theme.of_textual(name), _FILE.palette(name)) for name, theme in _FILE.themes.items()
+    name: (theme.of_textual(name), COLOURS.palette(name)) for name, theme in COLOURS.themes.items()
 }
 #: Display names of the themes.
-TITLES: Final = {name: theme.title for name, theme in _FILE.themes.items()}
+TITLES: Final = {name: theme.title for name, theme in COLOURS.themes.items()}
 DARK: Final = THEMES["dark"][1]
 #: The palette without colours.
-PLAIN: Final = _FILE.palette("plain")
+PLAIN: Final = COLOURS.palette("plain")
 
 
 def next_theme_name(name: str) -> str:

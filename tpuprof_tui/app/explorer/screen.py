@@ -61,18 +61,7 @@ class ExplorerScreen(Screen[None]):
 
     AUTO_FOCUS = "#timeline"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("explorer")]
-    CSS = """
-    ExplorerScreen { layers: base above; }
-    ExplorerScreen .pane { border: round $border-blurred; border-title-color: $text-muted;
-        border-subtitle-color: $text-muted; background: $background; padding: 0; }
-    ExplorerScreen .pane:focus { border: round $accent; border-title-color: $accent; border-title-style: bold; }
-    ExplorerScreen.small .pane { border: none; border-top: solid $border-blurred; }
-    ExplorerScreen.small .pane:focus { border: none; border-top: solid $accent; }
-    ExplorerScreen.plain .pane:focus { border-title-style: reverse; }
-    ExplorerScreen #lower { height: 1fr; }
-    ExplorerScreen #middle { width: 1fr; }
-    ExplorerScreen .tab { width: 1fr; height: 1fr; }
-    """
+    CSS_PATH = Path(__file__).with_name("screen.tcss")
 
     def __init__(
         self, session: Session, palette: Palette, glyphs: Glyphs, exports: Exports,

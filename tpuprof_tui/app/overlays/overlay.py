@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from rich.cells import chop_cells
@@ -51,20 +52,7 @@ class Overlay(ModalScreen[Any], OnceScreen):
 
     AUTO_FOCUS = "LinesView"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    Overlay { align: center middle; }
-    Overlay.copied { align: center bottom; }
-    Overlay.columns, Overlay.groups, Overlay.flame { background: $background; }
-    Overlay > LinesView { width: 100%; height: 1fr; border: round $accent; background: $surface; }
-    Overlay > #columns { max-width: 110; }
-    Overlay > #groups { max-width: 150; }
-    Overlay > #copied { max-height: 60%; border-left: none; border-right: none; }
-    Overlay > #confirm { width: 92%; max-width: 72; height: 8; }
-    Overlay > #help { width: 88%; max-width: 96; height: 92%; }
-    Overlay > #export { width: 92%; max-width: 84; height: auto; max-height: 94%; }
-    Overlay > Input { dock: bottom; width: 100%; height: 3; border: round $accent; background: $surface;
-        display: none; }
-    """
+    CSS_PATH = Path(__file__).with_name("overlay.tcss")
 
     def __init__(
         self, pane: LinesView, palette: Palette, vocabulary: Vocabulary = GENERIC, field: Widget | None = None
@@ -161,10 +149,7 @@ class JumpScreen(ModalScreen[Any], OnceScreen):
     """Shows a letter over each pane; its result is the id of the chosen pane, empty if none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    JumpScreen { background: transparent; }
-    JumpScreen Static { position: absolute; width: 5; height: 1; }
-    """
+    CSS_PATH = Path(__file__).with_name("overlay.tcss")
 
     def __init__(self, panes: list[Widget], palette: Palette) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
@@ -61,13 +62,7 @@ class TpuprofApp(TerminalApp):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    Screen { background: $background; color: $foreground; }
-    ModalScreen, CommandPalette { background: transparent; }
-    LinesView { background: $background; }
-    LoadingPane { background: $background; }
-    CommandPalette SearchIcon { display: none; }
-    """
+    CSS_PATH = Path(__file__).with_name("application.tcss")
 
     def __init__(
         self,

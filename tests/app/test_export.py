@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from exporting import SAMPLE, copied, slow_program
@@ -16,8 +17,8 @@ from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
 from tpuprof_tui.app.overlays.export import ExportMenu
 from tpuprof_tui.app.shell.exports import (
     Command,
-    Exporter,
     ExportError,
+    Exports,
     ExportSource,
     default_folder,
     files_command,
@@ -28,6 +29,12 @@ from tpuprof_tui.app.shell.exports import (
 from tpuprof_tui.export.outputs import output_named
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+
+
+def runner(changed=lambda: None):
+    """Runs exports of no application."""
+    return Exports(SimpleNamespace(export_changed=changed), {})
+
 
 EIGHT = make_profile([], cores=range(8))
 
@@ -124,7 +131,7 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
     source = ExportSource(str(tmp_path / "gone"), fingerprint="0" * 24)
     with pytest.raises(ExportError, match=r"The capture is gone: .*gone no longer exists"):
-        await Exporter().run(files_command(kind("summary"), source, str(tmp_path / "out"), EIGHT, Selection()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path / "out"), EIGHT, Selection()))
     assert not (tmp_path / "out").exists()
 
 
@@ -158,11 +165,11 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {code}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    exporter = Exporter()
+    exporter = runner()
     running = asyncio.ensure_future(exporter.run(Command(kind("web"), ())))
     while exporter.running is None or exporter.running.done != 0.5:
         await asyncio.sleep(0.01)
-    exporter.stop()
+    exporter.end()
     assert (await running).files == ((str(tmp_path / "file"), 5),)
 
 
@@ -175,7 +182,7 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     for name in ("runpy", "json", "numpy", "tpuprof_tui"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
-    exporter = Exporter(lambda: told.append(exporter.running))
+    exporter = runner(lambda: told.append(exporter.running))
     job = files_command(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, Selection())
     outcome = await exporter.run(job)
     assert outcome is not None
@@ -188,7 +195,7 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
 async def test_an_error_is_the_sentence_of_the_child(tmp_path):
     source = ExportSource(str(SAMPLE), fingerprint="not what it looks like")
     with pytest.raises(ExportError, match="changed since it was opened"):
-        await Exporter().run(files_command(kind("summary"), source, str(tmp_path), EIGHT, Selection()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path), EIGHT, Selection()))
     assert not list(tmp_path.iterdir())
 
 
@@ -196,7 +203,7 @@ async def test_a_table_that_fails_leaves_nothing(tmp_path):
     view = replace(VIEW, filter="nothing=1")
     job = table_command(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, view, ["name"])
     with pytest.raises(ExportError, match="nothing"):
-        await Exporter().run(job)
+        await runner().run(job)
     assert not list(tmp_path.iterdir())
 
 
@@ -204,24 +211,24 @@ async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     job = table_command(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path / "file" / "below"), EIGHT, VIEW, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
-        await Exporter().run(job)
+        await runner().run(job)
 
 
 async def test_a_child_that_says_nothing_is_an_error():
     with pytest.raises(ExportError, match="without a message"):
-        await Exporter().run(Command(kind("web"), ("--version",)))
+        await runner().run(Command(kind("web"), ("--version",)))
 
 
 async def test_a_stopped_export_is_no_error_and_its_child_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(slow_program(tmp_path)))
-    exporter = Exporter()
+    exporter = runner()
     running = asyncio.ensure_future(exporter.run(Command(kind("web"), ())))
     for _ in range(1000):
         if exporter.running is not None and exporter.running.done > 0:
             break
         await asyncio.sleep(0.01)
     process = exporter._process
-    exporter.stop()
+    exporter.end()
     assert await running is None
     assert process.returncode is not None
     assert exporter.running is None

@@ -157,7 +157,7 @@ async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkey
         await press(pilot, "x t")
         assert pilot.app.screen.has_class("export")
         assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
 
 
 async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
@@ -305,7 +305,7 @@ async def at_work(tmp_path, monkeypatch):
         await press(pilot, "x")
         await pilot.press("w")
         for _ in range(1000):
-            running = pilot.app.exports.exporter.running
+            running = pilot.app.exports.running
             if running is not None and running.done > 0:
                 break
             await pilot.pause(0.01)
@@ -334,7 +334,7 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         await pilot.press("X")
         await settled(pilot)
         assert frame(pilot.app).count(" stopped") == 2
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
 
 
 async def test_an_action_stops_it(tmp_path, monkeypatch):
@@ -355,8 +355,8 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
         await pilot.press("n")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExplorerScreen)
-        assert pilot.app.exports.exporter.running is not None
-        process = pilot.app.exports.exporter._process
+        assert pilot.app.exports.running is not None
+        process = pilot.app.exports._process
         await pilot.press("q", "y")
         await pilot.pause()
         await asyncio.wait_for(process.wait(), 10)
@@ -377,7 +377,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert pilot.app.screen.has_class("confirm")
         assert "instructions gets about" in frame(pilot.app)
         await press(pilot, "n")
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
         assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
         await press(pilot, "w")
         await pilot.press("y")

@@ -66,7 +66,10 @@ class Filtering(Part):
             self._stop_counting()
             return found or self._hint()
         scope = self.state.scope
-        self.background.compute("filter", lambda: self._counted(text.strip(), scope), self._show_count)
+        self.background.compute(
+            "filter", lambda: self._counted(text.strip(), scope),
+            lambda counted: self.prompt.show_hint(Hint(f"{counted[0]:,} of {counted[1]:,} pass")),
+        )  # fmt: skip
         return self.pending_hint()
 
     def fault_of(self, text: str) -> Hint | None:
@@ -88,10 +91,6 @@ class Filtering(Part):
             return found.count, session.profile.instructions
         numbers = numbers_in(session, scope, None)
         return int(found.mask[numbers].sum()), len(numbers)
-
-    def _show_count(self, counted: tuple[int, int]) -> None:
-        count, total = counted
-        self.prompt.show_hint(Hint(f"{count:,} of {total:,} pass"))
 
     def _stop_counting(self) -> None:
         self.background.cancel("filter")

@@ -86,7 +86,7 @@ class ExportMenu:
 
     def state_of(self, kind: Output) -> str:
         """What became of an output: that it waits, its progress, or its result; empty: it was not asked for."""
-        running = self.exports.exporter.running
+        running = self.exports.running
         if running is not None and running.kind.id == kind.id:
             return f"{running.done:.0%} written, X stops" if running.done >= 0 else "is written ..., X stops"
         return clean(self.exports.states.get(kind.id, ""))
@@ -245,12 +245,12 @@ class ExportPane(LinesView, inherit_bindings=False):
         ]
 
     def _notes(self) -> str:
-        exporter = self.menu.exports.exporter
+        outcome = self.menu.exports.outcome
         if self.fault:
             return self.fault
-        if exporter.outcome is not None:
-            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
-            rest = len(exporter.outcome.files) - 4
+        if outcome is not None:
+            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in outcome.files[:4])
+            rest = len(outcome.files) - 4
             return f"Written: {files}{f'; and {rest} more' if rest > 0 else ''}"
         return ""
 

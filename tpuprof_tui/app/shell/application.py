@@ -132,7 +132,7 @@ class TpuprofApp(TerminalApp):
 
     def leave(self) -> None:
         """Exits; asks first if an export is running."""
-        running = self.exports.exporter.running
+        running = self.exports.running
         if running is None:
             self.exit(0)
             return
@@ -182,7 +182,7 @@ class TpuprofApp(TerminalApp):
     def show_notice(self, text: str) -> None:
         """Sets the notice; shows it unless an export is running, which shows its progress."""
         self._notice = text
-        running = self.exports.exporter.running
+        running = self.exports.running
         for bar in self._bars():
             bar.status = clean(running.text if running is not None else text)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -213,20 +213,126 @@ class Running(Struct, frozen=True):
         return f"{self.kind.title} {self.done:.0%}" if self.done >= 0 else f"{self.kind.title} ..."
 
 
-class Exporter:
-    """Runs one export at a time as a child process, without blocking the event loop.
+def _parse_message(line: bytes) -> dict[str, object]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
+    """Last error line of a child's stderr; reads to the end, so that the child never blocks on a full pipe."""
+    told = b""
+    while stream is not None and (block := await stream.read(1 << 16)):
+        told = (told + block)[-(1 << 14) :]
+    lines = [line for line in told.decode(errors="replace").splitlines() if line.strip()]
+    own = [line.removeprefix("tpuprof: ") for line in lines if line.startswith("tpuprof: ")]
+    return clean((own or lines or [""])[-1])
+
+
+class Exports:
+    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown.
 
     Attributes:
         running: The running export; None: none is.
         outcome: Result of the last export; None: none was successful.
+        folder: Output folder for the capture on the screen; empty until an export is requested.
+        states: What became of each output that was asked for, by id: in words, without the progress.
     """
 
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, app: TpuprofApp, options: Mapping[str, Any]) -> None:
         self.running: Running | None = None
         self.outcome: Outcome | None = None
-        self._changed = changed
+        self.folder = ""
+        self.states: dict[str, str] = {}
+        self._app = app
+        self._options = options
+        self._waiting: list[Command] = []
+        #: Output folders typed by the user, by capture.
+        self._typed: dict[Path, str] = {}
+        self._path = ""
+        self._fingerprint = ""
         self._process: asyncio.subprocess.Process | None = None
         self._stopped = False
+
+    def show(self, path: str, fingerprint: str) -> None:
+        """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
+        if path != self._path:
+            self.states = {}
+        self._path, self._fingerprint = path, fingerprint
+
+    def source(self, profile: Profile) -> ExportSource:
+        """The open capture as export source; if it is not on disk, the path is empty and ``fault`` states why."""
+        path = self._path or profile.path
+        if not path or not os.path.exists(path):
+            told = "This profile was not read from a capture on disk: there is nothing to export from."
+            gone = f"The capture is gone: {path} no longer exists. R reads it again when it is back."
+            return ExportSource("", profile.name, fault=gone if self._fingerprint else told)
+        source = ExportSource(
+            path, profile.name, self._fingerprint, self._options, profile.path if os.path.exists(profile.path) else ""
+        )
+        self.set_folder(source)
+        return source
+
+    def set_folder(self, source: ExportSource, typed: str = "") -> None:
+        """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
+        if typed:
+            self._typed[source.capture] = typed
+        self.folder = self._typed.get(source.capture) or default_folder(source)
+
+    def start(self, command: Command) -> None:
+        """Starts an export, or lets it wait for those before it; one that waits already is replaced."""
+        running = self.running
+        if running is None:
+            self.states[command.kind.id] = "starts ..."
+            self._app.run_worker(self._export(command), name=command.kind.id, group="export", exit_on_error=False)
+            return
+        self._waiting = [*(each for each in self._waiting if each.kind.id != command.kind.id), command]
+        self.states[command.kind.id] = "waits"
+        self._app.say(f"The {command.kind.title} is written after the {running.kind.title}; X stops both.")
+        self._app.export_changed()
+
+    async def _export(self, command: Command) -> None:
+        following: Command | None = command
+        while following is not None:
+            command = following
+            try:
+                outcome = await self.run(command)
+            except ExportError as error:
+                self._end(command, f"failed: {error}", str(error))
+            except Exception as error:
+                self._end(command, "failed")
+                self._app.post_message(ThreadFailed(error))
+            else:
+                stopped = f"Stopped: the {command.kind.title} was not written."
+                self._end(command, *(("stopped", stopped) if outcome is None else (outcome.summary, outcome.sentence)))
+            following = self._waiting.pop(0) if self._waiting else None
+
+    def _end(self, command: Command, state: str, sentence: str = "") -> None:
+        self.states[command.kind.id] = state
+        if sentence:
+            self._app.say(sentence)
+        self._app.export_changed()
+
+    def stop(self) -> None:
+        """Stops the running export, and those that wait."""
+        if self.running is None:
+            self._app.say("No export is running: x opens the menu.")
+        self.end()
+
+    def end(self) -> None:
+        """Stops them without a message, to leave."""
+        for command in self._waiting:
+            self.states[command.kind.id] = "stopped"
+        self._waiting = []
+        self._stopped = True
+        if self._process is not None and self._process.returncode is None:
+            # it removes partial files
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    # the child
 
     async def run(self, command: Command) -> Outcome | None:
         """Runs an export and waits for it; returns None if it was stopped.
@@ -249,17 +355,10 @@ class Exporter:
             await self._end_process()
             self._set_running(None)
 
-    def stop(self) -> None:
-        """Stops the export; the child removes partial files."""
-        self._stopped = True
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-
     def _set_running(self, running: Running | None) -> None:
         if running != self.running:
             self.running = running
-            self._changed()
+            self._app.export_changed()
 
     async def _write(self, command: Command) -> Outcome:
         if self._stopped:
@@ -306,115 +405,3 @@ class Exporter:
         except asyncio.TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-
-
-def _parse_message(line: bytes) -> dict[str, object]:
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
-    """Last error line of a child's stderr; reads to the end, so that the child never blocks on a full pipe."""
-    told = b""
-    while stream is not None and (block := await stream.read(1 << 16)):
-        told = (told + block)[-(1 << 14) :]
-    lines = [line for line in told.decode(errors="replace").splitlines() if line.strip()]
-    own = [line.removeprefix("tpuprof: ") for line in lines if line.startswith("tpuprof: ")]
-    return clean((own or lines or [""])[-1])
-
-
-class Exports:
-    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown.
-
-    Attributes:
-        exporter: Runs the child process and holds the last result.
-        folder: Output folder for the capture on the screen; empty until an export is requested.
-        states: What became of each output that was asked for, by id: in words, without the progress.
-    """
-
-    def __init__(self, app: TpuprofApp, options: Mapping[str, Any]) -> None:
-        self.exporter = Exporter(app.export_changed)
-        self.folder = ""
-        self.states: dict[str, str] = {}
-        self._app = app
-        self._options = options
-        self._waiting: list[Command] = []
-        #: Output folders typed by the user, by capture.
-        self._typed: dict[Path, str] = {}
-        self._path = ""
-        self._fingerprint = ""
-
-    def show(self, path: str, fingerprint: str) -> None:
-        """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
-        if path != self._path:
-            self.states = {}
-        self._path, self._fingerprint = path, fingerprint
-
-    def source(self, profile: Profile) -> ExportSource:
-        """The open capture as export source; if it is not on disk, the path is empty and ``fault`` states why."""
-        path = self._path or profile.path
-        if not path or not os.path.exists(path):
-            told = "This profile was not read from a capture on disk: there is nothing to export from."
-            gone = f"The capture is gone: {path} no longer exists. R reads it again when it is back."
-            return ExportSource("", profile.name, fault=gone if self._fingerprint else told)
-        source = ExportSource(
-            path, profile.name, self._fingerprint, self._options, profile.path if os.path.exists(profile.path) else ""
-        )
-        self.set_folder(source)
-        return source
-
-    def set_folder(self, source: ExportSource, typed: str = "") -> None:
-        """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
-        if typed:
-            self._typed[source.capture] = typed
-        self.folder = self._typed.get(source.capture) or default_folder(source)
-
-    def start(self, command: Command) -> None:
-        """Starts an export, or lets it wait for those before it; one that waits already is replaced."""
-        running = self.exporter.running
-        if running is None:
-            self.states[command.kind.id] = "starts ..."
-            self._app.run_worker(self._export(command), name=command.kind.id, group="export", exit_on_error=False)
-            return
-        self._waiting = [*(each for each in self._waiting if each.kind.id != command.kind.id), command]
-        self.states[command.kind.id] = "waits"
-        self._app.say(f"The {command.kind.title} is written after the {running.kind.title}; X stops both.")
-        self._app.export_changed()
-
-    async def _export(self, command: Command) -> None:
-        following: Command | None = command
-        while following is not None:
-            command = following
-            try:
-                outcome = await self.exporter.run(command)
-            except ExportError as error:
-                self._end(command, f"failed: {error}", str(error))
-            except Exception as error:
-                self._end(command, "failed")
-                self._app.post_message(ThreadFailed(error))
-            else:
-                stopped = f"Stopped: the {command.kind.title} was not written."
-                self._end(command, *(("stopped", stopped) if outcome is None else (outcome.summary, outcome.sentence)))
-            following = self._waiting.pop(0) if self._waiting else None
-
-    def _end(self, command: Command, state: str, sentence: str = "") -> None:
-        self.states[command.kind.id] = state
-        if sentence:
-            self._app.say(sentence)
-        self._app.export_changed()
-
-    def stop(self) -> None:
-        """Stops the running export, and those that wait."""
-        if self.exporter.running is None:
-            self._app.say("No export is running: x opens the menu.")
-        self.end()
-
-    def end(self) -> None:
-        """Stops them without a message, to leave."""
-        for command in self._waiting:
-            self.states[command.kind.id] = "stopped"
-        self._waiting = []
-        self.exporter.stop()

@@ -94,7 +94,9 @@ class KeyQueue:
         if target is None or (loading is not None and not loading.takes(event)):
             if target is not None and loading is not None:
                 loading.show_waiting(len(self._queue), MAX_WAITING)
-            self._retry_later()
+            if not self._retry_pending:
+                self._retry_pending = True
+                self._app.set_timer(POLL_SECONDS, self._retry)
             return
         self._current = self._queue.popleft()
         if loading is not None:
@@ -112,11 +114,6 @@ class KeyQueue:
             if node.call_later(self._run_behind, event, path[index + 1 :]):
                 return
         await self._done(event)
-
-    def _retry_later(self) -> None:
-        if not self._retry_pending:
-            self._retry_pending = True
-            self._app.set_timer(POLL_SECONDS, self._retry)
 
     async def _retry(self) -> None:
         self._retry_pending = False

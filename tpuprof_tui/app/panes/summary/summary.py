@@ -236,7 +236,8 @@ class SummaryPane(LinesView):
 
     def action_step_section(self, steps: int) -> None:
         """Scrolls to the next or the previous heading."""
-        heads = [number for number, line in enumerate(self.lines) if self._is_heading(line)]
+        heads = [number for number, line in enumerate(self.lines)
+                 if any(segment.style == self.palette.title for segment in line)]  # fmt: skip
         top = self.scroll_offset.y
         wanted = [head for head in heads if head > top] if steps > 0 else [head for head in heads if head < top]
         if wanted:
@@ -244,9 +245,6 @@ class SummaryPane(LinesView):
             visible = [item for item in self.items[self.scroll_offset.y :] if item >= 0]
             self.cursor = visible[0] if visible else self.cursor
             self.refresh()
-
-    def _is_heading(self, line: Strip) -> bool:
-        return any(segment.style == self.palette.title for segment in line)
 
     def action_step_view(self, steps: int) -> None:
         """Lets the view ``steps`` on fill the pane; after the last, shows all views."""
@@ -309,7 +307,8 @@ class SummaryPane(LinesView):
         update = _narrowed_state(self.session, target)
         if target.condition or target.step is not None:
             if target.scope is not None:
-                self.post_message(ChangeState(_within(target.scope)))
+                scope = target.scope
+                self.post_message(ChangeState(lambda state: replace(state, scope=scope)))
             self.post_message(Request("narrow", target.condition, None if target.condition else target.step))
         elif update is not None:
             self.post_message(ChangeState(update))
@@ -368,10 +367,6 @@ def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tup
 
 def _selection_of(session: Session, scope: Scope) -> Selection:
     return Selection(session.unit_of(scope.lane) if scope.lane >= 0 else scope.group, scope.lane)
-
-
-def _within(scope: Scope) -> Update:
-    return lambda state: replace(state, scope=scope)
 
 
 def _time_update(start: int, end: int) -> Update:

@@ -25,8 +25,17 @@ from tpuprof_tui.app.panes.timeline.changes import CHANGES
 from tpuprof_tui.app.panes.timeline.timeline import Timeline
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
-from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
-from tpuprof_tui.app.settings.commands import COMMANDS
+from tpuprof_tui.app.settings.actions import (
+    ACTIONS,
+    COMMANDS,
+    GROUPS,
+    PANES,
+    Action,
+    actions_of,
+    bindings,
+    footer_keys,
+    key_text,
+)
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.app.shell.data_set import CaptureTable

@@ -12,8 +12,14 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
 from tpuprof_tui.app.explorer.commands import ExportRequests
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.settings.actions import actions_for
-from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split_command, views_named
+from tpuprof_tui.app.settings.actions import (
+    COMMANDS,
+    actions_for,
+    actions_named,
+    commands_named,
+    split_command,
+    views_named,
+)
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH

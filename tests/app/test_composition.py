@@ -11,7 +11,7 @@ import tpuprof_tui.app
 
 ROOT = Path(tpuprof_tui.app.__file__).parent
 #: Where Textual's own private names are overridden.
-OVERRIDES = "terminal/"
+OVERRIDES = "terminal.py"
 #: The application's own parts, which show screens and call back into it; all others are told what they need.
 SHELL = "shell/"
 #: What stands for the screens and the application that hold parts.

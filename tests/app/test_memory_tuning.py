@@ -13,10 +13,10 @@ import pytest
 from profiles import small_profile
 from screen import explorer, opened, press, settled
 
+from tpuprof_tui.app import terminal
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell import process
 from tpuprof_tui.app.shell.process import collect_and_freeze
-from tpuprof_tui.app.terminal import application
 
 
 class Knot:
@@ -76,7 +76,7 @@ async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collectio
                 return
             await pilot.pause(0.01)
 
-    monkeypatch.setattr(application, "COLLECT_SECONDS", (0.02, 0.02))
+    monkeypatch.setattr(terminal, "COLLECT_SECONDS", (0.02, 0.02))
     monkeypatch.setattr(process, "collect_and_freeze", collect)
     begun, end = Event(), Event()
     async with opened(small_profile(1, instructions=600)) as pilot:

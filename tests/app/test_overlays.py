@@ -16,11 +16,11 @@ from textual.command import CommandList
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
 from tpuprof_tui.app.overlays.overlay import HINT, JumpScreen, Overlay
-from tpuprof_tui.app.panes.keybar import KeyBar
+from tpuprof_tui.app.panes.prompt import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.terminal.application import Commands
+from tpuprof_tui.app.terminal import Commands
 from tpuprof_tui.formats.escape import clean
 
 

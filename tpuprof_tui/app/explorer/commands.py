@@ -21,9 +21,9 @@ from ..overlays.flame import FlameGraph
 from ..overlays.overlay import Overlay, confirm
 from ..overlays.table import ColumnList, GroupList
 from ..panes.prompt import Hint, PromptRequest
-from ..settings.actions import Action
-from ..settings.commands import (
+from ..settings.actions import (
     COMMANDS,
+    Action,
     Command,
     actions_named,
     column_named,
@@ -34,7 +34,7 @@ from ..settings.commands import (
     views_named,
 )
 from ..shell.messages import Background
-from .part import CommandResult, CommandTable, Part, fault
+from .panes import CommandResult, CommandTable, Part, fault
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu

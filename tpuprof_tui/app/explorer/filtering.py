@@ -30,8 +30,7 @@ from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, PromptRequest
 from ..panes.tree import GroupTree, node_conditions
 from ..shell.messages import Background
-from .panes import PaneManager
-from .part import CommandResult, Part, fault
+from .panes import CommandResult, PaneManager, Part, fault
 
 #: Examples of filters, shown while the prompt is empty.
 _HINT: Final = "dur>10us  name=a*  | !role=wait  /regex/"

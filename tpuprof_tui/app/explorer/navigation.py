@@ -54,10 +54,9 @@ from ..panes.lines import LinesView
 from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
 from ..panes.timeline.timeline import Timeline
-from ..settings.commands import listed, views_named
+from ..settings.actions import listed, views_named
 from ..shell.messages import Background
-from .panes import OVERLAID_PANES, PaneManager
-from .part import NOTHING_SELECTED, CommandResult, Part, fault
+from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, PaneManager, Part, fault
 
 #: Longest number accepted, in digits: more than any number of instructions has.
 MAX_DIGITS: Final = 12

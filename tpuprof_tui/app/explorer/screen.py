@@ -25,9 +25,8 @@ from ..drawing.theme import Palette
 from ..overlays.overlay import copy_text
 from ..panes.detail import DetailPane
 from ..panes.headline import HeadlineBar, selection_parts
-from ..panes.keybar import LongMessage
 from ..panes.problems import ProblemsPane
-from ..panes.prompt import Prompt
+from ..panes.prompt import LongMessage, Prompt
 from ..panes.summary.summary import REST_SECONDS, SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.table_rows import AT_ONCE
@@ -40,8 +39,7 @@ from ..shell.messages import Background
 from .commands import CommandLine, ExportRequests, TableRequests
 from .filtering import Filtering, Search
 from .navigation import Jumps, Marks, Navigation, NoteSaver
-from .panes import HEADLINE, TABS, Layout, PaneManager, Panes
-from .part import CommandResult, Part, Store, fault
+from .panes import HEADLINE, TABS, CommandResult, Layout, PaneManager, Panes, Part, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence

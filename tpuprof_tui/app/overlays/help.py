@@ -16,8 +16,7 @@ from tpuprof_tui.model import Vocabulary
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.prompt import Hint, PromptRequest, ask
-from ..settings.actions import GLOSSARY, GROUPS, PANES, TREE_MARKS, actions_for, bindings, key_text, keys_of
-from ..settings.commands import COMMANDS
+from ..settings.actions import COMMANDS, GLOSSARY, GROUPS, PANES, TREE_MARKS, actions_for, bindings, key_text, keys_of
 
 KEY_COLUMN_WIDTH = 24
 

@@ -22,12 +22,11 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Prompt
+from ..panes.prompt import KeyBar, Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
 from ..shell.messages import CopyText, ExportChanged
-from ..terminal.application import OnceScreen
+from ..terminal import OnceScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."

@@ -28,8 +28,7 @@ from tpuprof_tui.model.columns import LANE_KIND
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..settings.actions import bindings
-from ..settings.commands import columns_named
+from ..settings.actions import bindings, columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, PromptRequest, ask

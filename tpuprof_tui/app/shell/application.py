@@ -23,11 +23,11 @@ from tpuprof_tui.sources.source import RECORDINGS
 
 from ..drawing.glyphs import ASCII, UNICODE, AsciiFilter, wants_ascii
 from ..drawing.theme import THEMES, TITLES
-from ..panes.keybar import KeyBar
 from ..panes.lines import LinesView
+from ..panes.prompt import KeyBar
 from ..settings.actions import PANES, Action, actions_for, bindings, key_text, keymap_of, keys_of, remap
 from ..settings.config import Preferences
-from ..terminal.application import Commands, TerminalApp
+from ..terminal import Commands, TerminalApp
 from . import messages, process
 from .exports import Exports
 from .key_queue import KeyQueue

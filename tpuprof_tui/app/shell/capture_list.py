@@ -28,8 +28,8 @@ from tpuprof_tui.sources.source import RECORDINGS, SessionEntry
 
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
+from ..panes.prompt import KeyBar
 from ..settings.actions import bindings
 from .messages import CaptureRequest
 from .on_disk import CancelledError

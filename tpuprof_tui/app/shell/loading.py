@@ -19,7 +19,7 @@ from tpuprof_tui.formats.units import bytes_text, plural
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
-from ..panes.keybar import KeyBar
+from ..panes.prompt import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
 from .messages import CaptureRequest
 

@@ -473,7 +473,7 @@ class NoteSaver(Part):
     """Writes notes to a file; without a path they are lost when the screen closes."""
 
     def __init__(
-        self, manager: PaneManager, background: Background, copy: Callable[[str, str], None], path: Path | None
+        self, manager: PaneManager, background: Background, copy: Callable[[str, str], object], path: Path | None
     ) -> None:
         super().__init__(manager, background)
         self.copy = copy
@@ -520,7 +520,7 @@ class NoteSaver(Part):
         session, state, summary = self.session, self.state, self.manager.panes.summary
         times = Query.of_state(session, state.figures_state, state.scope).range
         path, place = session.profile.path, place_of(session, state, times, summary.answers.chosen)
-        if self.prompt.behind is summary:
-            return self.copy(report_words(path, place), "command")
         against = session.baseline.profile.path if session.baseline is not None else ""
-        return self.copy(place_words(path, place, session.profile.notes, against), "command")
+        of_figures = self.prompt.behind is summary
+        words = report_words(path, place) if of_figures else place_words(path, place, session.profile.notes, against)
+        self.copy(words, "command")

@@ -22,7 +22,6 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..overlays.overlay import copy_text
 from ..panes.detail import DetailPane
 from ..panes.headline import HeadlineBar, selection_parts
 from ..panes.problems import ProblemsPane
@@ -98,7 +97,7 @@ class ExplorerScreen(Screen[None]):
         self.navigation = Navigation(*given)
         self.filtering = Filtering(*given)
         self.marks = Marks(*given)
-        self.notes = NoteSaver(*given, self._copy, notes)
+        self.notes = NoteSaver(*given, lambda *what: self.post_message(messages.CopyText(*what)), notes)
         self.table_requests = TableRequests(*given, self.filtering)
         jumps = Jumps(*given)
         parts: list[Part] = [
@@ -273,12 +272,6 @@ class ExplorerScreen(Screen[None]):
         message.stop()
         self.prompt.say(message.text, of_pane=True)
 
-    @on(messages.CopyText)
-    def copy(self, message: messages.CopyText) -> None:
-        """Copies a text to the clipboard and shows it."""
-        message.stop()
-        self._copy(message.text, message.label)
-
     # callbacks of the parts
 
     def _open(self, text: str) -> CommandResult:
@@ -289,6 +282,3 @@ class ExplorerScreen(Screen[None]):
 
     def _send(self, action: str, *arguments: Any) -> None:
         self.post_message(messages.CaptureRequest(action, *arguments))
-
-    def _copy(self, text: str, label: str) -> None:
-        copy_text(self, self.palette, text, label)

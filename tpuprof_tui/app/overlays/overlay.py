@@ -25,7 +25,7 @@ from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView, paragraph
 from ..panes.prompt import KeyBar, Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from ..shell.messages import CopyText, ExportChanged
+from ..shell.messages import ExportChanged
 from ..terminal import OnceScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
@@ -74,12 +74,6 @@ class Overlay(ModalScreen[Any], OnceScreen):
         """Closes with the pane's result."""
         message.stop()
         self.dismiss(message.result)
-
-    @on(CopyText)
-    def copy(self, message: CopyText) -> None:
-        """Copies a text of the pane."""
-        message.stop()
-        copy_text(self, self.palette, message.text, message.label)
 
     @on(ExportChanged)
     def export_changed(self) -> None:

@@ -171,6 +171,13 @@ class TpuprofApp(TerminalApp):
 
     # messages
 
+    @on(messages.CopyText)
+    def copy(self, message: messages.CopyText) -> None:
+        """Copies a text of a pane."""
+        from ..overlays.overlay import copy_text
+
+        copy_text(self.screen, self.preferences.palette, message.text, message.label)
+
     def _bars(self) -> list[KeyBar]:
         return [bar for screen in self.screen_stack for bar in screen.query(KeyBar)]
 

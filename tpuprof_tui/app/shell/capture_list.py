@@ -14,7 +14,6 @@ from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
@@ -140,18 +139,6 @@ class CaptureList(LinesView):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("chooser")]
 
-    class Update(Message):
-        """Posted by the worker thread with all captures found so far."""
-
-        def __init__(self, entries: list[CaptureEntry], finished: bool) -> None:
-            super().__init__()
-            self.entries = entries
-            self.finished = finished
-
-        def can_replace(self, message: Message) -> bool:
-            """Replaces any earlier update: each holds the whole list."""
-            return isinstance(message, CaptureList.Update)
-
     def __init__(self, roots: Sequence[str], palette: Palette, base: str | None = None) -> None:
         super().__init__(palette, "chooser")
         self.roots = roots
@@ -235,8 +222,8 @@ class CaptureList(LinesView):
                 return
             if time.monotonic() - reported_at > 0.25:
                 reported_at = time.monotonic()
-                self.post_message(self.Update(list(found), False))
-        self.post_message(self.Update(list(found), True))
+                self.call_later(self._take, list(found), False)
+        self.call_later(self._take, list(found), True)
         for index, each in enumerate(found):
             if worker.is_cancelled:
                 return
@@ -246,12 +233,10 @@ class CaptureList(LinesView):
                 return
             if time.monotonic() - reported_at > 0.25 or index == len(found) - 1:
                 reported_at = time.monotonic()
-                self.post_message(self.Update(list(found), True))
+                self.call_later(self._take, list(found), True)
 
-    def on_capture_list_update(self, message: Update) -> None:
-        """Shows the captures found so far."""
-        message.stop()
-        self.entries, self.finished = message.entries, message.finished
+    def _take(self, entries: list[CaptureEntry], finished: bool) -> None:
+        self.entries, self.finished = entries, finished
         self.rebuild()
         self.cursor_changed()
 

@@ -12,7 +12,6 @@ from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
@@ -66,15 +65,6 @@ class CaptureTable(LinesView):
     # reserve the gutter: lines are built for the full width, and a scroll bar shown later would hide their last cell
     DEFAULT_CSS = "CaptureTable { scrollbar-gutter: stable; }"
 
-    class Read(Message):
-        """Posted by the worker thread when the data set was read, or with the failure."""
-
-        def __init__(self, listing: Listing | None, failure: str = "", log: bytes = b"") -> None:
-            super().__init__()
-            self.listing = listing
-            self.log = log
-            self.failure = failure
-
     def __init__(self, view: DataSetViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "fleet")
         self.view = view
@@ -101,14 +91,12 @@ class CaptureTable(LinesView):
         try:
             log = hashlib.blake2b(store_at(self.view.location).read_log() or b"").digest()
             if self.view.listing is None or log != self.view.log:
-                self.post_message(self.Read(Listing.read(self.view.location), log=log))
+                self.call_later(self._take, Listing.read(self.view.location), "", log)
         except TpuprofError as error:
-            self.post_message(self.Read(None, str(error)))
+            self.call_later(self._take, None, str(error), b"")
 
-    def on_capture_table_read(self, message: Read) -> None:
-        """Shows the captures or the failure."""
-        message.stop()
-        self.view.listing, self.view.log, self.failure = message.listing, message.log, message.failure
+    def _take(self, listing: Listing | None, failure: str, log: bytes) -> None:
+        self.view.listing, self.view.log, self.failure = listing, log, failure
         self.rebuild()
 
     # lines

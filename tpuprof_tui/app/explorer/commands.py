@@ -54,15 +54,13 @@ class TableRequests(Part):
         self.table, self.go = manager.panes.table, manager.go
         self.filter = filtering.apply
         self.actions = {
-            "group": self._group_by_name, "flame-graph": self._open_flame_graph
+            "group": lambda: self._open_groups(("name" if has_named_work(self.session) else "engine",), work_only=True),
+            "flame-graph": self._open_flame_graph
         }  # fmt: skip
         self.requests = {"group-by": self._group_by, "choose-columns": self._choose_columns}
         self.commands = {
             "sort": self._sort, "group": self._group, "columns": self._columns, "row": self._row
         }  # fmt: skip
-
-    def _group_by_name(self) -> None:
-        self._open_groups(("name" if has_named_work(self.session) else "engine",), work_only=True)
 
     def _group_by(self, key: str) -> None:
         self._open_groups(("duration" if key == "share" else key,), work_only=False)

@@ -68,7 +68,8 @@ class Navigation(Part):
     def __init__(self, manager: PaneManager, background: Background) -> None:
         super().__init__(manager, background)
         self.actions = {
-            "fit": self._fit, "focus-selection": self._focus_selection, "isolate": self._isolate, "pause": self._pause
+            "fit": self._fit, "focus-selection": self._focus_selection, "isolate": self._isolate,
+            "pause": manager.panes.summary.toggle_pause,
         }  # fmt: skip
         self.commands = {
             "go": self._go, "window": self._window, "core": self._core, "view": self._view, "move": self._move
@@ -119,10 +120,6 @@ class Navigation(Part):
         else:
             message = "No {unit} selected: j and k in the timeline or the tree (t) select one."
             self.say(self.session.say(message))
-
-    def _pause(self) -> None:
-        summary = self.manager.panes.summary
-        summary.pause(not summary.paused)
 
     def back(self) -> bool:
         """Undoes one thing (search, filter, range, selection, scope ...); returns False if nothing is left."""

@@ -50,10 +50,7 @@ _GIVE_BACK_EVERY: Final = 0.5
 class ExplorerScreen(Screen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
-    Attributes:
-        actions: Handlers of the key actions of the registry's pane ``explorer``, by the last part of the action id.
-        requests: Handlers of the requests of panes, by name.
-        commands: Handlers of the commands of the command line, by command id.
+    ``actions``, ``requests`` and ``commands`` are those of its parts (see ``Part``), and its own.
     """
 
     AUTO_FOCUS = "#timeline"

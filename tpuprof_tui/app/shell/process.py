@@ -99,15 +99,11 @@ class Signals:
             self._terminal = select.poll()
             # poll reports POLLHUP and POLLERR even for an empty event mask
             self._terminal.register(sys.__stdin__.fileno(), 0)
-            self._app.set_interval(GONE_SECONDS, self._end_without_terminal)
+            self._app.set_interval(GONE_SECONDS, lambda: self._end(signal.SIGHUP) if self._is_gone() else None)
 
     def _is_gone(self) -> bool:
         """Whether the terminal was closed, or stdin is not a terminal."""
         return self._terminal is None or bool(self._terminal.poll(0))
-
-    def _end_without_terminal(self) -> None:
-        if self._is_gone():
-            self._end(signal.SIGHUP)
 
     def _end(self, number: int) -> None:
         self._app.exports.end()

@@ -79,10 +79,10 @@ class SummaryPane(LinesView):
         if active and not (self.paused and self.answers.by_view):
             self._request()
 
-    def pause(self, paused: bool) -> None:
+    def toggle_pause(self) -> None:
         """Freezes the answers, or follows the state again."""
-        self.paused = paused
-        if not paused and self._active:
+        self.paused = not self.paused
+        if not self.paused and self._active:
             self._request()
         self.rebuild()
         self.post_message(Request("titles"))

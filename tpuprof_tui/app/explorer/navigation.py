@@ -33,13 +33,15 @@ from tpuprof_tui.analysis.selecting.navigation import (
     nearest_start,
     parse_time,
     parse_window,
+    place_of,
+    place_words,
+    report_words,
     select_event,
     selected_span,
     toggle_mark,
     toggle_span,
 )
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
-from tpuprof_tui.analysis.selecting.navigation import place_of, place_words, report_words
 from tpuprof_tui.analysis.selecting.search import Hits
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of

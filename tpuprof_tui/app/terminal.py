@@ -246,21 +246,16 @@ class OnceScreen(Screen[Any]):
 
 
 class TerminalApp(App[int]):
-    """Sends only changed cells, frees replaced screens, and restores the terminal before it reports an error.
-
-    Attributes:
-        terminal_cells: The cells that the terminal currently shows.
-        debug_errors: Whether unexpected errors propagate with their traceback.
-        crash: The unexpected error that ended the application, to be reported by the caller of ``run``.
-    """
+    """Sends only changed cells, frees replaced screens, and restores the terminal before it reports an error."""
 
     #: Context without an active screen; None until ``keep_context`` is called.
     _no_screen: Context | None = None
 
     def __init__(self, *, ansi_color: bool | None = None, debug: bool = False) -> None:
         super().__init__(ansi_color=ansi_color)
-        self.terminal_cells = TerminalCells()
-        self.debug_errors = debug
+        self.terminal_cells = TerminalCells()  #: The cells that the terminal currently shows
+        self.debug_errors = debug  #: Whether unexpected errors propagate with their traceback
+        #: The unexpected error that ended the application, to be reported by the caller of ``run``.
         self.crash: Exception | None = None
         #: Replaced screens that are still in memory.
         self._replaced = WeakSet[Screen[Any]]()

@@ -22,20 +22,9 @@ _MAX_BRIGHTNESS: Final = 0.42
 
 
 class Palette(Struct, frozen=True, dict=True):
-    """Styles of widgets that render their own lines (`themes.json`).
+    """Styles of widgets that render their own lines (`themes.json`)."""
 
-    Attributes:
-        colour: False: only attributes (bold, dim, reverse, underline) are used.
-        waiting_background: Background of cells that are mostly waiting.
-        label_colour: Text colour of names on filled cells.
-        lettered: Whether cells show category letters as in ASCII mode, because colours alone are not distinct enough.
-        shade_field: Field of ``Shades`` to use: ``dark``, ``paper`` or ``safe``.
-        darkens_colours: Whether colours without that shade are darkened until they are legible on a light background.
-        cursor_cell, cursor_filled: Styles under the time cursor, for glyph cells and for filled cells.
-        selected_cell, selected_filled: The same for the selected event.
-    """
-
-    colour: bool
+    colour: bool  #: False: only attributes (bold, dim, reverse, underline) are used
     text: Style
     quiet: Style
     strong: Style
@@ -58,13 +47,17 @@ class Palette(Struct, frozen=True, dict=True):
     bar: Style
     hidden: Style
     linked_event: Style
-    waiting_background: str
+    waiting_background: str  #: Background of cells that are mostly waiting
+    #: Whether cells show category letters as in ASCII mode, because colours alone are not distinct enough.
     lettered: bool
-    label_colour: str
-    shade_field: str
+    label_colour: str  #: Text colour of names on filled cells
+    shade_field: str  #: Field of ``Shades`` to use: ``dark``, ``paper`` or ``safe``
+    #: Whether colours without that shade are darkened until they are legible on a light background.
     darkens_colours: bool
+    #: cursor_cell, cursor_filled: Styles under the time cursor, for glyph cells and for filled cells.
     cursor_cell: str
     cursor_filled: str
+    #: selected_cell, selected_filled: The same for the selected event.
     selected_cell: str
     selected_filled: str
 
@@ -148,18 +141,12 @@ class _Theme(Struct, frozen=True):
 
 
 class _Colours(Struct, frozen=True):
-    """The file.
-
-    Attributes:
-        themes: Themes by name.
-        palettes: What differs from the first one.
-        fifths: Names, letters and shades of fifths of a share.
-        names: Tints (shades on a light background) of kernel functions and other names, which no operation uses.
-    """
+    """The file."""
 
     themes: dict[str, _Theme]
-    palettes: dict[str, dict[str, str | bool]]
-    fifths: list[list[str]]
+    palettes: dict[str, dict[str, str | bool]]  #: What differs from the first one
+    fifths: list[list[str]]  #: Names, letters and shades of fifths of a share
+    #: Tints (shades on a light background) of kernel functions and other names, which no operation uses.
     names: list[list[str]]
 
     def palette(self, name: str) -> Palette:

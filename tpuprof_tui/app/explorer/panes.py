@@ -69,18 +69,12 @@ class Store:
 
 
 class Part:
-    """A part of the explorer.
-
-    Attributes:
-        actions: Handlers of key actions of the explorer, by the last part of their id.
-        requests: Handlers of requests of panes, by name.
-        commands: Handlers of commands of the command line, by command id.
-    """
+    """A part of the explorer."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
-        self.actions: ActionTable = {}
-        self.requests: ActionTable = {}
-        self.commands: CommandTable = {}
+        self.actions: ActionTable = {}  #: Handlers of key actions of the explorer, by the last part of their id
+        self.requests: ActionTable = {}  #: Handlers of requests of panes, by name
+        self.commands: CommandTable = {}  #: Handlers of commands of the command line, by command id
         self.manager, self.background = manager, background
         self.session, self.change = manager.store.session, manager.store.change
         self.prompt, self.say, self.open_overlay = manager.bar, manager.bar.say, manager.open_overlay
@@ -158,27 +152,19 @@ FEW_LANES: Final = 8
 
 
 class Layout(Struct):
-    """The user's layout choices; kept when another capture is opened.
+    """The user's layout choices; kept when another capture is opened."""
 
-    Attributes:
-        tab: The active tab.
-        maximised: The maximised pane; empty: none.
-        opened_from: The maximised and the focused pane before one of ``OVERLAID_PANES`` was opened.
-        tree_wanted: Whether the tree is shown if there is room.
-        detail_wanted: Whether the detail is shown if there is room; None: only while something is selected.
-        rows_chosen: Whether the user chose the rows of the timeline (engines or cores) with a key.
-        rows_of_all: Rows to restore for the scope of all units, after one unit alone has shown its engines.
-        small: Whether the screen is too small for panes side by side.
-    """
-
-    tab: str = "summary"
-    maximised: str = ""
+    tab: str = "summary"  #: The active tab
+    maximised: str = ""  #: The maximised pane; empty: none
+    #: The maximised and the focused pane before one of ``OVERLAID_PANES`` was opened.
     opened_from: tuple[str, str] = ("", "")
-    tree_wanted: bool = True
+    tree_wanted: bool = True  #: Whether the tree is shown if there is room
+    #: Whether the detail is shown if there is room; None: only while something is selected.
     detail_wanted: bool | None = None
-    rows_chosen: bool = False
+    rows_chosen: bool = False  #: Whether the user chose the rows of the timeline (engines or cores) with a key
+    #: Rows to restore for the scope of all units, after one unit alone has shown its engines.
     rows_of_all: LineUnit = "engines"
-    small: bool = False
+    small: bool = False  #: Whether the screen is too small for panes side by side
 
     def fit(self, width: int, height: int) -> bool:
         """Sets ``small`` from the screen size in cells; returns whether it changed."""

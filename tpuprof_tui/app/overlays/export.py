@@ -42,12 +42,7 @@ _TYPED: Final = {
 
 
 class ExportMenu:
-    """What can be written, and the selected part of the capture.
-
-    Attributes:
-        unit: Id of the unit that the scope or the selection is on; -1: none.
-        selection: Part of the capture to write.
-    """
+    """What can be written, and the selected part of the capture."""
 
     def __init__(self, session: Session, state: DisplayState, source: ExportSource, exports: Exports) -> None:
         self.session = session
@@ -56,8 +51,10 @@ class ExportMenu:
         self.state = state
         self.source = source
         self.exports = exports
+        #: Id of the unit that the scope or the selection is on; -1: none.
         self.unit = self.profile.groups.unit_of(state.scope.group if state.scope.group >= 0 else state.selection.group)
         scoped = state.scope.group >= 0 and self.unit >= 0
+        #: Part of the capture to write.
         self.selection = Selection(frozenset((self.unit,)) if scoped else None, filter=state.filter)
 
     def chosen(self, part: str) -> bool:

@@ -64,23 +64,14 @@ _RAW_BYTES: Final = 16
 
 
 class Entry(Struct, frozen=True):
-    """An entry of the detail, which may be wrapped to several lines.
-
-    Attributes:
-        kind: Kind, for drawing.
-        text: Its text; the value of a field.
-        label: Label of a field or a link.
-        help: Explanation of a field.
-        leads_to: Lane and row of the target event of a link.
-        back: Whether a link leads to an earlier event, rather than to a later one.
-    """
+    """An entry of the detail, which may be wrapped to several lines."""
 
     kind: Kind
-    text: str
-    label: str = ""
-    help: str = ""
-    leads_to: tuple[int, int] | None = None
-    back: bool = False
+    text: str  #: Its text; the value of a field
+    label: str = ""  #: Label of a field or a link
+    help: str = ""  #: Explanation of a field
+    leads_to: tuple[int, int] | None = None  #: Lane and row of the target event of a link
+    back: bool = False  #: Whether a link leads to an earlier event, rather than to a later one
 
     @property
     def can_be_chosen(self) -> bool:

@@ -163,19 +163,12 @@ _GLOBAL_KEYS: Final = frozenset({"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "f1"})
 
 
 class Hint(Struct, frozen=True):
-    """A remark shown next to the typed text.
-
-    Attributes:
-        text: The remark.
-        column: Offset of a fault in the typed text, from 0; -1: none.
-        fault: Whether the typed text is invalid.
-        in_full: Whether, like a fault, it is shown in full above the text if it does not fit next to it.
-    """
+    """A remark shown next to the typed text."""
 
     text: str
-    column: int = -1
-    fault: bool = False
-    in_full: bool = False
+    column: int = -1  #: Offset of a fault in the typed text, from 0; -1: none
+    fault: bool = False  #: Whether the typed text is invalid
+    in_full: bool = False  #: Whether, like a fault, it is shown in full above the text if it does not fit next to it
 
 
 #: Validates a text; if the hint for an accepted text is a fault, the prompt stays open.
@@ -183,16 +176,11 @@ Validator = Callable[[str], Hint | None]
 
 
 class PromptRequest(Struct, frozen=True):
-    """What the prompt asks for.
+    """What the prompt asks for."""
 
-    Attributes:
-        label: Label of the text ("Filter"); requests with the same label share their history.
-        initial: Initial text.
-        changed, accepted, cancelled: Called after each change of the text, on Enter, and on Esc.
-    """
-
-    label: str
+    label: str  #: Label of the text ("Filter"); requests with the same label share their history
     initial: str = ""
+    #: changed, accepted, cancelled: Called after each change of the text, on Enter, and on Esc.
     changed: Validator = lambda text: None
     accepted: Validator = lambda text: None
     cancelled: Callable[[], object] = lambda: None

@@ -38,10 +38,8 @@ class ColumnLayout:
     """Layout of the columns. ``index``: position of a column; ``left``: horizontal scroll offset in cells.
 
     Attributes:
-        columns: The visible columns, in order.
         widths: Width of each in cells, without the gap.
         edges: Left edge of each column in cells, and the right edge of the last.
-        chosen_index: Index of the chosen column.
     """
 
     def __init__(self, session: Session, state: DisplayState) -> None:
@@ -161,21 +159,14 @@ def sorted_rows(session: Session, state: DisplayState) -> tuple[Ints, int]:
 
 
 class TableRows:
-    """The rows as event numbers in sorted order; texts are made only for visible rows, whatever the number of events.
-
-    Attributes:
-        order: int64, event number of each row.
-        position: Row of the cursor.
-        total_ns: Sum of the durations of all rows.
-        requested_key: Key of the requested rows.
-        current_key: Key of the rows in ``order``; differs from ``requested_key`` while a worker thread sorts.
-    """
+    """The rows as event numbers in sorted order; texts are made only for visible rows, however many there are."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.order: Ints = np.zeros(0, dtype=np.int64)
-        self.position = self.total_ns = 0
-        self.requested_key: RowsKey = ()
+        self.order: Ints = np.zeros(0, dtype=np.int64)  #: int64, event number of each row
+        self.position = self.total_ns = 0  #: Row of the cursor; sum of the durations of all rows in ns
+        self.requested_key: RowsKey = ()  #: Key of the requested rows
+        #: Key of the rows in ``order``; differs from ``requested_key`` while a worker thread sorts.
         self.current_key: RowsKey = ()
         self._texts: dict[int, list[str]] = {}
         self._texts_for: tuple[Column, ...] = ()

@@ -41,44 +41,26 @@ def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 class Node(Struct, frozen=True):
-    """A node of the tree.
+    """A node of the tree."""
 
-    Attributes:
-        label: Label, escaped.
-        depth: Depth in the tree; 0 for the root.
-        scope: Scope that it selects; None: it cannot be selected.
-        condition: Filter condition in addition to the scope; empty: none.
-        path: Path of the capture that it opens; empty: none.
-        engine: Kind of its lanes, for colours; empty: several kinds.
-        share, busy: Utilisation (0 to 1) and time of work in ns, over the whole capture; -1: none.
-        count: Number of events; -1: unknown.
-        guessed: Whether the distinction of work and wait is a guess.
-        severity: Severity of its worst problem: 0 note, 1 warning, 2 error; -1: none.
-        lost: Whether it ran but none of its data is available.
-        parent: Index of the parent node; -1 for the root and for headings.
-        children: Whether it has child nodes.
-        remark: Remark of the source, one word.
-        ranks: For a host, the number of ranks on it; 0: not a host.
-        base: Time of work in ns of its counterpart in the baseline, 0 if there is none; -1: no comparison.
-    """
-
-    label: str
-    depth: int
-    scope: Scope | None = None
-    condition: str = ""
-    path: str = ""
-    engine: str = ""
+    label: str  #: Label, escaped
+    depth: int  #: Depth in the tree; 0 for the root
+    scope: Scope | None = None  #: Scope that it selects; None: it cannot be selected
+    condition: str = ""  #: Filter condition in addition to the scope; empty: none
+    path: str = ""  #: Path of the capture that it opens; empty: none
+    engine: str = ""  #: Kind of its lanes, for colours; empty: several kinds
+    #: share, busy: Utilisation (0 to 1) and time of work in ns, over the whole capture; -1: none.
     share: float = -1.0
     busy: int = -1
-    count: int = -1
-    guessed: bool = False
-    severity: int = -1
-    lost: bool = False
-    parent: int = -1
-    children: bool = False
-    remark: str = ""
-    ranks: int = 0
-    base: int = -1
+    count: int = -1  #: Number of events; -1: unknown
+    guessed: bool = False  #: Whether the distinction of work and wait is a guess
+    severity: int = -1  #: Severity of its worst problem: 0 note, 1 warning, 2 error; -1: none
+    lost: bool = False  #: Whether it ran but none of its data is available
+    parent: int = -1  #: Index of the parent node; -1 for the root and for headings
+    children: bool = False  #: Whether it has child nodes
+    remark: str = ""  #: Remark of the source, one word
+    ranks: int = 0  #: For a host, the number of ranks on it; 0: not a host
+    base: int = -1  #: Time of work in ns of its counterpart in the baseline, 0 if there is none; -1: no comparison
 
 
 def nodes_of(

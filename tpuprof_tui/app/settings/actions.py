@@ -25,42 +25,26 @@ ActionTable = Mapping[str, Callable[..., object]]
 
 
 class Action(Struct, frozen=True):
-    """An action that keys are bound to.
+    """An action that keys are bound to."""
 
-    Attributes:
-        id: Stable name ``PANE.NAME``, for key maps.
-        keys: Keys in Textual's spelling; the first is displayed.
-        pane: Group of actions that it belongs to; see ``PANES``.
-        text: Short name for footer and palette. This and the other texts have placeholders for the source's words
-            (``{unit}``, see ``Vocabulary.words``).
-        help: One sentence for the help screen.
-        function: Textual action string: method without ``action_``, on the pane's widget or screen, with arguments.
-        footer: Label in the footer, empty: not shown; adjacent actions with the same label share an entry.
-    """
-
-    id: str
-    keys: tuple[str, ...]
-    pane: str
+    id: str  #: Stable name ``PANE.NAME``, for key maps
+    keys: tuple[str, ...]  #: Keys in Textual's spelling; the first is displayed
+    pane: str  #: Group of actions that it belongs to; see ``PANES``
+    #: Short name for footer and palette. This and the other texts have placeholders for the source's words (``{unit}``,
+    #: see ``Vocabulary.words``).
     text: str
-    help: str
-    function: str
-    footer: str = ""
+    help: str  #: One sentence for the help screen
+    function: str  #: Textual action string: method without ``action_``, on the pane's widget or screen, with arguments
+    footer: str = ""  #: Label in the footer, empty: not shown; adjacent actions with the same label share an entry
 
 
 class Command(Struct, frozen=True):
-    """A command of the command line.
+    """A command of the command line."""
 
-    Attributes:
-        id: First word, the same for all sources.
-        argument: Placeholder of the argument for the help; empty: it takes none.
-        help: One sentence, with placeholders for the source's words (see ``Vocabulary.words``).
-        name: First word in the source's terms, with placeholders; empty: the id.
-    """
-
-    id: str
-    argument: str
-    help: str
-    name: str = ""
+    id: str  #: First word, the same for all sources
+    argument: str  #: Placeholder of the argument for the help; empty: it takes none
+    help: str  #: One sentence, with placeholders for the source's words (see ``Vocabulary.words``)
+    name: str = ""  #: First word in the source's terms, with placeholders; empty: the id
 
     def in_words_of(self, vocabulary: Vocabulary) -> Command:
         """Returns the command with its placeholders replaced by the source's words."""
@@ -71,27 +55,17 @@ class Command(Struct, frozen=True):
 
 
 class Registry(Struct, frozen=True):
-    """What ``actions.json`` holds.
+    """What ``actions.json`` holds."""
 
-    Attributes:
-        actions: Actions of all panes but those that write outputs.
-        panes: Panes by id: display title, and the groups of actions available there, the most specific first.
-        groups: Headings of the groups on the help screen.
-        key_texts: Display texts of keys.
-        commands: Commands of the command line.
-        aliases: Alternative names of commands.
-        glossary: Terms on the screen, and their meanings.
-        tree_marks: Marks after a node of the tree, and their meanings.
-    """
-
-    actions: tuple[Action, ...]
+    actions: tuple[Action, ...]  #: Actions of all panes but those that write outputs
+    #: Panes by id: display title, and the groups of actions available there, the most specific first.
     panes: dict[str, tuple[str, tuple[str, ...]]]
-    groups: dict[str, str]
-    key_texts: dict[str, str]
-    commands: tuple[Command, ...]
-    aliases: dict[str, str]
-    glossary: tuple[tuple[str, str], ...]
-    tree_marks: tuple[tuple[str, str], ...]
+    groups: dict[str, str]  #: Headings of the groups on the help screen
+    key_texts: dict[str, str]  #: Display texts of keys
+    commands: tuple[Command, ...]  #: Commands of the command line
+    aliases: dict[str, str]  #: Alternative names of commands
+    glossary: tuple[tuple[str, str], ...]  #: Terms on the screen, and their meanings
+    tree_marks: tuple[tuple[str, str], ...]  #: Marks after a node of the tree, and their meanings
 
 
 # Keys that differ from what users of other tools may expect, and why:

@@ -42,18 +42,12 @@ TIMELINE_OPTIONS: Final[dict[str, Any]] = {
 
 
 class Config(Struct, frozen=True):
-    """Contents of the configuration file.
+    """Contents of the configuration file."""
 
-    Attributes:
-        theme: Name of the theme; empty: none chosen.
-        columns: Keys of the table's columns; empty: the default ones.
-        keys: Comma-separated keys in Textual's spelling, by action id.
-        timeline_options: Timeline options, by the field names of ``DisplayState`` in ``TIMELINE_OPTIONS``.
-    """
-
-    theme: str = ""
-    columns: tuple[str, ...] = ()
-    keys: dict[str, str] = field(default_factory=dict)
+    theme: str = ""  #: Name of the theme; empty: none chosen
+    columns: tuple[str, ...] = ()  #: Keys of the table's columns; empty: the default ones
+    keys: dict[str, str] = field(default_factory=dict)  #: Comma-separated keys in Textual's spelling, by action id
+    #: Timeline options, by the field names of ``DisplayState`` in ``TIMELINE_OPTIONS``.
     timeline_options: dict[str, str | bool] = field(default_factory=dict)
 
 
@@ -147,19 +141,13 @@ def _is_mapping(name: Any, text: Any) -> bool:
 
 
 class Preferences:
-    """The saved configuration, and what the user has chosen since.
-
-    Attributes:
-        config: The configuration as in the file.
-        theme: Name of the theme; empty: no colours.
-        palette: Palette of the theme.
-        textual_theme: Name of the Textual theme; without colours the one with the terminal's own colours.
-    """
+    """The saved configuration, and what the user has chosen since."""
 
     def __init__(self, *, colours: bool = True) -> None:
-        self.config = read_config()
-        self.theme = ""
-        self.palette: Palette = PLAIN
+        self.config = read_config()  #: The configuration as in the file
+        self.theme = ""  #: Name of the theme; empty: no colours
+        self.palette: Palette = PLAIN  #: Palette of the theme
+        #: Name of the Textual theme; without colours the one with the terminal's own colours.
         self.textual_theme = "ansi-dark"
         if colours:
             self._apply_theme(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))

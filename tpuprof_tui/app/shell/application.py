@@ -52,10 +52,6 @@ class TpuprofApp(TerminalApp):
         paths: More than one: listed to choose from; otherwise ``path`` is opened.
         profile: A profile to show instead of reading a path.
         notes: Notes file; empty: next to each capture; None: notes are not saved.
-
-    Attributes:
-        opening: Opens captures.
-        exports: Runs exports.
     """
 
     TITLE = "tpuprof"

@@ -43,26 +43,19 @@ MAX_READ_BYTES: Final = 256 << 20
 
 
 class CaptureEntry(Struct, frozen=True):
-    """A capture in the list; facts not known yet are empty.
-
-    Attributes:
-        path: The capture.
-        device, call: Numbers from the directory's name.
-        mode, total, busiest: Facts read from the capture.
-        told: The answer in one sentence, read from the capture; None: not known.
-        failed: Whether it could not be read.
-        session: For a session of a folder of recordings: what the list says of it; else None.
-    """
+    """A capture in the list; facts not known yet are empty."""
 
     path: Path
+    #: device, call: Numbers from the directory's name.
     device: str = ""
     call: str = ""
+    #: mode, total, busiest: Facts read from the capture.
     mode: str = ""
     total: str = ""
     busiest: str = ""
-    failed: bool = False
-    told: Sentence | None = None
-    session: SessionEntry | None = None
+    failed: bool = False  #: Whether it could not be read
+    told: Sentence | None = None  #: The answer in one sentence, read from the capture; None: not known
+    session: SessionEntry | None = None  #: For a session of a folder of recordings: what the list says of it; else None
 
     @property
     def recordings(self) -> str:

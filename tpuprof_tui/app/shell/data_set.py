@@ -37,24 +37,17 @@ _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
 class DataSetViewState(Struct):
-    """View state of a data set; kept while one of its captures is open.
+    """View state of a data set; kept while one of its captures is open."""
 
-    Attributes:
-        location: Folder or address of the data set.
-        listing: Its captures; None: not read yet.
-        log: Hash of its log at the time of reading.
-        words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
-        opened: Path of the capture that was opened last.
-        copies: Local copies of captures from remote file systems; deleted when the program ends.
-    """
-
-    location: str
-    listing: Listing | None = None
-    log: bytes = b""
+    location: str  #: Folder or address of the data set
+    listing: Listing | None = None  #: Its captures; None: not read yet
+    log: bytes = b""  #: Hash of its log at the time of reading
+    #: words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
     words: str = ""
     column: int = -1
     down: bool = True
-    opened: str = ""
+    opened: str = ""  #: Path of the capture that was opened last
+    #: Local copies of captures from remote file systems; deleted when the program ends.
     copies: ExitStack = field(default_factory=ExitStack)
 
 

@@ -43,23 +43,15 @@ class ExportError(TpuprofError):
 
 
 class ExportSource(Struct, frozen=True):
-    """The open capture as an argument of a command line.
+    """The open capture as an argument of a command line."""
 
-    Attributes:
-        path: Its path; empty: nothing can be exported, and ``fault`` states why.
-        name: Its name.
-        fingerprint: Its fingerprint from before it was opened; empty: unknown.
-        source_options: Source options that it was opened with, by name.
-        root: Path of the capture (directory or single file), as ``path`` may be a file in it; empty: same as ``path``.
-        fault: Why nothing can be exported, in a sentence.
-    """
-
-    path: str
+    path: str  #: Its path; empty: nothing can be exported, and ``fault`` states why
     name: str = ""
-    fingerprint: str = ""
-    source_options: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""  #: Its fingerprint from before it was opened; empty: unknown
+    source_options: Mapping[str, Any] = field(default_factory=dict)  #: Source options that it was opened with, by name
+    #: Path of the capture (directory or single file), as ``path`` may be a file in it; empty: same as ``path``.
     root: str = ""
-    fault: str = ""
+    fault: str = ""  #: Why nothing can be exported, in a sentence
 
     @property
     def capture(self) -> Path:
@@ -99,17 +91,11 @@ def folder_fault(folder: str, source: ExportSource) -> str:
 
 
 class Command(Struct, frozen=True):
-    """A command line that writes an output.
-
-    Attributes:
-        kind: The output.
-        words: Arguments of ``tpuprof``.
-        target: The file it writes; None: the child reports the files.
-    """
+    """A command line that writes an output."""
 
     kind: Output
-    words: Sequence[str]
-    target: Path | None = None
+    words: Sequence[str]  #: Arguments of ``tpuprof``
+    target: Path | None = None  #: The file it writes; None: the child reports the files
 
 
 def files_command(kind: Output, source: ExportSource, folder: str, profile: Profile, selection: Selection) -> Command:
@@ -232,19 +218,13 @@ async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
 
 
 class Exports:
-    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown.
-
-    Attributes:
-        running: The running export; None: none is.
-        outcome: Result of the last export; None: none was successful.
-        folder: Output folder for the capture on the screen; empty until an export is requested.
-        states: What became of each output that was asked for, by id: in words, without the progress.
-    """
+    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown."""
 
     def __init__(self, app: TpuprofApp, options: Mapping[str, Any]) -> None:
-        self.running: Running | None = None
-        self.outcome: Outcome | None = None
-        self.folder = ""
+        self.running: Running | None = None  #: The running export; None: none is
+        self.outcome: Outcome | None = None  #: Result of the last export; None: none was successful
+        self.folder = ""  #: Output folder for the capture on the screen; empty until an export is requested
+        #: What became of each output that was asked for, by id: in words, without the progress.
         self.states: dict[str, str] = {}
         self._app = app
         self._options = options

@@ -102,18 +102,13 @@ def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None
 
 
 class CaptureWatcher:
-    """Compares the capture on the screen, and one that could not be read, with their state on disk.
-
-    Attributes:
-        path: The capture on the screen, or the one that could not be opened; empty: none on disk.
-        disk_state: Its state on disk before it was read.
-        failed: The capture that could not be read last, without a message if the screen itself shows the error; None:
-            the requested one is on the screen.
-    """
+    """Compares the capture on the screen, and one that could not be read, with their state on disk."""
 
     def __init__(self) -> None:
-        self.path = ""
-        self.disk_state = DiskState()
+        self.path = ""  #: The capture on the screen, or the one that could not be opened; empty: none on disk
+        self.disk_state = DiskState()  #: Its state on disk before it was read
+        #: The capture that could not be read last, without a message if the screen itself shows the error; None: the
+        #: requested one is on the screen.
         self.failed: DiskChange | None = None
         self._last_poll: PollResult | None = None
 

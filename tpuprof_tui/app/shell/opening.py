@@ -39,32 +39,22 @@ REPORT_EVERY: Final = 0.2
 
 
 class Capture(Struct, frozen=True):
-    """A capture that is open or to be opened.
+    """A capture that is open or to be opened."""
 
-    Attributes:
-        path: Its path; None: ``profile`` is shown or, without one, the captures below the current directory are listed.
-        profile: Profile to show instead of reading ``path``; None: the path is read.
-        recordings: Names of the recordings to open of a folder of several; empty: it is listed to choose from.
-    """
-
+    #: Its path; None: ``profile`` is shown or, without one, the captures below the current directory are listed.
     path: str | None = None
-    profile: Profile | None = None
-    recordings: str = ""
+    profile: Profile | None = None  #: Profile to show instead of reading ``path``; None: the path is read
+    recordings: str = ""  #: Names of the recordings to open of a folder of several; empty: it is listed to choose from
 
 
 class Loaded(Struct, frozen=True):
-    """A profile that is ready to show.
+    """A profile that is ready to show."""
 
-    Attributes:
-        session: The profile with its indexes.
-        disk_state: State on disk of the requested capture before it was read.
-        error: Why the requested capture could not be read and this one is shown again; None: this is the requested one.
-        partial_message: Message to show while the rest of the profile is still being read; empty: it is complete.
-    """
-
-    session: Session
-    disk_state: DiskState
+    session: Session  #: The profile with its indexes
+    disk_state: DiskState  #: State on disk of the requested capture before it was read
+    #: Why the requested capture could not be read and this one is shown again; None: this is the requested one.
     error: TpuprofError | None = None
+    #: Message to show while the rest of the profile is still being read; empty: it is complete.
     partial_message: str = ""
 
 
@@ -74,27 +64,19 @@ class Opening:
     Args that differ from `tpuprof_tui.app.run`:
         capture: What to open first.
         notes: None: notes are not saved.
-
-    Attributes:
-        capture: The capture that is open or being opened.
-        against: Path of the baseline; None: no comparison.
-        data_set: Folder or address of the data set that captures are chosen from; empty: none.
-        failure: Why the last capture could not be opened; None if it could.
-        status: Exit status for the last capture: 1 if an error is among its problems, else 0.
-        watcher: Compares it with its state on disk.
     """
 
     def __init__(
         self, app: TpuprofApp, capture: Capture, paths: Sequence[str], options: Mapping[str, Any], *, follow: bool,
         against: str | None, notes: str | None, place: Place | None,
     ) -> None:  # fmt: skip
-        self.capture = capture
-        self.against = against
+        self.capture = capture  #: The capture that is open or being opened
+        self.against = against  #: Path of the baseline; None: no comparison
         self.options = dict(options)
-        self.data_set = ""
-        self.failure: TpuprofError | None = None
-        self.status = 0
-        self.watcher = CaptureWatcher()
+        self.data_set = ""  #: Folder or address of the data set that captures are chosen from; empty: none
+        self.failure: TpuprofError | None = None  #: Why the last capture could not be opened; None if it could
+        self.status = 0  #: Exit status for the last capture: 1 if an error is among its problems, else 0
+        self.watcher = CaptureWatcher()  #: Compares it with its state on disk
         self._app = app
         self._paths = tuple(paths) if len(paths) > 1 else ()
         self._follow = follow

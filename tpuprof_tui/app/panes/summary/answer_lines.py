@@ -40,25 +40,17 @@ _BARS_FROM: Final = 50
 
 
 class _Column(Struct, dict=True):
-    """Layout of a table column.
-
-    Attributes:
-        texts: Cell texts of the rows shown.
-        bars: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
-        folds: Whether its texts may be wrapped; indented texts may not.
-        nil: Whether all its values are 0 or unknown.
-        levels: Share of each row by which its text is emphasised; empty: none.
-        width: Width in cells, without the bar.
-    """
+    """Layout of a table column."""
 
     column: Column
     header: str
-    texts: list[str]
+    texts: list[str]  #: Cell texts of the rows shown
+    #: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
     bars: list[list[float]] = field(default_factory=list)
-    folds: bool = False
-    nil: bool = False
-    levels: Sequence[float] = ()
-    width: int = 0
+    folds: bool = False  #: Whether its texts may be wrapped; indented texts may not
+    nil: bool = False  #: Whether all its values are 0 or unknown
+    levels: Sequence[float] = ()  #: Share of each row by which its text is emphasised; empty: none
+    width: int = 0  #: Width in cells, without the bar
 
     def __post_init__(self) -> None:
         self.width = self.natural
@@ -86,25 +78,17 @@ class _Column(Struct, dict=True):
 
 
 class AnswerLines(Struct):
-    """Renders answers for a width.
-
-    Attributes:
-        rows: Most rows of each table.
-        whole: Whether one view fills the pane: complete tables and notes, long texts wrapped.
-        curves: Lines of drawn series, by key.
-        scopes: Codes of kernel functions, by name.
-        awaited: Whether these are answers to an earlier query, which headings then say.
-    """
+    """Renders answers for a width."""
 
     vocabulary: Vocabulary
     palette: Palette
     glyphs: Glyphs
     width: int
-    rows: int
-    whole: bool = False
-    curves: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    scopes: Mapping[str, int] = field(default_factory=dict)
-    awaited: bool = False
+    rows: int  #: Most rows of each table
+    whole: bool = False  #: Whether one view fills the pane: complete tables and notes, long texts wrapped
+    curves: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: Lines of drawn series, by key
+    scopes: Mapping[str, int] = field(default_factory=dict)  #: Codes of kernel functions, by name
+    awaited: bool = False  #: Whether these are answers to an earlier query, which headings then say
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All lines of a view; missing data is listed only if the view fills the pane."""

@@ -40,32 +40,23 @@ Curves = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 class SummaryAnswers:
-    """Holds the latest answers, and determines when new ones are needed; slow answers stay until they are replaced.
-
-    Attributes:
-        views: The available views, in order.
-        chosen: Id of the view that fills the pane; empty: all views share it.
-        answered_query: Query of the current answers; None: no answers yet.
-        by_view: Answers by view id.
-        asked: Query of each answer.
-        curves: Drawn series by view and key, for a pane ``curve_width`` cells wide.
-        description: Description of scope, window and filter.
-        latest_query: The latest query; None: none yet.
-    """
+    """Holds the latest answers, and determines when new ones are needed; slow answers stay until they are replaced."""
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
         self._vocabulary = session.profile.vocabulary
+        #: The available views, in order.
         self.views: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None, screen=True)
-        self.chosen = ""
-        self.answered_query: Query | None = None
+        self.chosen = ""  #: Id of the view that fills the pane; empty: all views share it
+        self.answered_query: Query | None = None  #: Query of the current answers; None: no answers yet
         self.by_view: dict[str, Answer] = {}
-        self.asked: dict[str, Query] = {}
+        self.asked: dict[str, Query] = {}  #: Query of each answer
+        #: Drawn series by view and key, for a pane ``curve_width`` cells wide.
         self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
         self.curve_width = -1
-        self.description = describe(session, state)
+        self.description = describe(session, state)  #: Description of scope, window and filter
         self._latest_key: tuple[object, ...] = ()
-        self.latest_query: Query | None = None
+        self.latest_query: Query | None = None  #: The latest query; None: none yet
 
     @property
     def view(self) -> View | None:
@@ -191,21 +182,16 @@ PARTED = 16
 
 
 class Page(Struct):
-    """Lines with the targets of Enter. Each of the two columns has items of its own.
-
-    Attributes:
-        left: Width of the first column in cells.
-        top, split: Half-open range of the lines in two columns.
-        targets: Targets, by column.
-        items: Index in ``targets`` of each line, by column; -1: no target.
-    """
+    """Lines with the targets of Enter. Each of the two columns has items of its own."""
 
     lines: list[Line] = field(default_factory=list)
     width: int = 0
-    left: int = 0
+    left: int = 0  #: Width of the first column in cells
+    #: top, split: Half-open range of the lines in two columns.
     top: int = 0
     split: int = 0
-    targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))
+    targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))  #: Targets, by column
+    #: Index in ``targets`` of each line, by column; -1: no target.
     items: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def add(self, line: Line, *targets: Target | None) -> None:

@@ -66,10 +66,7 @@ class LaneLayout:
     """Layout for a state and a size. Line 0 is the ruler, the last describes what is at the cursor.
 
     Attributes:
-        session: Session of the profile.
-        state: The state that is laid out.
         rows: All rows, including those scrolled out of view.
-        top: Scroll offset: number of rows below the pinned ones that are scrolled out of view.
         width, height: Size of the pane in cells.
         legend: Number of legend lines; 0 if there is no room.
         label_width: Width in cells of label and utilisation, left of the time axis.
@@ -84,8 +81,8 @@ class LaneLayout:
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
-        self.state = state
-        self.top = 0
+        self.state = state  #: The state that is laid out
+        self.top = 0  #: Scroll offset: number of rows below the pinned ones that are scrolled out of view
         self._take_rows()
         self.fit(0, 0, 0)
 

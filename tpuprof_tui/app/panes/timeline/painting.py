@@ -53,9 +53,6 @@ class LaneData:
     Until it is available the timeline is drawn without it: all events as if they passed the filter, cells without share
     or name in one dim style.
 
-    Attributes:
-        passing: Events that pass the filter, once computed; None: no event is hidden.
-        linked_events: Releasers and waiters of the selected event.
 
     Args:
         session: Session of the profile.
@@ -67,8 +64,9 @@ class LaneData:
         self.session = session
         self._background = background
         self._changed = changed
+        #: Events that pass the filter, once computed; None: no event is hidden.
         self.passing: FilterResult | None = None
-        self.linked_events: tuple[LinkedInstruction, ...] = ()
+        self.linked_events: tuple[LinkedInstruction, ...] = ()  #: Releasers and waiters of the selected event
         #: Parameter of the running computation, by kind; only the latest of each kind counts.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)

@@ -6,7 +6,7 @@ import pytest
 from profiles import session_of, small_profile
 
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.app.shell import memory_tuning
+from tpuprof_tui.app.shell import process
 from tpuprof_tui.model import Profile
 
 
@@ -23,8 +23,8 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 @pytest.fixture(autouse=True)
 def collected_by_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """An explorer that opens does not look through all that a process of tests has ever made."""
-    monkeypatch.setattr(memory_tuning, "collect_and_freeze", lambda: None)
-    monkeypatch.setattr(memory_tuning, "unfreeze", lambda: None)
+    monkeypatch.setattr(process, "collect_and_freeze", lambda: None)
+    monkeypatch.setattr(process, "unfreeze", lambda: None)
 
 
 @pytest.fixture(scope="module")

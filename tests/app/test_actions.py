@@ -8,14 +8,13 @@ from textual.keys import _get_key_aliases
 
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.glyphs import UNICODE
-from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.overlays.columns import ColumnList
 from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.flame import FlameGraph
-from tpuprof_tui.app.overlays.groups import GroupList
 from tpuprof_tui.app.overlays.help import HelpLines
 from tpuprof_tui.app.overlays.overlay import ConfirmPane
+from tpuprof_tui.app.overlays.table import ColumnList, GroupList
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane
@@ -26,8 +25,17 @@ from tpuprof_tui.app.panes.timeline.changes import CHANGES
 from tpuprof_tui.app.panes.timeline.timeline import Timeline
 from tpuprof_tui.app.panes.tree import GroupTree
 from tpuprof_tui.app.settings import actions
-from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, PANES, Action, actions_of, bindings, footer_keys, key_text
-from tpuprof_tui.app.settings.commands import COMMANDS
+from tpuprof_tui.app.settings.actions import (
+    ACTIONS,
+    COMMANDS,
+    GROUPS,
+    PANES,
+    Action,
+    actions_of,
+    bindings,
+    footer_keys,
+    key_text,
+)
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.capture_list import CaptureList
 from tpuprof_tui.app.shell.data_set import CaptureTable
@@ -87,7 +95,7 @@ def test_every_change_of_the_timeline_is_an_action_of_the_registry():
 
 
 def test_parts_of_the_explorer_do_every_action_and_every_command_and_no_others(session: Session):
-    screen = ExplorerScreen(session, Palette(), UNICODE, TpuprofApp(profile=session.profile).exports)
+    screen = ExplorerScreen(session, DARK, UNICODE, TpuprofApp(profile=session.profile).exports)
     done = [parse(action.function)[2][0] for action in actions_of("explorer")]
     assert set(screen.actions) == set(done)
     assert set(screen.commands) == {command.id for command in COMMANDS}

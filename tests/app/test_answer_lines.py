@@ -15,7 +15,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
-from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
 from tpuprof_tui.model import INT_MISSING, Vocabulary
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Series, Table, Target
@@ -32,7 +32,7 @@ def text_lines(entries) -> list[str]:
 
 def lines_of(found: Answer, width: int, rows: int = 20, **more) -> list[str]:
     vocabulary = Vocabulary(source="x", title="X")
-    return text_lines(AnswerLines(vocabulary, Palette(), UNICODE, width, rows, **more).entries("View", found))
+    return text_lines(AnswerLines(vocabulary, DARK, UNICODE, width, rows, **more).entries("View", found))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_all_views_fit_all_widths(queries, glyphs, whole):
         for view in views_of(query.vocabulary):
             found = answer(view, query)
             for width in WIDTHS:
-                lines = AnswerLines(query.vocabulary, Palette(), glyphs, width, 5, whole=whole)
+                lines = AnswerLines(query.vocabulary, DARK, glyphs, width, 5, whole=whole)
                 told = text_lines(lines.entries(query.vocabulary.say(view.title), found))
                 assert all(cell_len(line) <= width for line in told), (view.id, width)
 
@@ -200,7 +200,7 @@ def test_what_one_view_alone_tells_is_complete():
 
 def test_rows_lead_where_their_table_says():
     vocabulary = Vocabulary(source="x", title="X")
-    lines = AnswerLines(vocabulary, Palette(), UNICODE, 80, 2)
+    lines = AnswerLines(vocabulary, DARK, UNICODE, 80, 2)
     assert [target.condition for _, target in lines.entries("View", Answer(tables=(TABLE,))) if target] == [
         "row=0", "row=1"
     ]  # fmt: skip

@@ -10,9 +10,16 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.app.explorer.commands import ExportRequests
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.settings.actions import actions_for
-from tpuprof_tui.app.settings.commands import COMMANDS, actions_named, commands_named, split_command, views_named
+from tpuprof_tui.app.settings.actions import (
+    COMMANDS,
+    actions_for,
+    actions_named,
+    commands_named,
+    split_command,
+    views_named,
+)
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
@@ -254,7 +261,7 @@ async def test_another_capture_is_opened_and_the_program_left(tmp_path):
 async def test_exports_are_started(profile, monkeypatch):
     async with opened(profile) as pilot:
         asked: list[str] = []
-        monkeypatch.setattr(explorer(pilot).exports, "export", asked.append)
+        monkeypatch.setattr(ExportRequests, "export", lambda _, name: asked.append(name))
         await typed(pilot, "export xlsx")
         await typed(pilot, "export pftrace")
         assert asked == ["workbook", "perfetto"]

@@ -87,7 +87,7 @@ async def test_differences_are_walked_and_sides_swap(pair):
         assert {"Start", "Duration"} <= set(fields)
         await pilot.press("W")
         await shown(pilot, "against base faster")
-        assert (app.capture.path, app.reader.against) == (pair[1], pair[0])
+        assert (app.opening.capture.path, app.opening.against) == (pair[1], pair[0])
         await pilot.press("Q", "semicolon")
         await shown(pilot, "Nothing to compare with")
         assert app.screen.session.baseline is None
@@ -157,7 +157,7 @@ async def test_a_base_is_chosen_from_the_list(pair):
         # the same key again takes it back
         await press(pilot, "b")
         assert "(base)" not in frame(app)
-        assert app.reader.against is None
+        assert app.opening.against is None
         await press(pilot, "b g" if app.screen.query_one("#chooser").cursor else "b j")
         await press(pilot, "enter")
         await shown(pilot, "slower per batch (+")

@@ -80,7 +80,7 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
         assert lines(app) == ["aksv_cdma"]
         await keys(pilot, "open")
         await explored(pilot)
-        assert Path(app.capture.path or "").name == "aksv_cdma"
+        assert Path(app.opening.capture.path or "").name == "aksv_cdma"
         # the captures of the data set are listed again, as they were looked at, without reading them anew
         monkeypatch.setattr(Listing, "read", None)
         await press(pilot, "O")
@@ -134,7 +134,7 @@ async def test_a_data_set_at_an_address_opens_and_its_captures_are_fetched(out, 
         (place,) = [number for number, row in enumerate(Listing.read(address).shown()) if "aks_bmodel" in row.path]
         await press(pilot, " ".join(["j"] * place + ["enter"]))
         await explored(pilot)
-        copy = Path(app.capture.path or "")
+        copy = Path(app.opening.capture.path or "")
         assert copy.name == "aks_bmodel"
         assert copy.is_dir()
         await press(pilot, "O")

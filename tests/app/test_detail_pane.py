@@ -18,8 +18,7 @@ from tpuprof_tui.analysis.links.dependencies import dependencies_of, likely_rele
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.state import Selection
-from tpuprof_tui.app.panes.detail import HELP_BESIDE, DetailPane
-from tpuprof_tui.app.panes.detail_entries import MAX_LINKS, entries_of, register_group
+from tpuprof_tui.app.panes.detail import HELP_BESIDE, MAX_LINKS, DetailPane, entries_of, register_group
 from tpuprof_tui.model import Strings
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 

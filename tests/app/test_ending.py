@@ -125,7 +125,7 @@ def test_what_is_opened_after_a_failure_decides(left, tmp_path):
 
     async def chosen_again(pilot: Pilot[int]) -> None:
         await shows("Esc lists")(pilot)
-        pilot.app.options.clear()
+        pilot.app.opening.options.clear()
         await listed("enter")(pilot)
 
     assert left(words, chosen_again) == (0, "")

@@ -97,7 +97,7 @@ def seen(pilot: Pilot[int]) -> tuple[Any, ...]:
     focused = app.screen.focused
     # a cursor differs from the line before by its ground alone
     where = (focused.id, getattr(focused, "cursor", 0)) if focused is not None else None
-    return frame(app), screens, views, where, app.clipboard, app.theme, app.capture.path, tuple(app.started)
+    return frame(app), screens, views, where, app.clipboard, app.theme, app.opening.capture.path, tuple(app.started)
 
 
 async def pressed(pilot: Pilot[int], keys: str) -> None:
@@ -256,7 +256,7 @@ async def test_reading_can_be_cancelled():
 async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
     async with running(CAPTURE) as pilot:
         asked: list[bool] = []
-        monkeypatch.setattr(pilot.app.exports.exporter, "stop", lambda: asked.append(True))
+        monkeypatch.setattr(pilot.app.exports, "end", lambda: asked.append(True))
         await pressed(pilot, keys)
         assert asked == [True]
         assert keys != "X" or "No export is running" in frame(pilot.app)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from exporting import SAMPLE, copied, slow_program
@@ -13,22 +14,27 @@ from msgspec.structs import replace
 from profiles import make_profile, session_of
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
-from tpuprof_tui.app.shell.export_jobs import (
+from tpuprof_tui.app.overlays.export import ExportMenu
+from tpuprof_tui.app.shell.exports import (
+    Command,
+    ExportError,
+    Exports,
     ExportSource,
-    Job,
-    Subset,
     default_folder,
-    export_job,
+    files_command,
     folder_fault,
-    parse_typed_cores,
-    subset_text,
-    table_job,
+    table_command,
     warning,
 )
-from tpuprof_tui.app.shell.exports import Exporter, ExportError
-from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.outputs import output_named
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
+
+
+def runner(changed=lambda: None):
+    """Runs exports of no application."""
+    return Exports(SimpleNamespace(export_changed=changed), {})
+
 
 EIGHT = make_profile([], cores=range(8))
 
@@ -45,59 +51,52 @@ VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, viewed=(100, 200)
 
 def test_the_whole_capture_needs_no_choice(tmp_path):
     source = ExportSource(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
-    job = export_job(kind("workbook"), source, str(tmp_path), VIEW, 3, Subset())
-    assert job.arguments == (
+    command = files_command(kind("workbook"), source, str(tmp_path), EIGHT, Selection())
+    assert command.words == [
         "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--tiu_freq", "900", "--chip", "AKS",
         "--trace_file", "host.json", "--expect", "abc",
-    )  # fmt: skip
-    assert job.target is None
+    ]  # fmt: skip
+    assert command.target is None
 
 
 def test_parts_become_options(tmp_path):
-    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, 3, Subset(True, True, True))
-    assert job.arguments[-4:] == ("--cores", "3", "--range=100ns..200ns", "--filter=dur>1us")
-
-
-def test_a_part_that_does_not_exist_is_no_option(tmp_path):
-    view = replace(VIEW, filter="")
-    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, Subset(True, False, True))
-    assert job.arguments[-1] == "--machine"
-    assert job.subset == Subset()
+    units = frozenset(map(EIGHT.groups.numbered, (3, 1)))
+    selection = Selection(units, 100, 200, "dur>1us")
+    command = files_command(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, selection)
+    assert command.words[-4:] == ["--cores", "1,3", "--range=100ns..200ns", "--filter=dur>1us"]
 
 
 def test_the_table_is_printed_as_it_is(tmp_path):
-    view = replace(VIEW, scope=Scope(2), in_window=True, sort=Sort("bytes", down=True))
-    job = table_job(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path), view, 2, ["name", "bytes"])
+    scope = Scope(EIGHT.groups.numbered(2))
+    view = replace(VIEW, scope=scope, in_window=True, sort=Sort("bytes", down=True))
+    command = table_command(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, view, ["name", "bytes"])
     target = str(tmp_path / "instructions.csv")
-    assert job.arguments[:6] == ("instructions", str(SAMPLE), "--format", "csv", "--output", target)
-    assert job.arguments[6:] == (
+    assert command.words[:6] == ["instructions", str(SAMPLE), "--format", "csv", "--output", target]
+    assert command.words[6:] == [
         "--columns", "name,bytes", "--sort", "bytes:desc", "--core", "2", "--range=100ns..200ns", "--filter=dur>1us",
-    )  # fmt: skip
-    assert job.target == tmp_path / "instructions.csv"
+    ]  # fmt: skip
+    assert command.target == tmp_path / "instructions.csv"
 
 
 def test_a_lane_is_a_lane_of_the_profile(tmp_path):
     view = replace(VIEW, scope=Scope(-1, 7))
-    job = table_job(kind("json"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, ["name"])
-    assert job.arguments[6:] == ("--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us")
+    command = table_command(kind("json"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, view, ["name"])
+    assert command.words[6:] == ["--columns", "name", "--sort", "start:asc", "--lane", "7", "--filter=dur>1us"]
 
 
-def test_the_range_goes_before_the_window(tmp_path):
-    view = replace(VIEW, range=(120, 130))
-    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), view, -1, Subset(window=True))
-    assert job.arguments[-1] == "--range=120ns..130ns"
-    assert "range of 10 ns" in subset_text(session_of(EIGHT), view, -1, Subset(window=True))
-
-
-def test_several_cores(tmp_path):
-    subset = Subset(cores=parse_typed_cores("0-1, 3", EIGHT))
-    assert subset.cores == (0, 1, 3)
-    job = export_job(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, 5, subset)
-    assert job.arguments[-2:] == ("--cores", "0,1,3")
-    assert subset_text(session_of(EIGHT), VIEW, 5, subset) == "cores 0, 1, 3"
-    assert parse_typed_cores("  ", EIGHT) == ()
-    with pytest.raises(UsageError, match="no core 9"):
-        parse_typed_cores("9", EIGHT)
+def test_the_range_goes_before_the_window_and_cores_are_typed():
+    menu = ExportMenu(session_of(EIGHT), replace(VIEW, range=(120, 130)), ExportSource(str(SAMPLE)), None)
+    menu.turn("window")
+    assert (menu.selection.start_ns, menu.selection.end_ns) == (120, 130)
+    assert "the range of 10 ns" in menu.selection_text()
+    menu.turn("window")
+    menu.turn("filtered")
+    assert menu.selection == Selection()
+    assert menu.set_typed("cores", "0-1, 3") == ""
+    assert menu.selection_text() == "cores 0, 1, 3"
+    assert "no core 9" in menu.set_typed("cores", "9")
+    assert menu.set_typed("cores", "") == ""
+    assert menu.selection_text() == "the whole capture"
 
 
 def test_the_folder_is_never_in_the_capture(tmp_path, monkeypatch):
@@ -132,7 +131,7 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
     source = ExportSource(str(tmp_path / "gone"), fingerprint="0" * 24)
     with pytest.raises(ExportError, match=r"The capture is gone: .*gone no longer exists"):
-        await Exporter().run(export_job(kind("summary"), source, str(tmp_path / "out"), VIEW, -1, Subset()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path / "out"), EIGHT, Selection()))
     assert not (tmp_path / "out").exists()
 
 
@@ -166,11 +165,11 @@ async def test_what_was_written_before_a_stop_is_there(tmp_path, monkeypatch):
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {code}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    exporter = Exporter()
-    running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
+    exporter = runner()
+    running = asyncio.ensure_future(exporter.run(Command(kind("web"), ())))
     while exporter.running is None or exporter.running.done != 0.5:
         await asyncio.sleep(0.01)
-    exporter.stop()
+    exporter.end()
     assert (await running).files == ((str(tmp_path / "file"), 5),)
 
 
@@ -183,8 +182,8 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     for name in ("runpy", "json", "numpy", "tpuprof_tui"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
-    exporter = Exporter(lambda: told.append(exporter.running))
-    job = export_job(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path), VIEW, -1, Subset())
+    exporter = runner(lambda: told.append(exporter.running))
+    job = files_command(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, Selection())
     outcome = await exporter.run(job)
     assert outcome is not None
     assert outcome.files == ((str(tmp_path / "summary.txt"), (tmp_path / "summary.txt").stat().st_size),)
@@ -196,47 +195,40 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
 async def test_an_error_is_the_sentence_of_the_child(tmp_path):
     source = ExportSource(str(SAMPLE), fingerprint="not what it looks like")
     with pytest.raises(ExportError, match="changed since it was opened"):
-        await Exporter().run(export_job(kind("summary"), source, str(tmp_path), VIEW, -1, Subset()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path), EIGHT, Selection()))
     assert not list(tmp_path.iterdir())
 
 
 async def test_a_table_that_fails_leaves_nothing(tmp_path):
-    view = replace(VIEW, filter="no such column")
-    job = table_job(
-        kind("csv"),
-        ExportSource(str(SAMPLE)),
-        str(tmp_path),
-        replace(view, filter="nothing=1"),
-        -1,
-        ["name"],
-    )
+    view = replace(VIEW, filter="nothing=1")
+    job = table_command(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, view, ["name"])
     with pytest.raises(ExportError, match="nothing"):
-        await Exporter().run(job)
+        await runner().run(job)
     assert not list(tmp_path.iterdir())
 
 
 async def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    job = table_job(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path / "file" / "below"), VIEW, -1, ["name"])
+    job = table_command(kind("csv"), ExportSource(str(SAMPLE)), str(tmp_path / "file" / "below"), EIGHT, VIEW, ["name"])
     with pytest.raises(ExportError, match="could not be written"):
-        await Exporter().run(job)
+        await runner().run(job)
 
 
 async def test_a_child_that_says_nothing_is_an_error():
     with pytest.raises(ExportError, match="without a message"):
-        await Exporter().run(Job(kind("web"), ("--version",)))
+        await runner().run(Command(kind("web"), ("--version",)))
 
 
 async def test_a_stopped_export_is_no_error_and_its_child_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(slow_program(tmp_path)))
-    exporter = Exporter()
-    running = asyncio.ensure_future(exporter.run(Job(kind("web"), ())))
+    exporter = runner()
+    running = asyncio.ensure_future(exporter.run(Command(kind("web"), ())))
     for _ in range(1000):
         if exporter.running is not None and exporter.running.done > 0:
             break
         await asyncio.sleep(0.01)
     process = exporter._process
-    exporter.stop()
+    exporter.end()
     assert await running is None
     assert process.returncode is not None
     assert exporter.running is None

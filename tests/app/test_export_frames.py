@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, frame, opened, press, settled
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.shell import export_jobs as exports
+from tpuprof_tui.app.shell import exports
 from tpuprof_tui.app.shell.application import TpuprofApp
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "aks_decode_mode1"

@@ -12,18 +12,20 @@ from contextlib import asynccontextmanager
 import pytest
 from exporting import SAMPLE, copied, sample, slow_program
 from msgspec.structs import replace
-from profiles import CORES, small_profile
+from profiles import make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
-from tpuprof_tui.analysis.selecting.state import Scope, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
+from tpuprof_tui.analysis.selecting.state import Selection as EventSelection
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
+from tpuprof_tui.app.overlays.export import ExportMenu
 from tpuprof_tui.app.settings.actions import ACTIONS
-from tpuprof_tui.app.shell import export_jobs as exports
-from tpuprof_tui.app.shell.export_jobs import Subset
+from tpuprof_tui.app.shell import exports
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -142,7 +144,7 @@ async def test_the_window_of_a_chosen_step_is_told_as_the_step():
         start, end = step_span(menu.session, 1)
         words = f"the {time_text(end - start)} of step 1, filter step=1"
         assert words in menu.table_text()
-        assert words.split(",")[0] in exports.subset_text(menu.session, menu.state, menu.core, menu.subset)
+        assert words.split(",")[0] in menu.selection_text()
         assert "the window of" not in frame(pilot.app)
         # a part of it is a window
         await press(pilot, "q 1 w x")
@@ -155,7 +157,7 @@ async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkey
         await press(pilot, "x t")
         assert pilot.app.screen.has_class("export")
         assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
 
 
 async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
@@ -207,13 +209,13 @@ async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.pane.menu.subset == Subset()
+        assert pilot.app.screen.pane.menu.selection == Selection()
 
 
 async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
-        assert pilot.app.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
+        assert pilot.app.opening.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
         await press(pilot, "x")
@@ -234,7 +236,7 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
             await pilot.pause(0.01)
         await settled(pilot)
         await press(pilot, "x")
-        assert pilot.app.screen.pane.menu.exporter.folder == folder
+        assert pilot.app.screen.pane.menu.exports.folder == folder
         await press(pilot, "q")
         await press(pilot, "alt+s")
         assert (tmp_path / folder / "summary.txt").exists()
@@ -303,7 +305,7 @@ async def at_work(tmp_path, monkeypatch):
         await press(pilot, "x")
         await pilot.press("w")
         for _ in range(1000):
-            running = pilot.app.exports.exporter.running
+            running = pilot.app.exports.running
             if running is not None and running.done > 0:
                 break
             await pilot.pause(0.01)
@@ -332,7 +334,7 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         await pilot.press("X")
         await settled(pilot)
         assert frame(pilot.app).count(" stopped") == 2
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
 
 
 async def test_an_action_stops_it(tmp_path, monkeypatch):
@@ -353,8 +355,8 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
         await pilot.press("n")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExplorerScreen)
-        assert pilot.app.exports.exporter.running is not None
-        process = pilot.app.exports.exporter._process
+        assert pilot.app.exports.running is not None
+        process = pilot.app.exports._process
         await pilot.press("q", "y")
         await pilot.pause()
         await asyncio.wait_for(process.wait(), 10)
@@ -375,7 +377,7 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert pilot.app.screen.has_class("confirm")
         assert "instructions gets about" in frame(pilot.app)
         await press(pilot, "n")
-        assert pilot.app.exports.exporter.running is None
+        assert pilot.app.exports.running is None
         assert not (tmp_path / "aks_decode_mode1_profile_out").exists()
         await press(pilot, "w")
         await pilot.press("y")
@@ -383,6 +385,12 @@ async def test_a_large_export_asks_first(tmp_path, monkeypatch):
         assert (tmp_path / "aks_decode_mode1_profile_out" / "PerfWeb" / "result.html").exists()
 
 
-def test_selection_is_the_core_where_no_scope_is():
-    assert exports.scope_core(CORES, Scope(), Selection(4).group) == 4
-    assert exports.scope_core(CORES, Scope(2), 4) == 2
+@pytest.mark.parametrize(("scope", "selected", "number"), [(-1, 1, 1), (2, 1, 2)])
+def test_the_core_is_that_of_the_scope_else_of_the_selection(scope, selected, number):
+    session = session_of(make_profile([], cores=range(4)))
+    groups = session.profile.groups
+    scope, selected = (groups.numbered(each) if each >= 0 else -1 for each in (scope, selected))
+    state = replace(DisplayState.of(0, 100), scope=Scope(scope), selection=EventSelection(selected))
+    menu = ExportMenu(session, state, exports.ExportSource(""), None)
+    assert groups.number(menu.unit) == number
+    assert menu.chosen("core") == (scope >= 0)

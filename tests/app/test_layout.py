@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.app.explorer.layout import Layout, Sizes
+from tpuprof_tui.app.explorer.panes import Layout, Sizes
 
 
 def shown(layout: Layout, *, selected: bool = False) -> str:

@@ -13,9 +13,10 @@ import pytest
 from profiles import small_profile
 from screen import explorer, opened, press, settled
 
+from tpuprof_tui.app import terminal
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.shell import application, memory_tuning
-from tpuprof_tui.app.shell.memory_tuning import collect_and_freeze
+from tpuprof_tui.app.shell import process
+from tpuprof_tui.app.shell.process import collect_and_freeze
 
 
 class Knot:
@@ -42,7 +43,7 @@ async def test_an_open_capture_is_left_out_of_collections():
                 break
             await pilot.pause(0.02)
         assert gc.get_freeze_count() > 1_000
-        pilot.app.reload()
+        pilot.app.opening.reload()
         assert gc.get_freeze_count() == 0
 
 
@@ -75,8 +76,8 @@ async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collectio
                 return
             await pilot.pause(0.01)
 
-    monkeypatch.setattr(application, "COLLECT_SECONDS", (0.02, 0.02))
-    monkeypatch.setattr(memory_tuning, "collect_and_freeze", collect)
+    monkeypatch.setattr(terminal, "COLLECT_SECONDS", (0.02, 0.02))
+    monkeypatch.setattr(process, "collect_and_freeze", collect)
     begun, end = Event(), Event()
     async with opened(small_profile(1, instructions=600)) as pilot:
         try:
@@ -113,7 +114,7 @@ def test_garbage_of_the_capture_before_goes_when_another_opens():
 
 HEAPS = """
 import ctypes, sys, threading
-from tpuprof_tui.app.shell.memory_tuning import use_single_malloc_arena
+from tpuprof_tui.app.shell.process import use_single_malloc_arena
 shared = "shared" in sys.argv and use_single_malloc_arena()
 library = ctypes.CDLL(None)
 taken = threading.Barrier(7)
@@ -148,10 +149,10 @@ def test_all_threads_take_memory_from_one_heap(tmp_path):
 
 
 def test_another_c_library_is_left_as_it_is(monkeypatch):
-    monkeypatch.setattr(memory_tuning, "_c_library", lambda: None)
-    assert not memory_tuning.use_single_malloc_arena()
+    monkeypatch.setattr(process, "_c_library", lambda: None)
+    assert not process.use_single_malloc_arena()
     collect_and_freeze()
     monkeypatch.undo()
     with monkeypatch.context() as patch:
         patch.setattr("ctypes.CDLL", lambda _: (_ for _ in ()).throw(OSError("static")))
-        assert not memory_tuning.use_single_malloc_arena()
+        assert not process.use_single_malloc_arena()

@@ -16,8 +16,8 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.app.drawing.colouring import has_colour_sums, kernel_category, known_names, name_numbers
 from tpuprof_tui.app.drawing.glyphs import UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines
-from tpuprof_tui.app.drawing.theme import Palette
-from tpuprof_tui.app.panes.timeline import lane_data
+from tpuprof_tui.app.drawing.theme import DARK
+from tpuprof_tui.app.panes.timeline import painting
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.model.vocabulary import GENERIC
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY as SOPHGO
@@ -104,7 +104,7 @@ async def test_events_have_the_colour_of_their_name_and_the_cursor_says_it(trace
 
 @pytest.mark.parametrize("small", [True, False])
 async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeypatch):
-    monkeypatch.setattr(lane_data, "AT_ONCE", 20_000 if small else 0)
+    monkeypatch.setattr(painting, "AT_ONCE", 20_000 if small else 0)
     async with opened(trace) as pilot:
         screen = explorer(pilot)
         timeline = screen.timeline
@@ -123,7 +123,7 @@ async def test_with_a_filter_what_passes_keeps_its_colours(trace, small, monkeyp
 
 
 async def test_of_large_traces_a_thread_finds_the_names_while_keys_work(trace, monkeypatch):
-    monkeypatch.setattr(lane_data, "AT_ONCE", 0)
+    monkeypatch.setattr(painting, "AT_ONCE", 0)
     async with opened(trace, (120, 40)) as pilot:
         screen = explorer(pilot)
         timeline, index = screen.timeline, screen.session.indexes[stream_of(screen.session)]
@@ -147,10 +147,10 @@ def test_until_names_are_known_there_is_none(trace):
     assert name_numbers(index, np.arange(3), "operator").tolist() == [-1] * 3
     assert not has_colour_sums(index, "operator")
     # room for them is kept, so that lanes stay where they are when names are known
-    before, after = (legend_lines(trace, "operator", 80, Palette(), UNICODE, names) for names in (None, ["a"] * 99))
+    before, after = (legend_lines(trace, "operator", 80, DARK, UNICODE, names) for names in (None, ["a"] * 99))
     assert len(before) == len(after) == LEGEND_LINES
     assert "nothing" not in before[0][-1].text
-    (nothing,) = legend_lines(trace, "operator", 80, Palette(), UNICODE, [])
+    (nothing,) = legend_lines(trace, "operator", 80, DARK, UNICODE, [])
     assert nothing[-1].text == "no values are known here"
 
 

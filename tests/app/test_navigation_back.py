@@ -7,7 +7,7 @@ from profiles import make_lane, make_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press, settled, shown
 
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.app.panes.keybar import LongMessage
+from tpuprof_tui.app.panes.prompt import LongMessage
 from tpuprof_tui.model import Problem, Severity
 
 

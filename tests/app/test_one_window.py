@@ -12,10 +12,10 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.grouping import group_table
 from tpuprof_tui.app.drawing.glyphs import UNICODE
-from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.panes.headline import headline_items
 from tpuprof_tui.app.panes.summary.answer_lines import AnswerLines
-from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
@@ -99,9 +99,9 @@ async def test_without_a_host_nothing_is_said_of_it():
 def test_exposed_transfer_is_that_of_the_core_with_the_most(session):
     core = Query(session).headline.most_exposed
     assert (core.number, core.exposed) == (1, 500)
-    parts = [[text for text, *_ in item] for item in headline_items(session, Palette())]
+    parts = [[text for text, *_ in item] for item in headline_items(session, DARK)]
     assert ["exposed transfer ", "core 1 500 ns 50.0%"] in parts
-    short = [[text for text, *_ in item] for item in headline_items(session, Palette(), short=True)]
+    short = [[text for text, *_ in item] for item in headline_items(session, DARK, short=True)]
     assert ["exposed ", "core 1 50%"] in short
     assert any(line == "Exposed transfer  Core 1: 500 ns, 50.0%" for line in summary_report(session.profile).lines)
 
@@ -114,7 +114,7 @@ def test_means_are_rounded_and_the_same_in_every_list():
     session = session_of(make_profile([lane], strings=texts.build()))
     found = operations(Query(session))
     assert found.table("by_name").column("mean_us") == [pytest.approx(5 / 3)]
-    lines = AnswerLines(session.profile.vocabulary, Palette(), UNICODE, 100, 9).entries("Operations", found)
+    lines = AnswerLines(session.profile.vocabulary, DARK, UNICODE, 100, 9).entries("Operations", found)
     assert "".join(segment.text for segment in lines[1][0]).split()[-2:] == ["2", "2"]
     report = summary_report(session.profile)
     (row,) = next(table for table in report.tables if table.title.startswith("Operations")).rows

@@ -21,8 +21,7 @@ from textual.pilot import Pilot
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.capture_list import ChooseScreen
-from tpuprof_tui.app.shell.captures import CaptureEntry, facts_of, find_captures
+from tpuprof_tui.app.shell.capture_list import CaptureEntry, ChooseScreen, facts_of, find_captures
 from tpuprof_tui.app.shell.loading import LoadingScreen
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources import catalog as readers
@@ -134,8 +133,8 @@ async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tm
         await until(pilot, lambda: isinstance(app.screen, ChooseScreen) and "b.pt.trace" in frame(app))
         await pilot.press("j", "j", "enter")
         await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
-        assert app.capture.path.endswith("b.pt.trace.json")
-        assert not app.capture.recordings
+        assert app.opening.capture.path.endswith("b.pt.trace.json")
+        assert not app.opening.capture.recordings
     together = TpuprofApp(str(tmp_path), options={"recordings": "*"})
     async with together.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(together.screen, ExplorerScreen))
@@ -143,7 +142,7 @@ async def test_a_folder_of_recordings_is_listed_and_marked_ones_open_together(tm
 
 
 async def test_lengths_of_large_recordings_are_those_of_the_list(tmp_path, monkeypatch):
-    monkeypatch.setattr("tpuprof_tui.app.shell.captures.MAX_READ_BYTES", 0)
+    monkeypatch.setattr("tpuprof_tui.app.shell.capture_list.MAX_READ_BYTES", 0)
     for number, place in enumerate("ab"):
         event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "dur": 50,
                  "ts": 1_780_000_000_000_000 + number * 86_400_000_000}  # fmt: skip
@@ -274,7 +273,7 @@ async def test_what_is_chosen_for_a_capture_that_was_replaced_is_passed_over():
     async with opened(small_profile(1, instructions=60)) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 c")
-        pilot.app.reload()
+        pilot.app.opening.reload()
         await explored(pilot)
         assert explorer(pilot) is not screen
         screen.table_requests.take_columns(("name",))

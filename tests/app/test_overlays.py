@@ -16,11 +16,11 @@ from textual.command import CommandList
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu
 from tpuprof_tui.app.overlays.overlay import HINT, JumpScreen, Overlay
-from tpuprof_tui.app.panes.keybar import KeyBar
+from tpuprof_tui.app.panes.prompt import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.terminal.palette import Commands
+from tpuprof_tui.app.terminal import Commands
 from tpuprof_tui.formats.escape import clean
 
 
@@ -104,7 +104,7 @@ async def test_a_click_on_a_command_that_is_gone_is_passed_over():
 @pytest.mark.parametrize("fault", ["", "At work."])
 async def test_a_command_for_an_overlay_that_has_closed_does_nothing(tmp_path, monkeypatch, fault):
     if fault:
-        monkeypatch.setattr(ExportMenu, "job", lambda *_: fault)
+        monkeypatch.setattr(ExportMenu, "command", lambda *_: fault)
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         menu = pilot.app.screen

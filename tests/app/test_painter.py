@@ -12,17 +12,17 @@ from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import OTHER, category_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import levels_of, merged, paint_lane, paint_unit
-from tpuprof_tui.app.drawing.theme import Palette, plain_palette
+from tpuprof_tui.app.drawing.theme import DARK, PLAIN
 from tpuprof_tui.model import Lane, Role, Strings
 from tpuprof_tui.sources.catalog import vocabularies
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
-PALETTES = [Palette(), plain_palette()]
+PALETTES = [DARK, PLAIN]
 
 
 def drawn(lane, start, end, cells, glyphs=UNICODE, palette=None, strings=None):
     profile = make_profile([lane], strings=strings)
-    return paint_lane(profile, build_index(lane), edges_of(start, end, cells), palette or Palette(), glyphs)
+    return paint_lane(profile, build_index(lane), edges_of(start, end, cells), palette or DARK, glyphs)
 
 
 def test_occupancy_is_the_height_of_a_cell():
@@ -120,8 +120,8 @@ def test_a_core_tells_compute_from_exposed_transfer_without_colour():
     lanes = [make_lane("TIU", 0, starts=[0], ends=[10]), make_lane("GDMA", 0, starts=[5], ends=[20])]
     session = session_of(make_profile(lanes))
     index = session.indexes.by_unit[0]
-    assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), UNICODE).chars) == "█▓ "
-    assert "".join(paint_unit(index, edges_of(0, 30, 3), Palette(), ASCII).chars) == "8T "
+    assert "".join(paint_unit(index, edges_of(0, 30, 3), DARK, UNICODE).chars) == "█▓ "
+    assert "".join(paint_unit(index, edges_of(0, 30, 3), DARK, ASCII).chars) == "8T "
 
 
 def test_an_empty_lane_is_empty():
@@ -150,7 +150,7 @@ def test_a_frame_does_not_cost_by_the_number_of_instructions(monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr(Lane, "take", take)
-            paint_lane(profile, index, edges_of(0, end, 100), Palette(), UNICODE)
+            paint_lane(profile, index, edges_of(0, end, 100), DARK, UNICODE)
         calls.append(sum(taken))
     assert max(calls) <= 200
 

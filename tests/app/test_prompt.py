@@ -8,7 +8,7 @@ from profiles import small_profile
 from screen import explorer, frame, opened, press
 from textual import events
 
-from tpuprof_tui.app.panes.prompt import Hint, Prompt, PromptRequest
+from tpuprof_tui.app.panes.prompt import Hint, PromptRequest, ask
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ async def test_letters_are_typed_not_obeyed(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         taken: list[str] = []
-        screen.prompting.ask(PromptRequest("Name", accepted=taken.append))
+        screen.prompt.open(PromptRequest("Name", accepted=taken.append))
         await press(pilot, "q w a s question_mark colon tab ctrl+r 4")
         assert bottom(pilot).startswith(" Name: qwas?:4 ")
         assert "Quit" not in bottom(pilot)
@@ -40,7 +40,7 @@ async def test_escape_leaves_without_a_text(profile):
         screen = explorer(pilot)
         left: list[bool] = []
         request = PromptRequest("Name", "abc", accepted=lambda text: pytest.fail("accepted"))
-        screen.prompting.ask(replace(request, cancelled=lambda: left.append(True)))
+        screen.prompt.open(replace(request, cancelled=lambda: left.append(True)))
         await press(pilot, "x backspace backspace escape")
         assert left == [True]
         assert not screen.prompt.is_open
@@ -49,7 +49,7 @@ async def test_escape_leaves_without_a_text(profile):
 
 async def test_ctrl_c_quits_from_the_text_too(profile):
     async with opened(profile) as pilot:
-        explorer(pilot).prompting.ask(PromptRequest("Name"))
+        explorer(pilot).prompt.open(PromptRequest("Name"))
         await pilot.press("a", "ctrl+c")
         await pilot.pause(0.1)
         assert not pilot.app.is_running
@@ -73,7 +73,7 @@ async def test_ctrl_c_quits_from_the_text_too(profile):
 async def test_the_text_is_edited_as_hands_expect(profile, keys, text):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.prompting.ask(PromptRequest("Name", "one two"))
+        screen.prompt.open(PromptRequest("Name", "one two"))
         await press(pilot, keys)
         assert screen.prompt.text == text
 
@@ -82,9 +82,9 @@ async def test_older_texts_come_back_and_drafts_are_kept(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         for text in ("one", "two", "one"):
-            screen.prompting.ask(PromptRequest("Name"))
+            screen.prompt.open(PromptRequest("Name"))
             await press(pilot, f"{' '.join(text)} enter")
-        screen.prompting.ask(PromptRequest("Name"))
+        screen.prompt.open(PromptRequest("Name"))
         await press(pilot, "d r up")
         assert screen.prompt.text == "one"
         await press(pilot, "up up up")
@@ -92,7 +92,7 @@ async def test_older_texts_come_back_and_drafts_are_kept(profile):
         await press(pilot, "down down down")
         assert screen.prompt.text == "dr"
         await press(pilot, "escape")
-        screen.prompting.ask(PromptRequest("Other"))
+        screen.prompt.open(PromptRequest("Other"))
         await press(pilot, "up")
         assert screen.prompt.text == "", "another kind of text has a history of its own"
 
@@ -103,7 +103,7 @@ async def test_a_fault_is_marked_where_it_is_and_keeps_the_prompt_open(profile):
 
     async with opened(profile, (80, 24)) as pilot:
         screen = explorer(pilot)
-        screen.prompting.ask(PromptRequest("Name", "", validate, validate))
+        screen.prompt.open(PromptRequest("Name", "", validate, validate))
         await press(pilot, "a b x c d")
         assert "no x, please" in bottom(pilot)
         strip = screen.prompt.render_line(0)
@@ -118,7 +118,7 @@ async def test_a_fault_is_marked_where_it_is_and_keeps_the_prompt_open(profile):
 async def test_what_is_pasted_is_one_harmless_line(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
-        screen.prompting.ask(PromptRequest("Name"))
+        screen.prompt.open(PromptRequest("Name"))
         await pilot.pause()
         screen.prompt.post_message(events.Paste("dur>1us\n\x1b]0;x\x07name=a"))
         await pilot.pause()
@@ -130,7 +130,7 @@ async def test_long_texts_scroll_with_the_cursor(profile):
     async with opened(profile, (40, 12)) as pilot:
         screen = explorer(pilot)
         text = "".join(chr(ord("a") + number % 26) for number in range(90))
-        screen.prompting.ask(PromptRequest("Name", text, lambda text: Hint("7 of 9 pass")))
+        screen.prompt.open(PromptRequest("Name", text, lambda text: Hint("7 of 9 pass")))
         await pilot.pause()
         assert text[-5:] in bottom(pilot)
         await press(pilot, "home")
@@ -142,7 +142,7 @@ async def test_panes_ask_by_message(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         taken: list[str] = []
-        screen.timeline.post_message(Prompt.Ask(PromptRequest("Time", accepted=taken.append)))
+        ask(screen.timeline, PromptRequest("Time", accepted=taken.append))
         await pilot.pause()
         await press(pilot, "5 u s enter")
         assert taken == ["5us"]

@@ -69,7 +69,7 @@ async def test_no_capture_is_open(size, ascii_only, tmp_path, monkeypatch):
         await settled(pilot)
         compare(pilot, "unreadable", size, ascii_only)
         for name, folder in (("captures", "captures"), ("no-captures", "nowhere")):
-            app._show_capture_list(folder)
+            app.opening._show_list(folder)
             await settled(pilot)
             assert app.screen.query_one(CaptureList).finished
             compare(pilot, name, size, ascii_only)

@@ -18,14 +18,14 @@ from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_lane, step_span
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_steps
-from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.drawing.theme import DARK
 from tpuprof_tui.app.panes.timeline.layout import rows_of
 from tpuprof_tui.app.settings.config import write_config
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model import Profile
 from tpuprof_tui.views.overview import overview
 
-PALETTE = Palette()
+PALETTE = DARK
 
 
 def stepped(batches: int = 3) -> Profile:

@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_diffe
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope, Selection
 from tpuprof_tui.app.panes.summary.page import Page, PageBuilder
-from tpuprof_tui.app.settings.commands import columns_named
+from tpuprof_tui.app.settings.actions import columns_named
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Lane, Role

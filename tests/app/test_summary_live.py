@@ -11,7 +11,7 @@ from screen import explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
-from tpuprof_tui.app.panes.summary.answers import SummaryAnswers
+from tpuprof_tui.app.panes.summary.page import SummaryAnswers
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table

@@ -22,7 +22,7 @@ from vt import Terminal
 
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.terminal.changed_cells import SgrEncoder, TerminalCells, changed_span
+from tpuprof_tui.app.terminal import SgrEncoder, TerminalCells, changed_span
 
 # what is relied on
 

@@ -28,7 +28,7 @@ from tpuprof_tui.app.drawing.colouring import (
 )
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import LEGEND_LINES, legend_lines, paint_lane, paint_strip
-from tpuprof_tui.app.drawing.theme import THEMES, Palette, plain_palette
+from tpuprof_tui.app.drawing.theme import DARK, PLAIN, THEMES
 from tpuprof_tui.app.panes.timeline.layout import Row, continued_label
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, Scopes, Strings
 from tpuprof_tui.sources.torch.vocabulary import VOCABULARY as TORCH
@@ -168,7 +168,7 @@ def test_kernel_functions_have_letters_of_their_own():
 def test_without_colour_letters_tell_the_same(colouring, plain):
     profile = big_profile(4000, cores=1, mode=2)
     session = session_of(profile)
-    glyphs, palette = (UNICODE, plain_palette()) if plain else (ASCII, Palette())
+    glyphs, palette = (UNICODE, PLAIN) if plain else (ASCII, DARK)
     edges = edges_of(profile.start_ns, profile.end_ns, 100)
     engine = "TIU" if colouring == "uarch" else "GDMA"
     index = next(index for index in session.indexes if index.lane.kind == engine)
@@ -188,7 +188,7 @@ def test_the_colour_blind_palette_has_letters_in_unicode_too(colouring):
             char.isascii() and char.isalpha()
             for char in paint_lane(profile, index, edges, each, UNICODE, colouring).chars
         )
-        for each in (Palette(), THEMES["safe"][1])
+        for each in (DARK, THEMES["safe"][1])
     ]
     # names in wide instructions are the same in both
     assert letters[1] > letters[0] + 40
@@ -265,7 +265,7 @@ async def test_whole_cores_have_a_legend_of_their_own_and_no_colours_to_choose(a
 def test_a_legend_keeps_to_its_lines(width):
     names = [f"kernel_function_number_{number}\x1b[31m" for number in range(70)]
     profile = make_profile([], strings={"kernel": Strings(names)})
-    lines = legend_lines(profile, "kernel", width, Palette(), UNICODE)
+    lines = legend_lines(profile, "kernel", width, DARK, UNICODE)
     assert len(lines) <= LEGEND_LINES
     assert all(sum(len(segment.text) for segment in line) <= width for line in lines)
     assert not any("\x1b" in segment.text for line in lines for segment in line)
@@ -279,10 +279,10 @@ def test_a_strip_is_the_share_of_the_peak_with_idle_time_counted():
     profile = make_profile([lane])
     index = session_of(profile).indexes[0]
     edges = np.array([0, 10, 20])
-    strip = paint_strip(profile, index, edges, "bandwidth", Palette(), ASCII)
+    strip = paint_strip(profile, index, edges, "bandwidth", DARK, ASCII)
     assert strip.chars == ["4", " "]
     assert strip.utilisation == pytest.approx(0.25)
-    busy = paint_strip(profile, index, edges, "utilisation", Palette(), ASCII)
+    busy = paint_strip(profile, index, edges, "utilisation", DARK, ASCII)
     assert busy.chars == ["8", " "]
     assert busy.utilisation == pytest.approx(0.5)
 

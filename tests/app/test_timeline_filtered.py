@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
 from tpuprof_tui.app.drawing.painter import paint_lane, paint_passing
-from tpuprof_tui.app.drawing.theme import Palette, plain_palette
+from tpuprof_tui.app.drawing.theme import DARK, PLAIN
 from tpuprof_tui.model import Role, Scopes, Strings
 
 NAMES = {"name": Strings(["mm2", "load"])}
@@ -32,7 +32,7 @@ def profile():
 
 def filtered(lane, text, end, cells, glyphs=UNICODE, palette=None, strings=None):
     """A lane with a filter, drawn."""
-    palette = palette or Palette()
+    palette = palette or DARK
     session = session_of(make_profile([lane], strings=strings or NAMES))
     edges = edges_of(0, end, cells)
     part = apply_filter(session, text).session
@@ -47,14 +47,14 @@ def two() -> object:
 
 
 def test_what_passes_keeps_its_height_and_colour_and_the_rest_is_dim_dots():
-    palette = Palette()
+    palette = DARK
     painted = filtered(two(), "name=mm2", 40, 4)
     assert "".join(painted.chars) == "█·· "
     assert [style is palette.hidden for style in painted.styles] == [False, True, True, False]
     assert painted.utilisation == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("palette", [Palette(), plain_palette()])
+@pytest.mark.parametrize("palette", [DARK, PLAIN])
 def test_in_ascii_and_without_colour_it_is_the_same(palette):
     assert "".join(filtered(two(), "name=mm2", 40, 4, ASCII, palette).chars) == "8.. "
     assert "".join(filtered(two(), "name=mm2", 40, 4, UNICODE, palette).chars) == "█·· "
@@ -70,7 +70,7 @@ def test_a_hidden_bar_keeps_its_name_and_shows_its_extent():
     lane = make_lane("TIU", 0, starts=[0, 100], ends=[100, 200], name=np.array([0, 1], np.int32))
     painted = filtered(lane, "name=load", 200, 20)
     assert "".join(painted.chars) == "▏mm2······▏load     "
-    assert painted.styles[0] is Palette().hidden
+    assert painted.styles[0] is DARK.hidden
     assert painted.styles[10].bgcolor is not None
 
 
@@ -98,10 +98,10 @@ def test_shares_are_those_of_what_passes(profile, text):
     for number, lane in enumerate(profile.lanes):
         mask = some.lane(number)
         kept = make_lane("TIU", 0, starts=lane["start"][mask], ends=lane["end"][mask], roles=lane["role"][mask])
-        whole = paint_lane(profile, session.indexes[number], edges, Palette(), UNICODE)
-        part = paint_lane(profile, some.session.indexes[number], edges, Palette(), UNICODE)
+        whole = paint_lane(profile, session.indexes[number], edges, DARK, UNICODE)
+        part = paint_lane(profile, some.session.indexes[number], edges, DARK, UNICODE)
         expected = build_index(kept).work.total / (profile.end_ns - profile.start_ns)
-        assert paint_passing(whole, part, Palette(), UNICODE).utilisation == pytest.approx(expected)
+        assert paint_passing(whole, part, DARK, UNICODE).utilisation == pytest.approx(expected)
 
 
 def test_a_launch_passes_at_its_full_length_if_any_of_its_instructions_does():
@@ -208,9 +208,9 @@ def test_until_the_sums_are_there_cells_are_quiet():
     lane = make_lane("GDMA", 0, starts=[0, 10], ends=[10, 15], ddr_bandwidth=[60.0, 5.0])
     profile = make_profile([lane])
     index = session_of(profile).indexes[0]
-    painted = paint_lane(profile, index, edges_of(0, 20, 2), Palette(), ASCII, "bandwidth", pending=True)
+    painted = paint_lane(profile, index, edges_of(0, 20, 2), DARK, ASCII, "bandwidth", pending=True)
     assert painted.chars == ["8", "4"]
-    assert painted.styles == [Palette().quiet] * 2
+    assert painted.styles == [DARK.quiet] * 2
     assert not has_colour_sums(index, "bandwidth")
 
 

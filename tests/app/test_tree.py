@@ -17,8 +17,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.panes.tree import GroupTree
-from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.app.panes.tree import GroupTree, nodes_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Role

@@ -14,11 +14,10 @@ from screen import explorer, frame, press, settled
 
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
-from tpuprof_tui.app.shell import watching
+from tpuprof_tui.app.shell import on_disk
 from tpuprof_tui.app.shell.application import TpuprofApp
-from tpuprof_tui.app.shell.captures import capture_of
-from tpuprof_tui.app.shell.initial_state import carried_state
-from tpuprof_tui.app.shell.watching import DiskState, disk_change, read_disk_state
+from tpuprof_tui.app.shell.on_disk import DiskState, capture_of, disk_change, read_disk_state
+from tpuprof_tui.app.shell.opening import Opening, carried_state
 from tpuprof_tui.model import Groups
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -136,7 +135,7 @@ def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
 @asynccontextmanager
 async def watched(capture: Path, monkeypatch, *, follow: bool = False):
     """The explorer with a capture that is looked at often."""
-    monkeypatch.setattr(watching, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(on_disk, "POLL_SECONDS", 0.05)
     app = TpuprofApp(str(capture), follow=follow)
     async with app.run_test(size=(160, 48)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ExplorerScreen))
@@ -156,13 +155,13 @@ async def until(pilot, condition) -> None:
 async def test_nothing_is_looked_at_while_the_application_closes(capture, monkeypatch):
     async with watched(capture, monkeypatch) as pilot:
         app = pilot.app
-        assert app._may_poll()
-    assert app.watcher.disk_state.fingerprint
+        assert app.opening.may_poll()
+    assert app.opening.watcher.disk_state.fingerprint
     assert not app.screen_stack
     # timers outlast the screens
-    app._poll()
-    app._export_changed()
-    assert not app._may_poll()
+    app.opening.poll()
+    app.export_changed()
+    assert not app.opening.may_poll()
 
 
 async def test_a_change_is_told_and_r_keeps_the_view(capture, monkeypatch):
@@ -243,7 +242,7 @@ async def test_follow_opens_what_appears_beside(capture, monkeypatch):
             lambda: isinstance(pilot.app.screen, ExplorerScreen) and pilot.app.screen.session.profile.name == "later",
         )
         await settled(pilot)
-        assert pilot.app.capture.path == str(capture.parent / "later")
+        assert pilot.app.opening.capture.path == str(capture.parent / "later")
         assert "New capture: later." in frame(pilot.app)
 
 
@@ -264,7 +263,7 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         app = pilot.app
         await press(pilot, "2 j j")
         before, profile = explorer(pilot).state, explorer(pilot).session.profile
-        read = app.watcher.disk_state.fingerprint
+        read = app.opening.watcher.disk_state.fingerprint
         away = capture.parent / "below" / "away"
         away.parent.mkdir()
         capture.rename(away)
@@ -272,9 +271,9 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
         await until(pilot, shows(pilot, "no such file or directory: the earlier state stays open."))
         await settled(pilot)
         assert explorer(pilot).session.profile is profile
-        seen = app.watcher.disk_state.fingerprint
+        seen = app.opening.watcher.disk_state.fingerprint
         assert (explorer(pilot).state, explorer(pilot).manager.layout.tab, seen) == (before, "table", read)
-        assert (app.failure, app.status) == (None, 0)
+        assert (app.opening.failure, app.opening.status) == (None, 0)
         await until(pilot, shows(pilot, "could not be read: R tries again"))
         away.rename(capture)
         await until(pilot, shows(pilot, "The capture on disk has not changed."))
@@ -286,8 +285,8 @@ async def test_a_reload_that_fails_keeps_the_capture_and_recovers(capture, monke
 
 async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch):
     readings = []
-    begin = TpuprofApp.read
-    monkeypatch.setattr(TpuprofApp, "read", lambda *what, **how: (readings.append(1), begin(*what, **how))[1])
+    begin = Opening.read
+    monkeypatch.setattr(Opening, "read", lambda *what, **how: (readings.append(1), begin(*what, **how))[1])
     async with watched(capture, monkeypatch, follow=True) as pilot:
         profile = explorer(pilot).session.profile
         kept = (capture / "global.profile").read_bytes()
@@ -299,7 +298,7 @@ async def test_follow_goes_on_behind_what_could_not_be_read(capture, monkeypatch
         (capture / "global.profile").write_bytes(kept)
         await until(pilot, shows(pilot, "Read again: it changed on disk."))
         assert explorer(pilot).session.profile is not profile
-        assert pilot.app.watcher.failed is None
+        assert pilot.app.opening.watcher.failed is None
 
 
 async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, monkeypatch):
@@ -308,16 +307,16 @@ async def test_follow_tries_a_capture_beside_again_when_it_is_whole(capture, mon
         later.mkdir()
         shutil.copy(next(capture.glob("cdmlib*")), later)
         await until(pilot, shows(pilot, "the earlier state stays"))
-        assert pilot.app.capture.path == str(capture)
+        assert pilot.app.opening.capture.path == str(capture)
         await until(pilot, shows(pilot, "later: could not be read"))
         shutil.copytree(capture, later, dirs_exist_ok=True)
         await until(pilot, shows(pilot, "New capture: later."))
-        assert pilot.app.capture.path == str(later)
+        assert pilot.app.opening.capture.path == str(later)
 
 
 @pytest.mark.parametrize("follow", [True, False])
 async def test_what_could_not_be_opened_is_watched_too(capture, monkeypatch, follow):
-    monkeypatch.setattr(watching, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(on_disk, "POLL_SECONDS", 0.05)
     kept = (capture / "global.profile").read_bytes()
     (capture / "global.profile").unlink()
     app = TpuprofApp(str(capture), follow=follow)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import __version__
-from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, key_text
-from tpuprof_tui.app.settings.commands import commands_named, completions, views_named
+from tpuprof_tui.app.settings.actions import ACTIONS, GROUPS, commands_named, completions, key_text, views_named
 from tpuprof_tui.app.settings.config import read_config
 from tpuprof_tui.cli.completion import words_of
 from tpuprof_tui.cli.main import COMMANDS, build_parser, main, split_command

@@ -91,7 +91,7 @@ class Monkey:
         self.options = options
         self.chance = chance
         self.begin = time.monotonic()
-        self.home = app.capture.path
+        self.home = app.opening.capture.path
         self.memory: list[tuple[float, float]] = []
         self.tasks: list[Counter[str]] = []
         self._weighed = 0.0
@@ -166,11 +166,11 @@ class Monkey:
             await asyncio.sleep(0.02)
         await self.rest()
         # a base that was chosen in the list of captures would be read beside it
-        self.app.reader.against = None
+        self.app.opening.against = None
         if self.home is None:
-            self.app.reload()
+            self.app.opening.reload()
         else:
-            self.app.open_capture(self.home)
+            self.app.opening.open_capture(self.home)
         await asyncio.sleep(0.1)
         await self.rest()
         # rounds of the loop, not time: timers of the app that ended while the process was stopped are still to come
@@ -299,7 +299,7 @@ class Monkey:
 
     def touch(self) -> None:
         """The capture changes on disk, as far as its time tells."""
-        path = Path(self.app.capture.path or ".")
+        path = Path(self.app.opening.capture.path or ".")
         for file in path.glob("*"):
             os.utime(file)
             break

@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.totals.figures import unit_figures
-from tpuprof_tui.app.panes.detail_entries import entries_of
+from tpuprof_tui.app.panes.detail import entries_of
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError

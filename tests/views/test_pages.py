@@ -18,7 +18,7 @@ from tpuprof_tui.analysis.derived_columns import with_exposed
 from tpuprof_tui.analysis.index.unit_index import build_indexes
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import Scope
-from tpuprof_tui.app.panes.detail_entries import entries_of
+from tpuprof_tui.app.panes.detail import entries_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.escape import line_text
 from tpuprof_tui.formats.tables import Report, Table, table_lines

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof_tui.errors import requires_package
 
-from .shell.memory_tuning import STARTUP_THRESHOLD, set_gc_threshold
+from .shell.process import STARTUP_THRESHOLD, set_gc_threshold
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
@@ -57,6 +57,6 @@ def run(
     app.run(mouse=mouse)
     if app.crash is not None:
         raise app.crash
-    if app.failure is not None and not app.return_code:
-        raise app.failure
-    return app.return_code or app.status
+    if app.opening.failure is not None and not app.return_code:
+        raise app.opening.failure
+    return app.return_code or app.opening.status

@@ -20,7 +20,7 @@ from truth_tables import Leave, Truth, differences, read_truth
 from tpuprof_tui.analysis.selecting.filter_masks import filtered_session, numbers_shown
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
-from tpuprof_tui.app.panes.tree_nodes import nodes_of
+from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Activity, Lane, Profile, Severity

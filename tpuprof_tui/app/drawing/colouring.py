@@ -22,6 +22,8 @@ from tpuprof_tui.model import Profile, Vocabulary
 from tpuprof_tui.model.lane import ALL, Rows
 from tpuprof_tui.model.vocabulary import Category, Shades, import_entry
 
+from .theme import COLOURS
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -54,20 +56,7 @@ MAX_EVENTS_IN_OWN_COLOUR: Final = 2
 #: Colourings that do not depend on the source's vocabulary.
 PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")
 #: Categories of shares, in fifths. Brighter is more (on a light background darker), which is also colour-blind safe.
-FIFTHS: Final = tuple(
-    Category(name, letter, Shades(colour, paper))
-    for name, letter, colour, paper in (
-        ("below 20%", "a", "#8f6fd0", "#7d8fc9"), ("20 to 40%", "b", "#4f8fd0", "#3f86b8"),
-        ("40 to 60%", "c", "#2fb5a0", "#14776a"), ("60 to 80%", "d", "#8fd05a", "#2f5f1f"),
-        ("80% and more", "e", "#f7e463", "#4a2500"),
-    )
-)  # fmt: skip
-#: Tints (shades on a light background) that no operation uses, so that the colours are unambiguous.
-_KERNEL_COLOURS: Final = (
-    ("#a5c8ff", "#1f4f99"), ("#ffc9a3", "#994d1f"), ("#b7e4c7", "#1f6b3a"), ("#fbb6ce", "#993366"),
-    ("#efe08a", "#6b5a00"), ("#d9c2ff", "#5a2f99"), ("#9be7e7", "#0f6666"), ("#ffb3bd", "#99263d"),
-    ("#cfe58f", "#4d660f"), ("#c3cbff", "#363f99"), ("#ffe0c2", "#80501f"), ("#a3dcc5", "#0f6650"),
-)  # fmt: skip
+FIFTHS: Final = tuple(Category(name, letter, Shades(*shades)) for name, letter, *shades in COLOURS.fifths)
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -94,7 +83,7 @@ def title_of(vocabulary: Vocabulary, colouring: Colouring) -> str:
 def kernel_category(code: int, name: str) -> Category:
     """Category of a kernel function or other name, by code; the first 52 have distinct letters."""
     letter = _LETTERS[code] if code < len(_LETTERS) else "?"
-    return Category(clean(name), letter, Shades(*_KERNEL_COLOURS[code % len(_KERNEL_COLOURS)]))
+    return Category(clean(name), letter, Shades(*COLOURS.names[code % len(COLOURS.names)]))
 
 
 def share_category(share: float) -> Category:

@@ -15,42 +15,28 @@ from textual.filter import LineFilter
 
 
 class Glyphs(Struct, frozen=True):
-    """A set of drawing characters, each one cell wide.
+    """A set of drawing characters, each one cell wide."""
 
-    Attributes:
-        levels: Occupancy of a cell, nine characters from empty to full.
-        steps: Fill of the last cell of a bar, nine characters from empty to full.
-        wait, sync: Cells that hold waits or syncs but no work.
-        edge: First cell of an event that is wide enough to be labelled.
-        cursor: The time cursor on an empty cell.
-        pointer: The time cursor on the ruler.
-        tick: A tick of the ruler.
-        mark: The selected lane or row.
-        up, down: Sort direction, and more lines above or below.
-        rule: Horizontal line.
-        hidden: Events that a filter hides.
-        gap: Part of a comparison that one side does not have.
-        released, releases: Marks of the releaser of the selected event, and of what it released.
-        letters: Whether a lone event that is too narrow for its name is drawn as its category letter.
-    """
-
-    levels: str
-    steps: str
+    levels: str  #: Occupancy of a cell, nine characters from empty to full
+    steps: str  #: Fill of the last cell of a bar, nine characters from empty to full
+    #: wait, sync: Cells that hold waits or syncs but no work.
     wait: str
     sync: str
-    edge: str
-    cursor: str
-    pointer: str
-    tick: str
-    mark: str
+    edge: str  #: First cell of an event that is wide enough to be labelled
+    cursor: str  #: The time cursor on an empty cell
+    pointer: str  #: The time cursor on the ruler
+    tick: str  #: A tick of the ruler
+    mark: str  #: The selected lane or row
+    #: up, down: Sort direction, and more lines above or below.
     up: str
     down: str
-    rule: str
-    hidden: str
-    gap: str
+    rule: str  #: Horizontal line
+    hidden: str  #: Events that a filter hides
+    gap: str  #: Part of a comparison that one side does not have
+    #: released, releases: Marks of the releaser of the selected event, and of what it released.
     released: str
     releases: str
-    letters: bool
+    letters: bool  #: Whether a lone event that is too narrow for its name is drawn as its category letter
 
 
 UNICODE: Final = Glyphs(

@@ -401,7 +401,6 @@ def other_legend(
 
 
 def _in_line(width: int, *parts: tuple[str, Style]) -> list[Segment]:
-    """Segments of the parts that fit a width."""
     room, line = width, []
     for text, style in parts:
         if cell_len(text) > room:

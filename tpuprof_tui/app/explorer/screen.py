@@ -22,36 +22,26 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..overlays.overlay import copy_text
 from ..panes.detail import DetailPane
 from ..panes.headline import HeadlineBar, selection_parts
-from ..panes.keybar import LongMessage
 from ..panes.problems import ProblemsPane
-from ..panes.prompt import Prompt
+from ..panes.prompt import LongMessage, Prompt
 from ..panes.summary.summary import REST_SECONDS, SummaryPane
 from ..panes.table import InstructionTable
 from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import Timeline
 from ..panes.tree import GroupTree
-from ..settings.actions import Action, ActionTable, bindings
+from ..settings.actions import Action, bindings
 from ..shell import messages
-from ..shell.background import background_of
-from ..shell.exports import ExportRunner
-from .command_line import CommandLine, CommandResult, CommandTable, fault
-from .export_requests import ExportRequests
-from .filtering import Filtering
-from .jumps import Jumps
-from .layout import HEADLINE, TABS, Layout
-from .marks import Marks
-from .navigation import Navigation
-from .notes import NoteSaver
-from .pane_manager import PaneManager, Panes
-from .search import Search
+from ..shell.exports import Exports
+from ..shell.messages import Background
+from .commands import CommandLine, ExportRequests, TableRequests
+from .filtering import Filtering, Search
+from .navigation import Jumps, Marks, Navigation, NoteSaver
+from .panes import HEADLINE, TABS, CommandResult, Layout, PaneManager, Panes, Part, Store, fault
 
 if TYPE_CHECKING:
     from tpuprof_tui.views.sentence import Sentence
-from .services import Position, Prompting, Services, Store
-from .table_requests import TableRequests
 
 #: Interval in seconds at which cached file data that is out of view is released.
 _GIVE_BACK_EVERY: Final = 0.5
@@ -60,28 +50,15 @@ _GIVE_BACK_EVERY: Final = 0.5
 class ExplorerScreen(Screen[None]):
     """Screen with tree, timeline, tabs (summary, table, problems) and detail of one profile.
 
-    Attributes:
-        actions: Handlers of the key actions of the registry's pane ``explorer``, by the last part of the action id.
-        commands: Handlers of the commands of the command line, by command id.
+    ``actions``, ``requests`` and ``commands`` are those of its parts (see ``Part``), and its own.
     """
 
     AUTO_FOCUS = "#timeline"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("explorer")]
-    CSS = """
-    ExplorerScreen { layers: base above; }
-    ExplorerScreen .pane { border: round $border-blurred; border-title-color: $text-muted;
-        border-subtitle-color: $text-muted; background: $background; padding: 0; }
-    ExplorerScreen .pane:focus { border: round $accent; border-title-color: $accent; border-title-style: bold; }
-    ExplorerScreen.small .pane { border: none; border-top: solid $border-blurred; }
-    ExplorerScreen.small .pane:focus { border: none; border-top: solid $accent; }
-    ExplorerScreen.plain .pane:focus { border-title-style: reverse; }
-    ExplorerScreen #lower { height: 1fr; }
-    ExplorerScreen #middle { width: 1fr; }
-    ExplorerScreen .tab { width: 1fr; height: 1fr; }
-    """
+    CSS_PATH = Path(__file__).with_name("screen.tcss")
 
     def __init__(
-        self, session: Session, palette: Palette, glyphs: Glyphs, exports: ExportRunner,
+        self, session: Session, palette: Palette, glyphs: Glyphs, exports: Exports,
         state: DisplayState | None = None, others: Sequence[tuple[str, str]] = (), layout: Layout | None = None,
         notes: Path | None = None, view: str = "",
     ) -> None:  # fmt: skip
@@ -107,41 +84,42 @@ class ExplorerScreen(Screen[None]):
         self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
-        self.background = background_of(self, "background", small=profile.instructions <= AT_ONCE)
-        self._sentences = background_of(self, "sentence", small=False)
-        self.prompting = Prompting(self.prompt, self._focused)
+        self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
+        self._sentences = Background(self, "sentence", small=False)
         self.manager = PaneManager(
-            self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, self._focused,
-            self._open_overlay,
+            self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, lambda: self.focused,
+            lambda *given: self.app.push_screen(*given),
         )  # fmt: skip
-        services = Services(
-            self.store, self.manager, self.prompting, Position(self.store, panes.table, self.prompting),
-            self.background, lambda: self.palette, glyphs, self.prompt.say, self._copy, self._open_overlay,
-        )  # fmt: skip
-        self.navigation = Navigation(services)
-        self.filtering = Filtering(services)
-        self.marks = Marks(services)
-        self.notes = NoteSaver(services, notes)
-        self.table_requests = TableRequests(services, self.filtering)
-        self.exports, jumps = ExportRequests(services, exports), Jumps(services)
-        self.commands: CommandTable = {
-            **self.filtering.commands, **self.table_requests.commands, **self.navigation.commands,
-            **self.exports.commands, **self.notes.commands, **jumps.commands, "open": self._open,
-            "quit": lambda _: partial(self.app.run_action, "app.quit"),
+        given = self.manager, self.background
+        self.navigation = Navigation(*given)
+        self.filtering = Filtering(*given)
+        self.marks = Marks(*given)
+        self.notes = NoteSaver(*given, lambda *what: self.post_message(messages.CopyText(*what)), notes)
+        self.table_requests = TableRequests(*given, self.filtering)
+        jumps = Jumps(*given)
+        parts: list[Part] = [
+            self.navigation, self.filtering, Search(*given), self.marks, jumps, self.notes, self.table_requests,
+            ExportRequests(*given, exports),
+        ]  # fmt: skip
+        self.commands: dict[str, Callable[[str], CommandResult]] = {
+            "open": self._open, "quit": lambda _: partial(self.app.run_action, "app.quit")
         }  # fmt: skip
-        command_line = CommandLine(
-            services, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
+        parts.append(CommandLine(
+            *given, self.commands, {"filter": self.filtering.fault_of, "view": self.navigation.view_hint},
             self.call_after_refresh, self._perform,
-        )  # fmt: skip
-        self.actions: ActionTable = {
-            **self.manager.actions, **self.navigation.actions, **self.filtering.actions, **self.marks.actions,
-            **Search(services).actions, **jumps.actions, **self.table_requests.actions, **self.exports.actions,
-            **command_line.actions, **self.notes.actions,
-            "reload": partial(self._send, "reload"), "open-other": partial(self._send, "list"),
-            "next-capture": partial(self._send, "switch", 1), "previous-capture": partial(self._send, "switch", -1),
+        ))  # fmt: skip
+        self.actions: dict[str, Callable[..., object]] = {
+            **self.manager.actions, "reload": partial(self._send, "reload"),
+            "open-other": partial(self._send, "list_captures"), "next-capture": partial(self._send, "switch", 1),
+            "previous-capture": partial(self._send, "switch", -1),
             "swap-sides": partial(jumps.if_compared, partial(self._send, "swap")),
-            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave")),
+            "leave-comparison": partial(jumps.if_compared, partial(self._send, "leave_comparison")),
         }  # fmt: skip
+        self.requests = {**self.manager.requests, "label-key": self.prompt.relabel}
+        for part in parts:
+            self.requests |= part.requests
+            self.actions |= part.actions
+            self.commands |= part.commands
 
     @property
     def state(self) -> DisplayState:
@@ -208,7 +186,6 @@ class ExplorerScreen(Screen[None]):
         self._distribute()
 
     def _show_selected(self) -> None:
-        """Shows in the headline what is selected, and its figures once they are computed."""
         state = self.state
         query = Query.of_state(self.session, state.figures_state, state.scope)
         selected = query.step, query.filter, query.range, query.scope
@@ -273,7 +250,6 @@ class ExplorerScreen(Screen[None]):
             self.prompt.pane = event.widget.id
 
     async def _perform(self, action: Action, pane: Widget | None) -> None:
-        """Runs an action typed in the command line, on the pane that had the focus before."""
         if pane is not None and pane.display:
             self.set_focus(pane, scroll_visible=False)
         node = {"app": self.app, "explorer": self}.get(action.pane, pane)
@@ -281,10 +257,11 @@ class ExplorerScreen(Screen[None]):
 
     # messages of panes
 
-    @on(messages.Retitled)
-    def retitle(self) -> None:
-        """Updates the pane titles."""
-        self.manager.show_titles()
+    @on(messages.Request)
+    def take_request(self, message: messages.Request) -> None:
+        """Runs the handler of a pane's request."""
+        message.stop()
+        self.requests[message.name](*message.arguments)
 
     @on(messages.ShowMessage)
     def say(self, message: messages.ShowMessage) -> None:
@@ -292,75 +269,13 @@ class ExplorerScreen(Screen[None]):
         message.stop()
         self.prompt.say(message.text, of_pane=True)
 
-    @on(messages.RelabelKey)
-    def relabel_key(self, message: messages.RelabelKey) -> None:
-        """Relabels a key in the bottom line, where it acts differently at the cursor."""
-        message.stop()
-        self.prompt.label_overrides = {**self.prompt.label_overrides, message.label: message.replacement}
-
-    @on(messages.ShowDetail)
-    def show_detail(self, message: messages.ShowDetail) -> None:
-        """Shows the detail of the selection."""
-        message.stop()
-        self.manager.show_detail()
-
-    @on(messages.ChooseStep)
-    def choose_step(self, message: messages.ChooseStep) -> None:
-        """Restricts all panes to one step."""
-        message.stop()
-        self.filtering.choose_step(message.number)
-
-    @on(messages.Narrow)
-    def narrow(self, message: messages.Narrow) -> None:
-        """Narrows all panes to a node of the tree, to a step, or by one more filter condition."""
-        message.stop()
-        if message.scope is not None:
-            self.filtering.narrow_to_node(message.scope, message.condition)
-        else:
-            self.filtering.narrow(message.condition, message.step)
-
-    @on(InstructionTable.OpenList)
-    def open_list(self, message: InstructionTable.OpenList) -> None:
-        """Opens the groups of a column, or the list of columns if the message has no key."""
-        message.stop()
-        if message.key:
-            self.table_requests.group_by(message.key)
-        else:
-            self.table_requests.choose_columns()
-
-    @on(messages.CopyText)
-    def copy(self, message: messages.CopyText) -> None:
-        """Copies a text to the clipboard and shows it."""
-        message.stop()
-        self._copy(message.text, message.label)
-
-    @on(Prompt.Ask)
-    def open_prompt(self, message: Prompt.Ask) -> None:
-        """Opens the prompt with the question of a pane."""
-        message.stop()
-        self.prompting.ask(message.request)
-
-    @on(Prompt.Closed)
-    def prompt_closed(self) -> None:
-        """Gives the focus back to the pane that had it before the prompt."""
-        self.prompting.closed()
-
-    # callbacks of the controllers
+    # callbacks of the parts
 
     def _open(self, text: str) -> CommandResult:
         path = Path(text).expanduser()
         if not text or not path.exists():
             return fault("the path of a capture; O lists those near this one")
-        return partial(self._send, "open", str(path))
+        return partial(self._send, "open_capture", str(path))
 
     def _send(self, action: str, *arguments: Any) -> None:
         self.post_message(messages.CaptureRequest(action, *arguments))
-
-    def _copy(self, text: str, label: str) -> None:
-        copy_text(self, self.palette, text, label)
-
-    def _focused(self) -> Widget | None:
-        return self.focused
-
-    def _open_overlay(self, overlay: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
-        self.app.push_screen(overlay, answered)

@@ -1,9 +1,9 @@
-"""The export menu: its model, its lines, and the input field for folder and cores."""
+"""The export menu: what can be written of the capture and which part of it, its lines, and its input field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from rich.segment import Segment
@@ -11,22 +11,28 @@ from textual import events
 from textual.binding import BindingType
 from textual.widgets import Input
 
+from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.steps.step_detection import steps_of
+from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.export.job import parse_cores
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
+from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
-from tpuprof_tui.model.vocabulary import Output
+from tpuprof_tui.model.lane import row_count
+from tpuprof_tui.model.vocabulary import DETAIL, Output
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.table_columns import shown_columns
+from ..panes.table_rows import shown_columns
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from ..shell import export_jobs as exports
-from ..shell.exports import ExportRunner
+from ..shell import exports
+from ..shell.exports import Command, Exports, ExportSource
 
 #: Choices that are typed, and the title of the input field.
 _TYPED: Final = {
@@ -36,82 +42,124 @@ _TYPED: Final = {
 
 
 class ExportMenu:
-    """Model of the export menu: the outputs, the part of the profile to write, and the folder.
+    """What can be written, and the selected part of the capture."""
 
-    Attributes:
-        core: Number of the unit that the scope or the selection is on; -1: none.
-        subset: Part of the profile to write.
-    """
-
-    def __init__(
-        self, session: Session, state: DisplayState, source: exports.ExportSource, runner: ExportRunner
-    ) -> None:  # fmt: skip
+    def __init__(self, session: Session, state: DisplayState, source: ExportSource, exports: Exports) -> None:
         self.session = session
+        self.profile = session.profile
         self.vocabulary = session.profile.vocabulary
         self.state = state
         self.source = source
-        self.runner = runner
-        self.exporter = runner.exporter
-        self.core = exports.scope_core(session.profile.groups, state.scope, state.selection.group)
-        self.subset = exports.Subset(core=state.scope.group >= 0, filtered=bool(state.filter))
+        self.exports = exports
+        #: Id of the unit that the scope or the selection is on; -1: none.
+        self.unit = self.profile.groups.unit_of(state.scope.group if state.scope.group >= 0 else state.selection.group)
+        scoped = state.scope.group >= 0 and self.unit >= 0
+        #: Part of the capture to write.
+        self.selection = Selection(frozenset((self.unit,)) if scoped else None, filter=state.filter)
+
+    def chosen(self, part: str) -> bool:
+        """Whether the files are restricted to a part: ``core``, ``cores``, ``window`` or ``filtered``."""
+        selection, core = self.selection, frozenset((self.unit,))
+        return {
+            "core": selection.units == core, "cores": selection.units not in (None, core),
+            "window": selection.start_ns is not None, "filtered": bool(selection.filter),
+        }[part]  # fmt: skip
+
+    @property
+    def typed_numbers(self) -> tuple[int, ...]:
+        """Numbers of the typed cores; empty: none were typed."""
+        return exports.selected_numbers(self.profile, self.selection) if self.chosen("cores") else ()
+
+    def turn(self, part: str) -> None:
+        """Restricts the files to the unit, the window or the filter, or no longer."""
+        selection, off = self.selection, self.chosen(part)
+        if part == "core":
+            self.selection = replace(selection, units=None if off else frozenset((self.unit,)))
+        elif part == "window":
+            start, end = (None, None) if off else self.state.figures_window
+            self.selection = replace(selection, start_ns=start, end_ns=end)
+        else:
+            self.selection = replace(selection, filter="" if off else self.state.filter)
 
     def state_of(self, kind: Output) -> str:
         """What became of an output: that it waits, its progress, or its result; empty: it was not asked for."""
-        running = self.exporter.running
+        running = self.exports.running
         if running is not None and running.kind.id == kind.id:
             return f"{running.done:.0%} written, X stops" if running.done >= 0 else "is written ..., X stops"
-        return clean(self.runner.states.get(kind.id, ""))
+        return clean(self.exports.states.get(kind.id, ""))
+
+    def selection_text(self) -> str:
+        """Describes the part of the capture that the files will hold."""
+        numbers = exports.selected_numbers(self.profile, self.selection)
+        unit = self.vocabulary.unit.plural if len(numbers) > 1 else self.vocabulary.unit.one
+        parts = [f"{unit} {', '.join(map(str, numbers))}"] if numbers else []
+        parts += [self.window_text()] if self.chosen("window") else []
+        parts += [f"filter {self.selection.filter}"] if self.selection.filter else []
+        return clean(", ".join(parts)) if parts else "the whole capture"
+
+    def window_text(self) -> str:
+        """Describes the window or range that files can be restricted to; that of the chosen step names it."""
+        state, session = self.state, self.session
+        start, end = state.figures_window
+        if state.range is not None:
+            return f"the range of {time_text(end - start)}"
+        step = split_step(state.filter)[0]
+        if step is not None and step_span(session, step) == (start, end):
+            return f"the {time_text(end - start)} of {steps_of(session).word.one} {step}"
+        return f"the window of {time_text(end - start)}"
 
     def table_text(self) -> str:
         """Describes the rows of the table: scope, window, filter, order and number of columns."""
         state = self.state
         words = [self.session.scope_title(state.scope)]
-        words += [exports.window_text(self.session, state)] if state.in_window else []
+        words += [self.window_text()] if state.in_window else []
         words += [f"filter {state.filter}"] if state.filter else []
         titles = {column.key: column.title for column in self.session.columns}
         words += [f"by {titles.get(state.sort.key, state.sort.key)}{', largest first' if state.sort.down else ''}"]
         words += [f"{len(shown_columns(self.session, state))} columns"]
         return ", ".join(words)
 
-    def job(self, name: str) -> exports.Job | str:
-        """Returns the job that writes an output, or the reason as text if it cannot be written."""
-        kind = output_named(name, self.vocabulary)
-        fault = exports.folder_fault(self.exporter.folder, self.source) or exports.output_fault(kind)
+    def command(self, name: str) -> Command | str:
+        """Returns the command that writes an output, or the reason as text if it cannot be written."""
+        kind, folder = output_named(name, self.vocabulary), self.exports.folder
+        fault = exports.folder_fault(folder, self.source) or exports.output_fault(kind)
         if kind is None or fault:
             return fault
         if not kind.is_table:
-            return exports.export_job(kind, self.source, self.exporter.folder, self.state, self.core, self.subset)
+            return exports.files_command(kind, self.source, folder, self.profile, self.selection)
         columns = [column.key for column in shown_columns(self.session, self.state)]
-        core = self.session.profile.groups.unit_number(self.state.scope.group)
-        return exports.table_job(kind, self.source, self.exporter.folder, self.state, core, columns)
+        return exports.table_command(kind, self.source, folder, self.profile, self.state, columns)
+
+    def cost_of(self, kind: Output) -> str:
+        """Size and duration of a large export, in a sentence; empty if it is small."""
+        # what a filter leaves is not known before
+        selection = Selection() if kind.is_table else replace(self.selection, filter="")
+        count = sum(row_count(selection.rows(self.profile, lane)) for lane in self.profile.lanes)
+        return exports.warning(kind, self.vocabulary.event, count, self.profile.has(DETAIL))
 
     def set_typed(self, choice: str, text: str) -> str:
         """Sets the folder or the cores from typed text; returns the fault, empty on success."""
         if choice == "folder":
             fault = exports.folder_fault(text, self.source)
             if not fault:
-                self.exporter.set_folder(self.source, text)
+                self.exports.set_folder(self.source, text)
             return fault
         try:
-            self.subset = replace(self.subset, core=False, cores=exports.parse_typed_cores(text, self.session.profile))
+            numbers = parse_cores(text, self.profile) if text else None
         except UsageError as error:
             return str(error)
+        groups = self.profile.groups
+        units = None if numbers is None else frozenset(unit for unit in groups.units if groups.number(unit) in numbers)
+        self.selection = replace(self.selection, units=units)
         return ""
 
 
 class ExportPane(LinesView, inherit_bindings=False):
-    """The lines of the export menu, which stays open. Folder and cores are typed in ``field`` below it.
-
-    Args:
-        menu: What can be written.
-        write: Writes an output, after those asked for before.
-    """
+    """The lines of the export menu, which stays open. Folder and cores are typed in ``field`` below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("export")]
 
-    def __init__(
-        self, menu: ExportMenu, palette: Palette, glyphs: Glyphs, write: Callable[[exports.Job], None]
-    ) -> None:
+    def __init__(self, menu: ExportMenu, palette: Palette, glyphs: Glyphs, write: Callable[[Command], None]) -> None:
         super().__init__(palette, "export")
         self.menu = menu
         self.write = write
@@ -151,13 +199,13 @@ class ExportPane(LinesView, inherit_bindings=False):
             items.append(len(self._actions))
             self._actions.append(action)
 
-        heading("Write", clean(exports.subset_text(menu.session, menu.state, menu.core, menu.subset)))
+        heading("Write", menu.selection_text())
         kinds = explorer_outputs(menu.vocabulary)
         for kind in kinds:
             if not kind.is_table:
                 entry(kind.id, kind.title, menu.state_of(kind) or kind.file_text)
         for action, name, text, possible in self._choices():
-            chosen = possible and bool(getattr(menu.subset, action))
+            chosen = possible and menu.chosen(action)
             entry(action, f"[{'x' if chosen else ' '}] {name}", text, not possible)
         heading("Write the table as shown", f"{clean(menu.table_text())}")
         for kind in kinds:
@@ -166,7 +214,7 @@ class ExportPane(LinesView, inherit_bindings=False):
                 told = "needs the package pyarrow" if missing else menu.state_of(kind) or kind.file_text
                 entry(kind.id, kind.title, told, missing)
         heading("To", "")
-        entry("folder", "folder", clean(menu.exporter.folder))
+        entry("folder", "folder", clean(menu.exports.folder))
         notes = self._notes()
         for text in wrap(notes, width - 2) if notes else []:
             lines.append([Segment(f" {text}", self.palette.caution if self.fault else self.palette.text)])
@@ -175,28 +223,31 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def _choices(self) -> list[tuple[str, str, str, bool]]:
         menu, state = self.menu, self.menu.state
-        core = menu.session.say("{unit} {core}" if menu.core >= 0 else "no {unit} is selected", core=menu.core)
+        groups = menu.profile.groups
+        core = menu.session.say(
+            "{unit} {core}" if menu.unit >= 0 else "no {unit} is selected", core=groups.number(menu.unit)
+        )
         start, end = state.figures_window
         all_shown = state.range is None and state.viewed is None
         shown = "all is shown" if all_shown else f"{time_text(end - start)} from {time_text(start)}"
-        numbers = menu.session.profile.groups.numbers
+        numbers = groups.numbers
         contiguous = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
         every = f"{numbers[0]}-{numbers[-1]}" if contiguous else ", ".join(map(str, numbers)) or "none"
-        cores = ", ".join(map(str, menu.subset.cores)) or f"type some of {every}"
+        cores = ", ".join(map(str, menu.typed_numbers)) or f"type some of {every}"
         return [
-            ("core", menu.session.say("only the {unit}"), core, menu.core >= 0),
+            ("core", menu.session.say("only the {unit}"), core, menu.unit >= 0),
             ("cores", menu.session.say("only some {units}"), cores, True),
             ("window", f"only the {'window' if state.range is None else 'range'}", shown, not all_shown),
             ("filtered", "only the filter", clean(state.filter) or "no filter is set", bool(state.filter)),
         ]
 
     def _notes(self) -> str:
-        exporter = self.menu.exporter
+        outcome = self.menu.exports.outcome
         if self.fault:
             return self.fault
-        if exporter.outcome is not None:
-            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in exporter.outcome.files[:4])
-            rest = len(exporter.outcome.files) - 4
+        if outcome is not None:
+            files = "; ".join(f"{clean(path)} {bytes_text(size)}" for path, size in outcome.files[:4])
+            rest = len(outcome.files) - 4
             return f"Written: {files}{f'; and {rest} more' if rest > 0 else ''}"
         return ""
 
@@ -219,10 +270,10 @@ class ExportPane(LinesView, inherit_bindings=False):
 
     def action_output(self, name: str) -> None:
         """Writes one kind of file, or shows why it cannot be written."""
-        job = self.menu.job(name)
-        self.show_fault(job if isinstance(job, str) else "")
-        if not isinstance(job, str):
-            self.write(job)
+        command = self.menu.command(name)
+        self.show_fault(command if isinstance(command, str) else "")
+        if not isinstance(command, str):
+            self.write(command)
             self.rebuild()
 
     def action_type(self, choice: str) -> None:
@@ -235,16 +286,12 @@ class ExportPane(LinesView, inherit_bindings=False):
         if not possible:
             self.show_fault(f"Nothing to narrow to: {text}.")
             return
-        subset = self.menu.subset
-        turned: dict[str, Any] = {name: not getattr(subset, name)}
-        if name == "core":
-            turned["cores"] = ()
-        self.menu.subset = replace(subset, **turned)
+        self.menu.turn(name)
         self.show_fault("")
 
     def action_stop(self) -> None:
         """Stops the running export, and those that wait."""
-        self.menu.runner.stop()
+        self.menu.exports.stop()
 
 
 class MenuInput(Input):
@@ -260,7 +307,7 @@ class MenuInput(Input):
         """Shows the field with the current folder or cores."""
         self._choice = choice
         self.border_title = self.menu.session.say(_TYPED[choice])
-        self.value = self.menu.exporter.folder if choice == "folder" else ",".join(map(str, self.menu.subset.cores))
+        self.value = self.menu.exports.folder if choice == "folder" else ",".join(map(str, self.menu.typed_numbers))
         self.display = True
         self.focus()
 

@@ -27,8 +27,7 @@ from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
 from ..panes.table_rows import AT_ONCE
 from ..settings.actions import bindings
-from ..shell.background import background_of
-from ..shell.messages import CopyText
+from ..shell.messages import Background, CopyText
 from .overlay import Close
 
 #: Number of lines above the graph: the path under the cursor, and its times.
@@ -58,7 +57,7 @@ class FlameGraph(LinesView):
         self.icicle = Icicle(np.zeros(0, np.int64), np.zeros(0, np.int64))
         scopes = query.profile.strings.get("kernel", ())
         self._scopes = {name: code for code, name in enumerate(scopes)}
-        self._background = background_of(self, "flame", small=query.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "flame", small=query.profile.instructions <= AT_ONCE)
 
     def on_mount(self) -> None:
         """Computes the paths: at once for a small profile, else in the background."""

@@ -15,31 +15,10 @@ from tpuprof_tui.model import Vocabulary
 
 from ..drawing.theme import Palette
 from ..panes.lines import Line, LinesView
-from ..panes.prompt import Hint, Prompt, PromptRequest
-from ..settings.actions import GROUPS, PANES, actions_for, bindings, key_text, keys_of
-from ..settings.commands import COMMANDS
+from ..panes.prompt import Hint, PromptRequest, ask
+from ..settings.actions import COMMANDS, GLOSSARY, GROUPS, PANES, TREE_MARKS, actions_for, bindings, key_text, keys_of
 
 KEY_COLUMN_WIDTH = 24
-
-#: Glossary of the terms on the screen.
-GLOSSARY: tuple[tuple[str, str], ...] = (
-    ("work", "{events} that are neither waits nor synchronisation"),
-    ("wait, sync", "{events} that wait for others; those that synchronise several"),
-    ("busy", "time with work on a lane (what overlaps counts once)"),
-    ("idle", "time without work, wait and sync"),
-    ("utilisation", "busy over the window"),
-    ("compute", "work that computes"),
-    ("transfer", "work that moves data"),
-    ("exposed", "transfer while the {unit} does not compute"),
-    ("~", "an estimate: work and wait cannot be distinguished for certain"),
-    ("-", "not known"),
-)
-
-#: Meaning of the marks after a node of the tree.
-MARKS: tuple[tuple[str, str], ...] = (
-    ("n  w  E", "it has a note, a warning or an error: 4 lists them, } and { go through them"),
-    ("*", "all panes show only this"),
-)
 
 
 class HelpLines(LinesView):
@@ -72,7 +51,6 @@ class HelpLines(LinesView):
         return lines[:-1], []
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yields the title and the (term, explanation) entries of each section, the pane's own keys first."""
         all_actions = actions_for(self.vocabulary)
         own_groups = PANES.get(self.about, ("", ("app",)))[1]
         other_groups = (group for group in GROUPS if group not in (*own_groups, "loading", "chooser", "fleet"))
@@ -83,7 +61,7 @@ class HelpLines(LinesView):
         commands = (each.in_words_of(self.vocabulary) for each in COMMANDS)
         yield "Commands (:)", [(f"{each.name} {each.argument}".strip(), each.help) for each in commands]
         yield "Filters (&)", _filters(self.vocabulary)
-        yield "Marks of the tree", list(MARKS)
+        yield "Marks of the tree", list(TREE_MARKS)
         yield "Words", [(word, own.get(word) or say(meaning)) for word, meaning in GLOSSARY]
 
     def _entry(self, keys: str, text: str, width: int) -> list[Line]:
@@ -105,11 +83,10 @@ class HelpLines(LinesView):
             self.border_title = f"{self.found:,} found" if text else "Keys"
             return Hint("no line matches", fault=True) if text and not self.found else None
 
-        self.post_message(Prompt.Ask(PromptRequest("Search here", "", show, show, partial(show, ""))))
+        ask(self, PromptRequest("Search here", "", show, show, partial(show, "")))
 
 
 def _filters(vocabulary: Vocabulary) -> list[tuple[str, str]]:
-    """Examples of filters, and the column keys with their first alias."""
     keys = ", ".join(
         column.key + "".join(f" ({alias})" for alias in column.aliases[:1])
         for column in vocabulary.listed()

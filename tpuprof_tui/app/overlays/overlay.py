@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from rich.cells import chop_cells
@@ -20,12 +22,11 @@ from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Prompt
+from ..panes.prompt import KeyBar, Prompt
 from ..settings.actions import actions_of, bindings, key_text, keys_of
-from ..shell.messages import CopyText, ExportChanged
-from ..terminal.application import OnceScreen
+from ..shell.messages import ExportChanged
+from ..terminal import OnceScreen
 
 #: Hint for terminals whose clipboard does not receive the text.
 HINT: Final = "In tmux: set -g set-clipboard on. Else select it here with Shift and the mouse."
@@ -50,20 +51,7 @@ class Overlay(ModalScreen[Any], OnceScreen):
 
     AUTO_FOCUS = "LinesView"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    Overlay { align: center middle; }
-    Overlay.copied { align: center bottom; }
-    Overlay.columns, Overlay.groups, Overlay.flame { background: $background; }
-    Overlay > LinesView { width: 100%; height: 1fr; border: round $accent; background: $surface; }
-    Overlay > #columns { max-width: 110; }
-    Overlay > #groups { max-width: 150; }
-    Overlay > #copied { max-height: 60%; border-left: none; border-right: none; }
-    Overlay > #confirm { width: 92%; max-width: 72; height: 8; }
-    Overlay > #help { width: 88%; max-width: 96; height: 92%; }
-    Overlay > #export { width: 92%; max-width: 84; height: auto; max-height: 94%; }
-    Overlay > Input { dock: bottom; width: 100%; height: 3; border: round $accent; background: $surface;
-        display: none; }
-    """
+    CSS_PATH = Path(__file__).with_name("overlay.tcss")
 
     def __init__(
         self, pane: LinesView, palette: Palette, vocabulary: Vocabulary = GENERIC, field: Widget | None = None
@@ -86,23 +74,6 @@ class Overlay(ModalScreen[Any], OnceScreen):
         """Closes with the pane's result."""
         message.stop()
         self.dismiss(message.result)
-
-    @on(CopyText)
-    def copy(self, message: CopyText) -> None:
-        """Copies a text of the pane."""
-        message.stop()
-        copy_text(self, self.palette, message.text, message.label)
-
-    @on(Prompt.Ask)
-    def ask(self, message: Prompt.Ask) -> None:
-        """Opens the prompt with the question of the pane."""
-        message.stop()
-        self.prompt.open(message.request)
-
-    @on(Prompt.Closed)
-    def asked(self) -> None:
-        """Focuses the pane again."""
-        self.pane.focus()
 
     @on(ExportChanged)
     def export_changed(self) -> None:
@@ -162,14 +133,16 @@ class ConfirmPane(LinesView):
         self.post_message(Close(answer))
 
 
+def confirm(push: Callable[..., object], palette: Palette, question: str, act: Callable[[], object]) -> None:
+    """Opens an overlay (``push``) with a yes/no question, and acts if the answer is yes."""
+    push(Overlay(ConfirmPane(question, palette), palette), lambda yes: act() if yes else None)
+
+
 class JumpScreen(ModalScreen[Any], OnceScreen):
     """Shows a letter over each pane; its result is the id of the chosen pane, empty if none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app")]
-    CSS = """
-    JumpScreen { background: transparent; }
-    JumpScreen Static { position: absolute; width: 5; height: 1; }
-    """
+    CSS_PATH = Path(__file__).with_name("overlay.tcss")
 
     def __init__(self, panes: list[Widget], palette: Palette) -> None:
         super().__init__()

@@ -12,13 +12,14 @@ from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.worker import Worker
 
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, wrap
 
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import CopyText
+from ..shell.messages import CopyText, post_worker_failure
 
 #: Block characters, which bars are drawn with in Unicode.
 _BLOCKS = frozenset(map(chr, range(0x2580, 0x25A0)))
@@ -146,7 +147,6 @@ class LinesView(ScrollView, can_focus=True):
         return Strip([*kept, Segment(ELLIPSIS, style)])
 
     def _highlighted(self, strip: Strip, number: int) -> Strip:
-        """Applies the cursor style to line ``number``."""
         style = self.palette.row if self.has_focus else self.palette.row_blurred
         return Strip([Segment(text, (own or Style.null()) + style) for text, own, _ in strip], strip.cell_length)
 
@@ -205,6 +205,10 @@ class LinesView(ScrollView, can_focus=True):
             self.scroll_to(y=wanted, animate=False, immediate=True, force=True)
         self.refresh()
         self.cursor_changed()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Reports an error of a worker thread."""
+        post_worker_failure(self, event)
 
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked item; the keys can do the same."""

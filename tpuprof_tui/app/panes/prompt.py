@@ -1,27 +1,160 @@
-"""The prompt: a single-line input in place of the footer, for filters, searches, times and commands."""
+"""The bottom line: keys of the focused pane, messages, status of background work; and the prompt in its place."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.binding import BindingType
-from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
 
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import fit
-from tpuprof_tui.model import Vocabulary
+from tpuprof_tui.formats.text import fit, wrap
+from tpuprof_tui.model.vocabulary import GENERIC, Vocabulary
 
 from ..drawing.theme import Palette
-from ..settings.actions import bindings
-from .keybar import KeyBar
+from ..settings.actions import bindings, footer_keys, key_text
+
+#: A footer entry: keys that share a label, and the label.
+FooterKeys = tuple[tuple[str, ...], str]
+
+#: Most lines of a message, including the bottom line.
+_MOST_LINES = 4
+
+
+class LongMessage(Static):
+    """Further lines of a long message, on a layer above the bottom line, so that the layout does not change."""
+
+    DEFAULT_CSS = """
+    LongMessage { layer: above; dock: bottom; margin: 0 0 1 0; height: auto; display: none;
+        background: $panel; color: $foreground; }
+    """
+
+
+class KeyBar(Widget):
+    """The bottom line: keys of a pane on the left, replaced by a message for a few seconds.
+
+    On the right: the status of background work or a notice (``status``), else the cursor position (``position_text``).
+    """
+
+    pane = reactive("")
+    position_text = reactive("")
+    status = reactive("")
+    #: Replacement labels at the cursor, by usual label; an empty one hides the entry.
+    label_overrides = reactive[Mapping[str, str]]({})
+
+    DEFAULT_CSS = "KeyBar { dock: bottom; height: 1; background: $panel; color: $foreground; }"
+    SHOWN_SECONDS = 4.0
+
+    def __init__(
+        self, palette: Palette, pane: str, vocabulary: Vocabulary = GENERIC, widget_id: str | None = None
+    ) -> None:  # fmt: skip
+        super().__init__(id=widget_id)
+        self.palette = palette
+        self.vocabulary = vocabulary
+        self.pane = pane
+        self._keys: dict[str, list[FooterKeys]] = {}
+        self.message = ""
+        self._of_pane = False
+        self._timer: Timer | None = None
+
+    def relabel(self, label: str, replacement: str) -> None:
+        """Relabels an entry of the keys at the cursor; an empty ``replacement`` hides it."""
+        self.label_overrides = {**self.label_overrides, label: replacement}
+
+    def say(self, message: str, *, of_pane: bool = False) -> None:
+        """Shows a message for a few seconds; a long one also uses lines above, if the screen has a ``LongMessage``.
+
+        A message of a pane (``of_pane``) disappears with ``leave_pane``.
+        """
+        self.message = clean(message)
+        self._of_pane = of_pane
+        if self._timer is not None:
+            self._timer.stop()
+        above = self._lines()[:-1]
+        self.show_above(above)
+        self._timer = self.set_timer(self.SHOWN_SECONDS * (1 + len(above) / 2), self._silence)
+        self.refresh()
+
+    def leave_pane(self) -> None:
+        """Ends the message of a pane: another pane is shown."""
+        if self._of_pane:
+            self._silence()
+
+    def _silence(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self.message = ""
+        self._of_pane = False
+        self._timer = None
+        self.show_above([])
+        self.refresh()
+
+    def show_above(self, lines: list[str], style: Style | None = None) -> None:
+        """Shows lines right above this one; an empty list hides them."""
+        for above in self.screen.query(LongMessage):
+            if lines or above.display:
+                text = "\n".join(fit(f" {line}", self.size.width) for line in lines)
+                above.update(Text(text, self.palette.strong if style is None else style, no_wrap=True))
+                above.display = bool(lines)
+
+    def wrapped(self, text: str) -> list[str]:
+        """Wraps a text to the width of the screen, in at most ``_MOST_LINES`` lines."""
+        if cell_len(text) < self.size.width:
+            return [text]
+        lines = wrap(text, max(self.size.width - 2, 10))
+        return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])]
+
+    def _lines(self) -> list[str]:
+        """The message wrapped to lines, or as one line if the screen cannot show more."""
+        return self.wrapped(self.message) if self.size.width and self.screen.query(LongMessage) else [self.message]
+
+    def render_line(self, y: int) -> Strip:
+        """Renders the message, or the keys and the text on the right."""
+        width = self.size.width
+        base = self.rich_style
+        if self.message:
+            return Strip([Segment(fit(f" {self._lines()[-1]}", width), base + self.palette.strong)], width)
+        segments: list[Segment] = []
+        if self.pane not in self._keys:
+            self._keys[self.pane] = footer_keys(self.pane, self.vocabulary)
+        *near, help_key, quit_key = self._keys[self.pane]
+        note = f" {self.position_text} " if self.position_text and width >= 60 and not self.status else ""
+        if self.status:
+            note = f" {fit(self.status, min(cell_len(self.status), width // 2))} "
+        room = width - cell_len(note) - sum(_width(entry) for entry in (help_key, quit_key))
+        for keys, text in near:
+            entry = keys, self.label_overrides.get(text, text)
+            if entry[1] and _width(entry) <= room:
+                room -= _width(entry)
+                segments += self._entry(entry, base)
+        for entry in (help_key, quit_key):
+            segments += self._entry(entry, base)
+        strip = Strip(segments).adjust_cell_length(width - cell_len(note), base)
+        return Strip([*strip, Segment(note, base + self.palette.strong)], width) if note else strip
+
+    def _entry(self, entry: FooterKeys, base: Style) -> list[Segment]:
+        keys, text = entry
+        pressed = [Style.from_meta({"@click": f"app.simulate_key({key!r})"}) for key in keys]
+        shown = [Segment(f" {key_text(key)}", base + self.palette.key + each)
+                 for key, each in zip(keys, pressed, strict=True)]  # fmt: skip
+        return [*shown, Segment(f" {text} ", base + pressed[0])]
+
+
+def _width(entry: FooterKeys) -> int:
+    return sum(len(key_text(key)) + 1 for key in entry[0]) + len(entry[1]) + 2
+
 
 #: Most history entries per label, and the longest text in characters.
 MAX_HISTORY, MAX_LENGTH = 100, 4_000
@@ -30,19 +163,12 @@ _GLOBAL_KEYS: Final = frozenset({"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l", "f1"})
 
 
 class Hint(Struct, frozen=True):
-    """A remark shown next to the typed text.
-
-    Attributes:
-        text: The remark.
-        column: Offset of a fault in the typed text, from 0; -1: none.
-        fault: Whether the typed text is invalid.
-        in_full: Whether, like a fault, it is shown in full above the text if it does not fit next to it.
-    """
+    """A remark shown next to the typed text."""
 
     text: str
-    column: int = -1
-    fault: bool = False
-    in_full: bool = False
+    column: int = -1  #: Offset of a fault in the typed text, from 0; -1: none
+    fault: bool = False  #: Whether the typed text is invalid
+    in_full: bool = False  #: Whether, like a fault, it is shown in full above the text if it does not fit next to it
 
 
 #: Validates a text; if the hint for an accepted text is a fault, the prompt stays open.
@@ -50,16 +176,11 @@ Validator = Callable[[str], Hint | None]
 
 
 class PromptRequest(Struct, frozen=True):
-    """What the prompt asks for.
+    """What the prompt asks for."""
 
-    Attributes:
-        label: Label of the text ("Filter"); requests with the same label share their history.
-        initial: Initial text.
-        changed, accepted, cancelled: Called after each change of the text, on Enter, and on Esc.
-    """
-
-    label: str
+    label: str  #: Label of the text ("Filter"); requests with the same label share their history
     initial: str = ""
+    #: changed, accepted, cancelled: Called after each change of the text, on Enter, and on Esc.
     changed: Validator = lambda text: None
     accepted: Validator = lambda text: None
     cancelled: Callable[[], object] = lambda: None
@@ -73,19 +194,11 @@ class Prompt(KeyBar):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("prompt")]
 
-    class Ask(Message):
-        """Requests the screen to open the prompt."""
-
-        def __init__(self, request: PromptRequest) -> None:
-            super().__init__()
-            self.request = request
-
-    class Closed(Message):
-        """Posted when the prompt closes, with the text accepted or cancelled."""
-
     def __init__(self, palette: Palette, pane: str, vocabulary: Vocabulary) -> None:
         super().__init__(palette, pane, vocabulary, widget_id="prompt")
         self.request = PromptRequest("")
+        #: Widget that had the focus before, and gets it back; None if no widget had.
+        self.previous_focus: Widget | None = None
         self.text = ""
         self.cursor = 0
         self.hint: Hint | None = None
@@ -98,8 +211,16 @@ class Prompt(KeyBar):
         """Whether the prompt is open."""
         return self.can_focus
 
+    @property
+    def behind(self) -> Widget | None:
+        """The focused pane; while the prompt is open, the pane focused before it."""
+        focused = self.screen.focused
+        return self.previous_focus if focused in (None, self) else focused
+
     def open(self, request: PromptRequest) -> None:
         """Opens the input line with the request's initial text, and takes the focus."""
+        if not self.is_open:
+            self.previous_focus = self.screen.focused
         self._silence()
         self.request = request
         self._history_offset = self._scroll = 0
@@ -142,10 +263,11 @@ class Prompt(KeyBar):
         # messages that arrived meanwhile are shown now
         self.show_above(self._lines()[:-1])
         self.refresh()
-        self.post_message(self.Closed())
+        before = self.previous_focus
+        if self.screen.focused is None and before is not None and before.display:
+            before.focus(scroll_visible=False)
 
     def _set_text(self, text: str, cursor: int) -> None:
-        """Sets text and cursor; calls ``changed`` only if the text differs."""
         changed = text != self.text
         self.text, self.cursor = text[:MAX_LENGTH], min(max(cursor, 0), MAX_LENGTH)
         if changed:
@@ -220,7 +342,6 @@ class Prompt(KeyBar):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _typed(self, room: int, base: Style) -> list[Segment]:
-        """Segments of the text around its cursor, exactly ``room`` cells wide."""
         chars = [*self.text, " "]
         column = self.hint.column if self.hint is not None else -1
         fault = min(column, len(self.text)) if column >= 0 else -1
@@ -237,6 +358,11 @@ class Prompt(KeyBar):
             style = self.palette.bad + Style(underline=True, bold=True) if index == fault else self.palette.strong
             segments.append(Segment(clean(chars[index]), base + style + Style(reverse=index == self.cursor or None)))
         return [*segments, Segment(" " * max(room - used, 0), base)]
+
+
+def ask(pane: Widget, request: PromptRequest) -> None:
+    """Opens the prompt of a pane's screen."""
+    pane.screen.query_one(Prompt).open(request)
 
 
 def _word_start(text: str, cursor: int) -> int:

@@ -12,7 +12,6 @@ from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -29,14 +28,11 @@ from tpuprof_tui.model.columns import LANE_KIND
 
 from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
-from ..settings.actions import bindings
-from ..settings.commands import columns_named
-from ..shell.background import background_of
-from ..shell.messages import ChangeState, CopyText, Retitled, ShowDetail, ShowMessage
+from ..settings.actions import bindings, columns_named
+from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
-from .prompt import Hint, Prompt, PromptRequest
-from .table_columns import GAP, ColumnLayout
-from .table_rows import AT_ONCE, TableRows, sorted_rows
+from .prompt import Hint, PromptRequest, ask
+from .table_rows import AT_ONCE, GAP, ColumnLayout, TableRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
 MAX_COPIED_ROWS = 10_000
@@ -63,13 +59,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
     InstructionTable { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; overflow: auto auto; }
     """
 
-    class OpenList(Message):
-        """Requests the groups of the rows by the column ``key``, or without a key the column chooser."""
-
-        def __init__(self, key: str = "") -> None:
-            super().__init__()
-            self.key = key
-
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="table")
         self.session = session
@@ -78,7 +67,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.glyphs = glyphs
         self.columns = ColumnLayout(session, state)
         self.rows = TableRows(session)
-        self._background = background_of(self, "table", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
 
     # state
@@ -113,7 +102,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         state = self.state
         if self.rows.request(state):
             self._background.compute("order", partial(sorted_rows, self.session, state), self._take)
-            self.post_message(Retitled())
+            self.post_message(Request("titles"))
 
     def _take(self, found: tuple[Ints, int]) -> None:
         key, rows = self.rows.current_key, self.rows
@@ -125,7 +114,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             rows.follow(self.state.selection)
         self._bring_into_view()
         self.refresh()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _set_size(self) -> None:
         if self._closing or not self.is_attached:
@@ -164,10 +153,9 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows.put(position)
         self._bring_into_view()
         self._refresh_rows(before, self.rows.position)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _follow(self) -> None:
-        """Puts the cursor on the selected event, if it is in the table."""
         if self.rows.follow(self.state.selection):
             self._bring_into_view()
 
@@ -314,7 +302,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects the row's event and shows its detail."""
         if len(self.rows.order):
             self._select()
-            self.post_message(ShowDetail())
+            self.post_message(Request("show-detail"))
 
     def action_step(self, steps: int) -> None:
         """Selects the event ``steps`` after this one on the same lane."""
@@ -338,7 +326,6 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._choose(index)
 
     def _scroll_to_column(self) -> None:
-        """Scrolls the chosen column into view."""
         left = self.scroll_offset.x
         index, width = self.columns.chosen_index, self.scrollable_content_region.width
         scroll_x = self.columns.offset_for(index, left, self.size.width, width) if width > 0 else left
@@ -383,15 +370,15 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
                 self.action_sort()
             return None if found or not text.strip() else validate(text)
 
-        self.post_message(Prompt.Ask(PromptRequest("Sort by", "", validate, accepted)))
+        ask(self, PromptRequest("Sort by", "", validate, accepted))
 
     def action_frequencies(self) -> None:
         """Requests the groups of the chosen column."""
-        self.post_message(self.OpenList(self.columns.chosen.key))
+        self.post_message(Request("group-by", self.columns.chosen.key))
 
     def action_columns(self) -> None:
         """Requests the column chooser."""
-        self.post_message(self.OpenList())
+        self.post_message(Request("choose-columns"))
 
     # picked rows, copying
 

@@ -5,28 +5,248 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
 
+from tpuprof_tui.analysis.compare.side_by_side import SideBySide
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import delta_text, percent_text, time_text
-from tpuprof_tui.model import Severity
+from tpuprof_tui.model import Problem, Role, Severity, Vocabulary
+from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.vocabulary import Condition, import_entry
 from tpuprof_tui.views.differences import cached_side_by_side
 
 from ..drawing.colouring import lane_shades
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..settings.actions import bindings
-from ..shell.messages import CaptureRequest, ChangeState, CopyText, Narrow, RelabelKey, Retitled, ShowMessage
+from ..shell.messages import CaptureRequest, ChangeState, CopyText, Request, ShowMessage
 from .lines import Line, LinesView
-from .prompt import Hint, Prompt, PromptRequest
-from .tree_nodes import Node, node_conditions, nodes_of
+from .prompt import Hint, PromptRequest, ask
+
+
+def node_conditions(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Filter conditions of the nodes below lanes."""
+    return tuple(f"{each.key}={word}" for each in vocabulary.conditions for word in each.words)
+
+
+class Node(Struct, frozen=True):
+    """A node of the tree."""
+
+    label: str  #: Label, escaped
+    depth: int  #: Depth in the tree; 0 for the root
+    scope: Scope | None = None  #: Scope that it selects; None: it cannot be selected
+    condition: str = ""  #: Filter condition in addition to the scope; empty: none
+    path: str = ""  #: Path of the capture that it opens; empty: none
+    engine: str = ""  #: Kind of its lanes, for colours; empty: several kinds
+    #: share, busy: Utilisation (0 to 1) and time of work in ns, over the whole capture; -1: none.
+    share: float = -1.0
+    busy: int = -1
+    count: int = -1  #: Number of events; -1: unknown
+    guessed: bool = False  #: Whether the distinction of work and wait is a guess
+    severity: int = -1  #: Severity of its worst problem: 0 note, 1 warning, 2 error; -1: none
+    lost: bool = False  #: Whether it ran but none of its data is available
+    parent: int = -1  #: Index of the parent node; -1 for the root and for headings
+    children: bool = False  #: Whether it has child nodes
+    remark: str = ""  #: Remark of the source, one word
+    ranks: int = 0  #: For a host, the number of ranks on it; 0: not a host
+    base: int = -1  #: Time of work in ns of its counterpart in the baseline, 0 if there is none; -1: no comparison
+
+
+def nodes_of(
+    session: Session, captures: Sequence[tuple[str, str]] = (), sides: SideBySide | None = None
+) -> tuple[Node, ...]:
+    """All nodes, parents before children; in a comparison siblings with the largest difference first. O(port events).
+
+    ``captures``: (name, path) of the captures in the folder, including this one.
+    """
+    profile, headline = session.profile, Query(session).headline
+    units = headline.units
+    root = Node(
+        clean(profile.name) or "Capture", 0, Scope(),
+        share=sum(unit.utilisation for unit in units) / len(units) if units else 0.0,
+        busy=sum(unit.busy for unit in units), count=headline.instructions, guessed=headline.guessed,
+        severity=_worst(profile.problems), children=True,
+    )  # fmt: skip
+    nodes = [root]
+    tree = _Nodes(session, nodes)
+    for lane in tree.lanes.get(-1, ()):
+        tree.add_lane(lane, 1, 0)
+    tree.add_top_groups()
+    if sides is not None:
+        nodes = _by_difference(_with_base(nodes, sides))
+    if len(captures) > 1:
+        heading = len(nodes)
+        nodes.append(Node("Captures", 0, children=True))
+        for name, path in captures:
+            mark = "*" if name == profile.name else ""
+            nodes.append(Node(clean(name) + mark, 1, path=path, parent=heading))
+    return tuple(nodes)
+
+
+class _Nodes:
+    """Appends the nodes of groups and lanes to a list."""
+
+    def __init__(self, session: Session, nodes: list[Node]) -> None:
+        profile = session.profile
+        self._session = session
+        self._nodes = nodes
+        self._units = {unit.unit: unit for unit in Query(session).headline.units}
+        self.lanes: dict[int, list[int]] = {}
+        for number, lane in enumerate(profile.lanes):
+            self.lanes.setdefault(lane.group, []).append(number)
+        self.children: dict[int, list[int]] = {}
+        for index, group in enumerate(profile.groups):
+            within = profile.groups.within(index)
+            if group.lost or not within.isdisjoint(self.lanes) or not within.isdisjoint(self._units):
+                self.children.setdefault(group.parent, []).append(index)
+
+    def add_top_groups(self) -> None:
+        """Adds the top-level groups; if they ran on several hosts, not one per host, below a node for each host."""
+        groups, tops, hosts = self._session.profile.groups, self.children.get(-1, []), dict[str, list[int]]()
+        for top in tops:
+            hosts.setdefault(groups[top].host, []).append(top)
+        several = len(hosts.keys() - {""}) > 1 and len(hosts) < len(tops)
+        for host, on_host in hosts.items() if several else [("", tops)]:
+            index = len(self._nodes)
+            if host:
+                # a rank may be recorded several times
+                ranks = len({groups[top].number if groups[top].number >= 0 else ~top for top in on_host})
+                label = f"{clean(host)} {ranks} rank{'s' if ranks > 1 else ''}"
+                self._nodes.append(Node(label, 1, parent=0, ranks=ranks))
+            for top in on_host:
+                self.add_group(top, 2 if host else 1, index if host else 0)
+            if host:
+                self._add_up(index, [node for node in self._nodes[index + 1 :] if node.parent == index])
+
+    def _add_up(self, index: int, own: Sequence[Node]) -> None:
+        """Sets the figures of a node to the sums (share: the mean) of its children."""
+        self._nodes[index] = replace(
+            self._nodes[index], share=sum(node.share for node in own) / len(own),
+            busy=sum(node.busy for node in own), count=sum(node.count for node in own),
+            guessed=any(node.guessed for node in own), engine=own[0].engine,
+            severity=max(node.severity for node in own), children=True,
+        )  # fmt: skip
+
+    def add_group(self, group: int, depth: int, parent: int) -> None:
+        """Adds a group, its lanes and its subgroups, recursively."""
+        nodes, profile, index = self._nodes, self._session.profile, len(self._nodes)
+        label = clean(profile.groups[group].label)
+        if profile.groups[group].lost:
+            nodes.append(Node(f"{label} lost", depth, severity=int(Severity.ERROR), lost=True, parent=parent))
+            return
+        nodes.append(Node(label, depth, parent=parent, remark=clean(profile.groups[group].remark)))
+        for lane in self.lanes.get(group, ()):
+            self.add_lane(lane, depth + 1, index)
+        for child in self.children.get(group, ()):
+            self.add_group(child, depth + 1, index)
+        own = [node for node in nodes[index + 1 :] if node.parent == index]
+        unit, severity = self._units.get(group), max((node.severity for node in own), default=-1)
+        if unit is not None:
+            within = profile.groups.within(group)
+            severity = _worst([problem for problem in profile.problems if problem.group in within])
+        # a group with units is selectable; its figures are those of its units, including work submitted to other lanes
+        units = [self._units[each] for each in profile.groups.units_within(group)] if unit is None else [unit]
+        if units:
+            nodes[index] = replace(
+                nodes[index], scope=Scope(group), severity=severity, children=bool(own),
+                share=sum(each.utilisation for each in units) / len(units), busy=sum(each.busy for each in units),
+                count=sum(figures.count for each in units for figures in each.lanes.values()),
+                guessed=any(each.guessed for each in units),
+            )  # fmt: skip
+            return
+        # without units the group is not selectable, only its lanes are
+        self._add_up(index, own)
+
+    def add_lane(self, number: int, depth: int, parent: int) -> None:
+        """Adds a lane; if it belongs to no unit, also its parts by the conditions of the source."""
+        session, nodes, index = self._session, self._nodes, len(self._nodes)
+        profile, lane = session.profile, session.profile.lanes[number]
+        figures = lane_figures(session.indexes[number], *session.clip_window(profile.start_ns, profile.end_ns, number))
+        nodes.append(Node(
+            clean(lane.label), depth, Scope(session.unit_of(number), number), engine=lane.kind,
+            share=figures.utilisation, busy=figures.busy, count=figures.count, guessed=lane.role_guessed,
+            severity=_worst([each for each in profile.problems if each.is_about(lane, profile.groups)]), parent=parent,
+        ))  # fmt: skip
+        if session.unit_of(number) < 0:
+            parts = [(each, word) for each in session.profile.vocabulary.conditions for word in each.words]
+            found = (_part_node(session, number, each, word, depth + 1, index) for each, word in parts)
+            nodes += [node for node in found if node is not None]
+            nodes[index] = replace(nodes[index], children=len(nodes) > index + 1)
+
+
+def _part_node(session: Session, number: int, condition: Condition, word: str, depth: int, parent: int) -> Node | None:
+    """Node of the part of a lane that meets a condition, such as one direction of a port; None if it is empty."""
+    profile, lane = session.profile, session.profile.lanes[number]
+    chosen = import_entry(condition.mask)(profile, lane, word)
+    if not bool(chosen.any()):
+        return None
+    work = chosen & (lane["role"] == Role.WORK)
+    busy = Intervals.union(lane["start"][work], lane["end"][work]).total
+    start, end = profile.window_of(lane)
+    return Node(
+        word.upper(), depth, Scope(session.unit_of(number), number), condition=f"{condition.key}={word}",
+        engine=lane.kind,
+        share=busy / max(end - start, 1), busy=busy, count=int(np.count_nonzero(chosen)),
+        guessed=lane.role_guessed, parent=parent,
+    )  # fmt: skip
+
+
+def _worst(problems: Sequence[Problem]) -> int:
+    return max((int(problem.severity) for problem in problems), default=-1)
+
+
+def _with_base(nodes: Sequence[Node], sides: SideBySide) -> list[Node]:
+    """Sets ``base`` of each node from its counterpart, and appends the units that only the baseline has."""
+    theirs = nodes_of(sides.base)
+    busy_by_scope = {(node.scope, node.condition): node.busy for node in theirs}
+    by_label = {node.label: node.busy for node in theirs if node.scope is None or node.scope.group not in sides.units}
+
+    def busy(node: Node) -> int:
+        scope = node.scope
+        if scope is not None and scope.lane >= 0:
+            lane = sides.lanes[scope.lane]
+            scope = Scope(sides.base.unit_of(lane), lane) if lane >= 0 else None
+        elif scope is not None and scope.group in sides.units:
+            scope = Scope(sides.units[scope.group])
+        elif node.depth:
+            return by_label.get(node.label, 0)
+        return max(busy_by_scope.get((scope, node.condition), 0), 0)
+
+    gone = {unit.unit: unit for unit in Query(sides.base).headline.units if unit.unit not in sides.units.values()}
+    return [
+        *(replace(node, base=busy(node)) if node.busy >= 0 else node for node in nodes),
+        *(Node(f"{clean(unit.label)} gone", 1, share=0.0, busy=0, count=0, lost=True, parent=0, base=unit.busy)
+          for unit in gone.values()),
+    ]  # fmt: skip
+
+
+def _by_difference(nodes: Sequence[Node]) -> list[Node]:
+    children: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        children.setdefault(node.parent, []).append(index)
+    ordered: list[Node] = []
+
+    def add(index: int, parent: int) -> None:
+        new_index = len(ordered)
+        ordered.append(replace(nodes[index], parent=parent))
+        for child in sorted(children.get(index, ()), key=lambda each: -abs(nodes[each].busy - nodes[each].base)):
+            add(child, new_index)
+
+    for index in children.get(-1, ()):
+        add(index, -1)
+    return ordered
+
 
 #: Mark of the worst problem of a node, by severity.
 MARKS: Final = ("n", "w", "E")
@@ -83,7 +303,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return self.nodes[self._index]
 
     def _show_nodes(self) -> None:
-        """Updates the visible nodes: unfolded ones, or with a filter the matching ones and their ancestors."""
         keep: set[int] = set()
         for index, node in enumerate(self.nodes):
             if not self.filter and (node.parent < 0 or (node.parent in keep and node.parent not in self.folded)):
@@ -102,7 +321,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return found != self.filter.startswith("!")
 
     def _path(self, index: int) -> list[int]:
-        """Indices of a node and its ancestors, bottom-up."""
         path = []
         while index >= 0:
             path.append(index)
@@ -110,7 +328,6 @@ class GroupTree(LinesView, inherit_bindings=False):
         return path
 
     def _path_text(self, index: int) -> str:
-        """Labels of a node and its ancestors, top-down without the root."""
         labels = [self.nodes[each].label for each in self._path(index)]
         return " ".join(reversed(labels[:-1] or labels))
 
@@ -124,7 +341,6 @@ class GroupTree(LinesView, inherit_bindings=False):
             super().go_to(self.cursor)
 
     def _line_of(self, index: int) -> int:
-        """Line of a node or of its nearest visible ancestor; -1 if none is visible."""
         return next((self._visible.index(each) for each in (*self._path(index), 0) if each in self._visible), -1)
 
     # lines
@@ -247,7 +463,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             enter_label = "Show all" if alone else _ONLY
         if enter_label != self._enter:
             self._enter = enter_label
-            self.post_message(RelabelKey(_ONLY, enter_label))
+            self.post_message(Request("label-key", _ONLY, enter_label))
 
     def rebuild(self, *, keep_scroll: bool = True) -> None:
         """Rebuilds the lines and the label of Enter after a change of scope or folding."""
@@ -269,7 +485,7 @@ class GroupTree(LinesView, inherit_bindings=False):
             self.set_filter(text)
             return None
 
-        self.post_message(Prompt.Ask(PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before))))
+        ask(self, PromptRequest("Tree", before, typed, accepted, lambda: self.set_filter(before)))
 
     def set_filter(self, text: str) -> None:
         """Sets the node filter; empty: all nodes."""
@@ -277,7 +493,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if self.filter == "!":
             self.filter = ""
         self._keep_node()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     # keys
 
@@ -333,9 +549,9 @@ class GroupTree(LinesView, inherit_bindings=False):
         """Toggles narrowing to the node; on a capture, opens it; on a host, folds or unfolds it."""
         node = self.node
         if node.path:
-            self.post_message(CaptureRequest("open", node.path))
+            self.post_message(CaptureRequest("open_capture", node.path))
         elif node.scope is not None:
-            self.post_message(Narrow(node.condition, scope=node.scope))
+            self.post_message(Request("narrow-to-node", node.scope, node.condition))
         elif node.ranks:
             self.action_fold_unfold()
         else:
@@ -345,7 +561,6 @@ class GroupTree(LinesView, inherit_bindings=False):
 
 
 def _narrow(time: str) -> str:
-    """Time text without the blank before the unit."""
     return time.replace(" ", "")
 
 

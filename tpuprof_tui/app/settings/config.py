@@ -1,4 +1,4 @@
-"""The user's configuration file: theme, columns, keys, timeline options. It is optional.
+"""The user's preferences: theme, columns, keys, timeline options, and their configuration file. It is optional.
 
 A file that is missing, unreadable or malformed counts as empty. Writes replace the file atomically, so that concurrent
 explorers never read half of it, and merge only the changed entries into its current contents.
@@ -6,46 +6,48 @@ explorers never read half of it, and merge only the changed entries into its cur
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
-import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec.structs import replace
 
+from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.formats.files import WriteError, whole_file
+
+from ..drawing.theme import PLAIN, THEMES, Palette, next_theme_name
 from .actions import ACTIONS
+
+if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.session import Session
+    from tpuprof_tui.model import Profile
 
 #: Largest file, in bytes, that is read.
 MAX_BYTES: Final = 1 << 18
 FILE: Final = "config.json"
-#: Longest name; most columns, and longest list of keys in characters.
-_MAX_NAME, _MAX_COUNT = 64, 256
+#: A name or short text in the file; most columns, and longest list of keys in characters.
+_Name = Annotated[str, Meta(max_length=63)]
+_MAX_COUNT: Final = 256
 #: Number of attempts, and pause in seconds between them, to get a lock held by another explorer.
 _TRIES, _PAUSE = 20, 0.01
-#: Timeline options that are saved, with their allowed values; empty: any word, as it depends on the source.
-TIMELINE_OPTIONS: Final[dict[str, tuple[str | bool, ...]]] = {
-    "colouring": (), "legend": (False, True),
-    "strip": ("", "bandwidth", "utilisation"), "scale": ("time", "cycles"),
+#: Timeline options that are saved, with the type of their values; colourings depend on the source.
+TIMELINE_OPTIONS: Final[dict[str, Any]] = {
+    "colouring": _Name, "legend": bool, "strip": Literal["", "bandwidth", "utilisation"],
+    "scale": Literal["time", "cycles"],
 }  # fmt: skip
 
 
 class Config(Struct, frozen=True):
-    """Contents of the configuration file.
+    """Contents of the configuration file."""
 
-    Attributes:
-        theme: Name of the theme; empty: none chosen.
-        columns: Keys of the table's columns; empty: the default ones.
-        keys: Comma-separated keys in Textual's spelling, by action id.
-        timeline_options: Timeline options, by the field names of ``DisplayState`` in ``TIMELINE_OPTIONS``.
-    """
-
-    theme: str = ""
-    columns: tuple[str, ...] = ()
-    keys: dict[str, str] = field(default_factory=dict)
+    theme: str = ""  #: Name of the theme; empty: none chosen
+    columns: tuple[str, ...] = ()  #: Keys of the table's columns; empty: the default ones
+    keys: dict[str, str] = field(default_factory=dict)  #: Comma-separated keys in Textual's spelling, by action id
+    #: Timeline options, by the field names of ``DisplayState`` in ``TIMELINE_OPTIONS``.
     timeline_options: dict[str, str | bool] = field(default_factory=dict)
 
 
@@ -62,45 +64,35 @@ def config_path() -> Path | None:
 def read_config(path: Path | None = None) -> Config:
     """Reads the configuration; invalid entries are ignored. ``path``: the file; None: the user's."""
     found = _read_object(config_path() if path is None else path)
-    theme, columns, keys, options = (found.get(name) for name in ("theme", "columns", "keys", "timeline"))
+    keys, options = (_valid(found.get(name), dict[str, Any], {}) for name in ("keys", "timeline"))
+    values = {name: _valid(options.get(name), kind, None) for name, kind in TIMELINE_OPTIONS.items()}
     return Config(
-        theme if isinstance(theme, str) and len(theme) < _MAX_NAME else "",
-        tuple(columns) if isinstance(columns, list) and _are_names(columns) else (),
-        {name: text for name, text in keys.items() if _is_mapping(name, text)} if isinstance(keys, dict) else {},
-        {name: options[name] for name, allowed in TIMELINE_OPTIONS.items() if _is_option_value(options[name], allowed)}
-        if isinstance(options, dict) and TIMELINE_OPTIONS.keys() <= options.keys() else {},
-    )  # fmt: skip
+        _valid(found.get("theme"), _Name, ""),
+        _valid(found.get("columns"), Annotated[tuple[_Name, ...], Meta(max_length=_MAX_COUNT)], ()),
+        {name: text for name, text in keys.items() if _is_mapping(name, text)},
+        {name: value for name, value in values.items() if value is not None} if values.keys() <= options.keys() else {},
+    )
 
 
 def write_config(changes: dict[str, Any], path: Path | None = None) -> bool:
-    """Merges changes into the file; returns False if it could not be written, which is harmless.
+    """Merges entries into the file; returns False if it could not be written, which is harmless.
 
-    Args:
-        changes: Entries ``theme``, ``columns``, ``keys`` or ``timeline``, as in the file.
-        path: The file; None: the user's.
+    ``path``: the file; None: the user's.
     """
     target = config_path() if path is None else path
     if target is None:
         return False
-    temporary = ""
     lock = -1
     try:
         target = Path(os.path.realpath(target))  # replace the target of a symbolic link, not the link
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists() and not target.is_file():
-            return False  # a pipe or a device (such as a link to /dev/null) must not be replaced
         lock = _locked(target.parent)
         current = _read_object(target)
         if not current and target.is_file() and target.stat().st_size > len("{}\n"):
             os.replace(target, target.with_name(f"{FILE}.broken"))  # keep a malformed file: it may be edited by hand
-        text = json.dumps({**current, **changes}, indent=1)
-        handle, temporary = tempfile.mkstemp(prefix=f".{FILE}.", dir=target.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(f"{text}\n")
-        os.replace(temporary, target)
-    except (OSError, ValueError, TypeError, RuntimeError):
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        with whole_file(target) as stream:
+            stream.write(f"{json.dumps({**current, **changes}, indent=1)}\n".encode())
+    except (OSError, ValueError, TypeError, RuntimeError, WriteError):
         return False
     finally:
         if lock >= 0:
@@ -135,19 +127,70 @@ def _read_object(path: Path | None) -> dict[str, Any]:
     return current if isinstance(current, dict) else {}
 
 
-def _are_names(values: list[Any]) -> bool:
-    return len(values) <= _MAX_COUNT and all(isinstance(value, str) and len(value) < _MAX_NAME for value in values)
-
-
-def _is_option_value(value: Any, allowed: tuple[str | bool, ...]) -> bool:
-    """Whether a value is one of ``allowed`` (with equal type: 1 is not True), or any short text if that is empty."""
-    if not allowed:
-        return isinstance(value, str) and len(value) < _MAX_NAME
-    return any(value == one and type(value) is type(one) for one in allowed)
+def _valid(value: Any, kind: Any, otherwise: Any) -> Any:
+    try:
+        return convert(value, kind)
+    except ValidationError:
+        return otherwise
 
 
 def _is_mapping(name: Any, text: Any) -> bool:
-    """Whether this is a valid key mapping of an existing action."""
     known = any(action.id == name for action in ACTIONS)
     keys = text.split(",") if isinstance(text, str) and len(text) < _MAX_COUNT else []
     return known and bool(keys) and all(key.strip() and key.strip().isprintable() for key in keys)
+
+
+class Preferences:
+    """The saved configuration, and what the user has chosen since."""
+
+    def __init__(self, *, colours: bool = True) -> None:
+        self.config = read_config()  #: The configuration as in the file
+        self.theme = ""  #: Name of the theme; empty: no colours
+        self.palette: Palette = PLAIN  #: Palette of the theme
+        #: Name of the Textual theme; without colours the one with the terminal's own colours.
+        self.textual_theme = "ansi-dark"
+        if colours:
+            self._apply_theme(self.config.theme if self.config.theme in THEMES else next(iter(THEMES)))
+
+    def _apply_theme(self, theme: str) -> None:
+        self.theme, self.palette, self.textual_theme = theme, THEMES[theme][1], THEMES[theme][0].name
+
+    def next_theme(self) -> None:
+        """Switches to the next theme, and saves it."""
+        self._apply_theme(next_theme_name(self.theme))
+        self._save({"theme": self.theme}, theme=self.theme)
+
+    def initial_state(self, session: Session) -> DisplayState:
+        """Initial state of a profile, with the saved columns and timeline options that it supports."""
+        profile = session.profile
+        state = DisplayState.of(profile.start_ns, profile.end_ns)
+        valid_columns = {column.key for column in session.columns}
+        columns = tuple(key for key in self.config.columns if key in valid_columns)
+        return self._with_timeline_options(replace(state, columns=columns), profile)
+
+    def _with_timeline_options(self, state: DisplayState, profile: Profile) -> DisplayState:
+        from tpuprof_tui.analysis.selecting.time_scale import clock_of
+
+        from ..drawing.colouring import is_known
+
+        options: dict[str, Any] = dict(self.config.timeline_options)
+        if not is_known(profile, options.get("colouring", "operation")):
+            options.pop("colouring", None)
+        if options.get("strip") == "bandwidth" and not is_known(profile, "bandwidth"):
+            del options["strip"]
+        if not clock_of(profile.device):
+            options.pop("scale", None)
+        return replace(state, **options)
+
+    def save_state(self, state: DisplayState, session: Session) -> None:
+        """Saves columns and timeline options if they differ from the initial state."""
+        initial = self.initial_state(session)
+        if state.columns != initial.columns:
+            self._save({"columns": list(state.columns)}, columns=state.columns)
+        if any(getattr(state, name) != getattr(initial, name) for name in TIMELINE_OPTIONS):
+            options = {name: getattr(state, name) for name in TIMELINE_OPTIONS}
+            self._save({"timeline": options}, timeline_options=options)
+
+    def _save(self, changes: dict[str, Any], **fields: Any) -> None:
+        self.config = replace(self.config, **fields)
+        write_config(changes)

@@ -4,33 +4,122 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
+from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit
-from tpuprof_tui.formats.units import GUESS, MISSING, bytes_text, clock_text, time_text
+from tpuprof_tui.formats.units import GUESS, MISSING, bytes_text, clock_text, percent_text, time_text
+from tpuprof_tui.sources import catalog as sources
 from tpuprof_tui.sources.catalog import Catalog
+from tpuprof_tui.sources.source import RECORDINGS, SessionEntry
 
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
-from ..panes.keybar import KeyBar
 from ..panes.lines import Line, LinesView, paragraph
+from ..panes.prompt import KeyBar
 from ..settings.actions import bindings
-from .captures import CancelledError, CaptureEntry, facts_of, find_captures
-from .messages import CaptureRequest, post_worker_failure
+from .messages import CaptureRequest
+from .on_disk import CancelledError
+
+if TYPE_CHECKING:
+    from tpuprof_tui.views.sentence import Sentence
 
 #: Limits of the search: seconds, and levels of folders.
 SECONDS, DEPTH = 2.0, 3
+#: Largest capture, in bytes, that is read for the facts in the list.
+MAX_READ_BYTES: Final = 256 << 20
+
+
+class CaptureEntry(Struct, frozen=True):
+    """A capture in the list; facts not known yet are empty."""
+
+    path: Path
+    #: device, call: Numbers from the directory's name.
+    device: str = ""
+    call: str = ""
+    #: mode, total, busiest: Facts read from the capture.
+    mode: str = ""
+    total: str = ""
+    busiest: str = ""
+    failed: bool = False  #: Whether it could not be read
+    told: Sentence | None = None  #: The answer in one sentence, read from the capture; None: not known
+    session: SessionEntry | None = None  #: For a session of a folder of recordings: what the list says of it; else None
+
+    @property
+    def recordings(self) -> str:
+        """The names of its recordings, as an option of the source; empty for a whole capture."""
+        return "" if self.session is None else ",".join(name.replace(",", "?") for name in self.session.names)
+
+    @property
+    def opened_path(self) -> Path:
+        """The path to open: of a single recording its file."""
+        single = self.session is not None and len(self.session.names) == 1
+        return self.path / self.session.names[0] if single and self.session is not None else self.path
+
+    def display_path(self, root: str) -> str:
+        """Path relative to ``root``; the folder's name for ``root`` itself; the path as given if ``root`` is empty."""
+        if self.session is not None:
+            first, *others = self.session.names
+            return f"{first} and {len(others)} more" if others else first
+        if not root:
+            return str(self.path)
+        relative = os.path.relpath(self.path, root)
+        return self.path.resolve().name if relative == os.curdir else relative
+
+
+def find_captures(root: Path, depth: int, seconds: float) -> Iterator[CaptureEntry]:
+    """Yields captures at and below ``root`` as they are found; ``root`` itself if it is a file."""
+    catalog = Catalog()
+    for path in [root] if os.path.isfile(root) else catalog.find(root, depth=depth, seconds=seconds):
+        sessions = catalog.sessions(path)
+        yield from (CaptureEntry(path, session=session) for session in sessions)
+        if not sessions:
+            device, call = ("" if number is None else str(number) for number in catalog.device_and_call(path))
+            yield CaptureEntry(path, device, call)
+
+
+def facts_of(entry: CaptureEntry, cancelled: Callable[[], bool]) -> CaptureEntry:
+    """Reads the capture and fills in its facts.
+
+    Raises:
+        CancelledError: ``cancelled`` became true while reading.
+    """
+    from tpuprof_tui.analysis.query import query_of
+    from tpuprof_tui.views.report import total_ns
+    from tpuprof_tui.views.sentence import sentence
+
+    def watch(_: object) -> None:
+        if cancelled():
+            raise CancelledError
+
+    try:
+        size = Catalog().size(entry.path) if entry.session is None else entry.session.size
+        if size > MAX_READ_BYTES:
+            return replace(entry, busiest="large")
+        chosen: dict[str, Any] = {} if entry.session is None else {RECORDINGS.name: entry.recordings}
+        profile = sources.open_profile(entry.path, progress=watch, **chosen)
+        watch(None)
+        query = query_of(profile)
+        figures = query.headline
+        told = sentence(query)
+    except TpuprofError:
+        return replace(entry, busiest="unreadable", failed=True)
+    unit = figures.busiest
+    busiest = f"{unit.name:>3} {percent_text(unit.utilisation, guessed=unit.guessed)}" if unit else ""
+    return replace(entry, mode=profile.recording.short, total=time_text(total_ns(query.session)), busiest=busiest,
+                   told=told)  # fmt: skip
 
 
 def below(roots: Sequence[str]) -> str:
@@ -42,32 +131,6 @@ class CaptureList(LinesView):
     """The list of captures, filled in by a worker thread: first the paths, then the facts of each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("chooser")]
-
-    class Chosen(Message):
-        """Requests to open a capture, or recordings of a folder together."""
-
-        def __init__(self, path: str, recordings: str = "") -> None:
-            super().__init__()
-            self.path, self.recordings = path, recordings
-
-    class BaseChosen(Message):
-        """Sets the baseline that captures are compared with; None: no comparison."""
-
-        def __init__(self, path: str | None) -> None:
-            super().__init__()
-            self.path = path
-
-    class Update(Message):
-        """Posted by the worker thread with all captures found so far."""
-
-        def __init__(self, entries: list[CaptureEntry], finished: bool) -> None:
-            super().__init__()
-            self.entries = entries
-            self.finished = finished
-
-        def can_replace(self, message: Message) -> bool:
-            """Replaces any earlier update: each holds the whole list."""
-            return isinstance(message, CaptureList.Update)
 
     def __init__(self, roots: Sequence[str], palette: Palette, base: str | None = None) -> None:
         super().__init__(palette, "chooser")
@@ -112,7 +175,6 @@ class CaptureList(LinesView):
         return lines, items
 
     def _sessions(self, width: int) -> tuple[list[Line], list[int]]:
-        """A line for each session of a folder of recordings, wide screens with the name of the device."""
         device_width = 24 if width >= 110 else 0
         name_width = max(width - 57 - device_width, 12)
         device = f" {fit('device', device_width)}" if device_width else ""
@@ -142,10 +204,6 @@ class CaptureList(LinesView):
         """Starts the search in a worker thread."""
         self._search()
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of the worker thread."""
-        post_worker_failure(self, event)
-
     @work(thread=True, exclusive=True, group="chooser", exit_on_error=False)
     def _search(self) -> None:
         worker = get_current_worker()
@@ -157,8 +215,8 @@ class CaptureList(LinesView):
                 return
             if time.monotonic() - reported_at > 0.25:
                 reported_at = time.monotonic()
-                self.post_message(self.Update(list(found), False))
-        self.post_message(self.Update(list(found), True))
+                self.call_later(self._take, list(found), False)
+        self.call_later(self._take, list(found), True)
         for index, each in enumerate(found):
             if worker.is_cancelled:
                 return
@@ -168,12 +226,10 @@ class CaptureList(LinesView):
                 return
             if time.monotonic() - reported_at > 0.25 or index == len(found) - 1:
                 reported_at = time.monotonic()
-                self.post_message(self.Update(list(found), True))
+                self.call_later(self._take, list(found), True)
 
-    def on_capture_list_update(self, message: Update) -> None:
-        """Shows the captures found so far."""
-        message.stop()
-        self.entries, self.finished = message.entries, message.finished
+    def _take(self, entries: list[CaptureEntry], finished: bool) -> None:
+        self.entries, self.finished = entries, finished
         self.rebuild()
         self.cursor_changed()
 
@@ -188,9 +244,10 @@ class CaptureList(LinesView):
         if len(chosen) == 1:
             (one,) = chosen
             single = one.opened_path != one.path
-            self.post_message(self.Chosen(str(one.opened_path), "" if single else one.recordings))
+            self.post_message(CaptureRequest("choose", str(one.opened_path), "" if single else one.recordings))
         elif chosen:
-            self.post_message(self.Chosen(str(chosen[0].path), ",".join(each.recordings for each in chosen)))
+            recordings = ",".join(each.recordings for each in chosen)
+            self.post_message(CaptureRequest("choose", str(chosen[0].path), recordings))
 
     def action_mark(self) -> None:
         """Marks the recording under the cursor, or removes its mark; those of one folder can be opened together."""
@@ -205,7 +262,7 @@ class CaptureList(LinesView):
             path = self.entries[self.cursor].opened_path
             self.base = None if self.base is not None and same_path(path, self.base) else str(path)
             self.rebuild()
-            self.post_message(self.BaseChosen(self.base))
+            self.post_message(CaptureRequest("compare_with", self.base))
 
 
 def same_path(path: Path, other: str) -> bool:
@@ -232,4 +289,4 @@ class ChooseScreen(Screen[None]):
 
     def back(self) -> None:
         """Returns to the capture that was open."""
-        self.post_message(CaptureRequest("return"))
+        self.post_message(CaptureRequest("back"))

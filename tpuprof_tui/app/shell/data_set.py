@@ -12,9 +12,8 @@ from rich.segment import Segment
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tpuprof_tui.dataset.captures import is_address, local_copy
 from tpuprof_tui.dataset.listing import Figure, Listing, Row, over_days, shortened_paths, spark_line
@@ -29,57 +28,35 @@ from ..drawing.glyphs import Glyphs
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
 from ..panes.lines import Line, LinesView, paragraph
-from ..panes.prompt import Hint, Prompt, PromptRequest
+from ..panes.prompt import Hint, Prompt, PromptRequest, ask
 from ..settings.actions import bindings
-from .capture_list import CaptureList
-from .messages import CaptureRequest, ShowMessage, post_worker_failure
+from .messages import CaptureRequest, ShowMessage
 
 #: Widths in cells: of a figure, of day, device and problems together, and the least width of the path.
 _FIGURE, _FACTS, _PATH = 12, 20, 16
 
 
 class DataSetViewState(Struct):
-    """View state of a data set; kept while one of its captures is open.
+    """View state of a data set; kept while one of its captures is open."""
 
-    Attributes:
-        location: Folder or address of the data set.
-        listing: Its captures; None: not read yet.
-        log: Hash of its log at the time of reading.
-        words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
-        opened: Path of the capture that was opened last.
-        copies: Local copies of captures from remote file systems; deleted when the program ends.
-    """
-
-    location: str
-    listing: Listing | None = None
-    log: bytes = b""
+    location: str  #: Folder or address of the data set
+    listing: Listing | None = None  #: Its captures; None: not read yet
+    log: bytes = b""  #: Hash of its log at the time of reading
+    #: words, column, down: Filter text, index of the figure to sort by (-1: by day), and whether in descending order.
     words: str = ""
     column: int = -1
     down: bool = True
-    opened: str = ""
+    opened: str = ""  #: Path of the capture that was opened last
+    #: Local copies of captures from remote file systems; deleted when the program ends.
     copies: ExitStack = field(default_factory=ExitStack)
 
 
 class CaptureTable(LinesView):
-    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures.
-
-    Args:
-        view: The data set and its view state.
-        palette, glyphs: Colours and characters to draw with.
-    """
+    """Table of captures: a sparkline of each figure over days, then a line per capture with day, device and figures."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("wide", "fleet")]
     # reserve the gutter: lines are built for the full width, and a scroll bar shown later would hide their last cell
     DEFAULT_CSS = "CaptureTable { scrollbar-gutter: stable; }"
-
-    class Read(Message):
-        """Posted by the worker thread when the data set was read, or with the failure."""
-
-        def __init__(self, listing: Listing | None, failure: str = "", log: bytes = b"") -> None:
-            super().__init__()
-            self.listing = listing
-            self.log = log
-            self.failure = failure
 
     def __init__(self, view: DataSetViewState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(palette, "fleet")
@@ -98,7 +75,6 @@ class CaptureTable(LinesView):
         self._read()
 
     def _to_opened(self) -> None:
-        """Puts the cursor on the capture that was opened last."""
         paths = [row.path for row in self._rows()]
         if self.view.opened in paths and self.items:
             self.go_to(paths.index(self.view.opened))
@@ -108,18 +84,12 @@ class CaptureTable(LinesView):
         try:
             log = hashlib.blake2b(store_at(self.view.location).read_log() or b"").digest()
             if self.view.listing is None or log != self.view.log:
-                self.post_message(self.Read(Listing.read(self.view.location), log=log))
+                self.call_later(self._take, Listing.read(self.view.location), "", log)
         except TpuprofError as error:
-            self.post_message(self.Read(None, str(error)))
+            self.call_later(self._take, None, str(error), b"")
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of the worker thread."""
-        post_worker_failure(self, event)
-
-    def on_capture_table_read(self, message: Read) -> None:
-        """Shows the captures or the failure."""
-        message.stop()
-        self.view.listing, self.view.log, self.failure = message.listing, message.log, message.failure
+    def _take(self, listing: Listing | None, failure: str, log: bytes) -> None:
+        self.view.listing, self.view.log, self.failure = listing, log, failure
         self.rebuild()
 
     # lines
@@ -162,7 +132,6 @@ class CaptureTable(LinesView):
         return lines, items
 
     def _rows(self) -> list[Row]:
-        """The captures that pass the filter, sorted."""
         view = self.view
         return [] if view.listing is None else view.listing.shown(view.words, view.column, down=view.down)
 
@@ -182,7 +151,6 @@ class CaptureTable(LinesView):
     # keys
 
     def _change(self) -> None:
-        """Rebuilds after a change of order or filter, with the cursor at the top."""
         self.cursor = 0
         self.rebuild(keep_scroll=False)
 
@@ -198,11 +166,10 @@ class CaptureTable(LinesView):
             self.post_message(ShowMessage(f"{clean(path)} no longer exists."))
         else:
             self.view.opened = path
-            self.post_message(CaptureList.Chosen(path))
+            self.post_message(CaptureRequest("choose", path))
 
     @work(thread=True, exclusive=True, group="fetch", exit_on_error=False)
     def _fetch(self, path: str) -> None:
-        """Opens a local copy of a capture from a remote file system."""
         try:
             copy = self.view.copies.enter_context(local_copy(path))
         except TpuprofError as error:
@@ -210,7 +177,7 @@ class CaptureTable(LinesView):
             return
         if not get_current_worker().is_cancelled:
             self.view.opened = path
-            self.post_message(CaptureList.Chosen(copy))
+            self.post_message(CaptureRequest("choose", copy))
 
     def action_sort(self, steps: int) -> None:
         """Sorts by the next or the previous figure, cyclic; by day between the last and the first."""
@@ -239,7 +206,7 @@ class CaptureTable(LinesView):
         def cancelled() -> None:
             changed(before)
 
-        self.post_message(Prompt.Ask(PromptRequest("Filter", before, changed, changed, cancelled)))
+        ask(self, PromptRequest("Filter", before, changed, changed, cancelled))
 
 
 def _text(figure: Figure, value: float | None) -> str:
@@ -253,12 +220,7 @@ def _text(figure: Figure, value: float | None) -> str:
 
 
 class DataSetScreen(Screen[None]):
-    """Screen with the captures of a data set.
-
-    Args:
-        view: The data set and its view state.
-        palette, glyphs: Colours and characters to draw with.
-    """
+    """Screen with the captures of a data set."""
 
     AUTO_FOCUS = "#fleet"
 
@@ -272,16 +234,6 @@ class DataSetScreen(Screen[None]):
         yield CaptureTable(self.view, self.palette, self.glyphs)
         yield Prompt(self.palette, "fleet", vocabularies()[0])
 
-    def on_prompt_ask(self, message: Prompt.Ask) -> None:
-        """Opens the prompt."""
-        message.stop()
-        self.query_one(Prompt).open(message.request)
-
-    def on_prompt_closed(self, message: Prompt.Closed) -> None:
-        """Focuses the captures again."""
-        message.stop()
-        self.query_one(CaptureTable).focus()
-
     def on_show_message(self, message: ShowMessage) -> None:
         """Shows a message in the bottom line."""
         message.stop()
@@ -290,4 +242,4 @@ class DataSetScreen(Screen[None]):
     def back(self) -> None:
         """Clears the filter, else returns to the capture that was open."""
         if not self.query_one(CaptureTable).clear_filter():
-            self.post_message(CaptureRequest("return"))
+            self.post_message(CaptureRequest("back"))

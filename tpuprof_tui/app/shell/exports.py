@@ -1,4 +1,4 @@
-"""Runs exports in a child process, one at a time, with progress and cancellation."""
+"""Exports of the capture on the screen: their command lines, run in a child process one after another."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tpuprof_tui.child_process import python_words
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.formats.parsing import range_text
 from tpuprof_tui.formats.units import bytes_text
+from tpuprof_tui.sources.catalog import Catalog
 
-from .export_jobs import ExportSource, Job, default_folder
+from .messages import ThreadFailed
 
 if TYPE_CHECKING:
+    from tpuprof_tui.analysis.selecting.state import DisplayState
+    from tpuprof_tui.export.selection import Selection
     from tpuprof_tui.model import Profile
-    from tpuprof_tui.model.vocabulary import Output
+    from tpuprof_tui.model.vocabulary import Output, Word
 
+    from .application import TpuprofApp
+
+#: Number of instructions from which workbook and web view state their size and duration before they are written.
+WARN_FROM_EVENTS: Final = 1_000_000
 #: Longest line accepted from a child, in bytes.
 MAX_LINE_BYTES: Final = 1 << 22
 #: Seconds that a stopped child gets to remove partial files.
@@ -31,6 +40,121 @@ STOP_GRACE_SECONDS: Final = 5.0
 
 class ExportError(TpuprofError):
     """An export failed; the message is one sentence."""
+
+
+class ExportSource(Struct, frozen=True):
+    """The open capture as an argument of a command line."""
+
+    path: str  #: Its path; empty: nothing can be exported, and ``fault`` states why
+    name: str = ""
+    fingerprint: str = ""  #: Its fingerprint from before it was opened; empty: unknown
+    source_options: Mapping[str, Any] = field(default_factory=dict)  #: Source options that it was opened with, by name
+    #: Path of the capture (directory or single file), as ``path`` may be a file in it; empty: same as ``path``.
+    root: str = ""
+    fault: str = ""  #: Why nothing can be exported, in a sentence
+
+    @property
+    def capture(self) -> Path:
+        """Absolute path of the capture: its directory, or its single file."""
+        return Path(os.path.abspath(self.root or self.path))
+
+    def words(self, command: str, *words: str) -> list[str]:
+        """A command line that opens it as it was opened, and fails if it has changed since (``--expect``)."""
+        expected = ["--expect", self.fingerprint] if self.fingerprint else []
+        # absolute, so that the path is neither a command nor an option
+        path = str(Path(self.path).absolute())
+        return [command, path, *words, *Catalog().words(self.path, self.source_options), *expected]
+
+
+def default_folder(source: ExportSource, current: Path | None = None) -> str:
+    """Default output folder: ``./NAME_profile_out``, or next to the capture if that would be inside it."""
+    current = Path.cwd() if current is None else current
+    capture = source.capture
+    # leave room for the suffix: file names are limited to 255 bytes
+    short = clean(capture.name).encode("utf-8")[:200].decode("utf-8", "ignore")
+    name = f"{short or 'capture'}_profile_out"
+    if capture == current or capture in current.parents:
+        return str(capture.parent / name)
+    return f"./{name}"
+
+
+def folder_fault(folder: str, source: ExportSource) -> str:
+    """Why a folder cannot be written to, in a sentence; empty if it can."""
+    if not folder.strip():
+        return "Name a folder to write to."
+    target, capture = (Path(os.path.realpath(path)) for path in (os.path.expanduser(folder), source.capture))
+    if target == capture or capture in target.parents:
+        return "That folder is inside the capture: choose one outside it."
+    if os.path.exists(target) and not os.path.isdir(target):
+        return "That is a file, not a folder."
+    return ""
+
+
+class Command(Struct, frozen=True):
+    """A command line that writes an output."""
+
+    kind: Output
+    words: Sequence[str]  #: Arguments of ``tpuprof``
+    target: Path | None = None  #: The file it writes; None: the child reports the files
+
+
+def files_command(kind: Output, source: ExportSource, folder: str, profile: Profile, selection: Selection) -> Command:
+    """``tpuprof export`` of one output with the selected events of the profile."""
+    target = str(Path(os.path.expanduser(folder)).absolute())
+    words = source.words("export", target, "--only", kind.key, "--machine")
+    if selection.units is not None:
+        words += ["--cores", ",".join(map(str, selected_numbers(profile, selection)))]
+    words += _part_words(None if selection.start_ns is None else (selection.start_ns, selection.end_ns or 0),
+                         selection.filter)  # fmt: skip
+    return Command(kind, words)
+
+
+def table_command(
+    kind: Output, source: ExportSource, folder: str, profile: Profile, state: DisplayState, columns: Sequence[str]
+) -> Command:
+    """``tpuprof instructions`` with the scope, window, filter and order of the table, and the keys of its columns."""
+    target = Path(os.path.expanduser(folder)).absolute() / kind.files[0]
+    words = source.words("instructions", "--format", kind.key, "--output", str(target))
+    words += ["--columns", ",".join(columns), "--sort", f"{state.sort.key}:{'desc' if state.sort.down else 'asc'}"]
+    number = profile.groups.unit_number(state.scope.group)
+    if state.scope.lane >= 0:
+        words += ["--lane", str(state.scope.lane)]
+    elif number >= 0:
+        words += ["--core", str(number)]
+    return Command(kind, words + _part_words(state.figures_window if state.in_window else None, state.filter), target)
+
+
+def _part_words(window: tuple[int, int] | None, filter_text: str) -> list[str]:
+    words = [] if window is None else [f"--range={range_text(*window)}"]
+    return [*words, f"--filter={filter_text}"] if filter_text else words
+
+
+def selected_numbers(profile: Profile, selection: Selection) -> tuple[int, ...]:
+    """Numbers of the units that a selection is restricted to; empty: all."""
+    return tuple(sorted({profile.groups.number(unit) for unit in selection.units or ()}))
+
+
+def output_fault(kind: Output | None) -> str:
+    """Why an output cannot be written here, in a sentence; empty if it can."""
+    if kind is None:
+        return "Captures of this kind have no such file."
+    if kind.needs and find_spec(kind.needs) is None:
+        return f"The {kind.title} needs the package {kind.needs}: pip install {kind.needs}, or write another kind."
+    return ""
+
+
+def warning(kind: Output, events: Word, count: int, detailed: bool) -> str:
+    """Size and duration of an export of many events, to be confirmed before it starts; empty if it is small.
+
+    ``detailed``: whether the profile has the details of each event.
+    """
+    each_bytes, each_ns = kind.detailed if detailed else kind.cost
+    if count < WARN_FROM_EVENTS or not each_bytes:
+        return ""
+    size, seconds = each_bytes * min(count, kind.most or count), each_ns * count / 1e9
+    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    cost = f"gets about {bytes_text(round(size))} and takes about {duration}"
+    return f"The {kind.title} of {events.of(count)} {cost}."
 
 
 class Outcome(Struct, frozen=True):
@@ -57,7 +181,6 @@ class Outcome(Struct, frozen=True):
 
 
 def _relative_path(path: str) -> str:
-    """The path relative to the current directory (``./...``) if it is below it, else unchanged."""
     try:
         return f"./{Path(path).relative_to(Path.cwd())}"
     except (ValueError, OSError):
@@ -76,129 +199,7 @@ class Running(Struct, frozen=True):
         return f"{self.kind.title} {self.done:.0%}" if self.done >= 0 else f"{self.kind.title} ..."
 
 
-class Exporter:
-    """Runs one export at a time as a child process, without blocking the event loop.
-
-    Attributes:
-        running: The running export; None: none is.
-        outcome: Result of the last export; None: none was successful.
-        folder: Output folder for the capture on the screen; empty until an export is requested.
-    """
-
-    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
-        self.running: Running | None = None
-        self.outcome: Outcome | None = None
-        self.folder = ""
-        #: Output folders typed by the user, by capture.
-        self._typed: dict[Path, str] = {}
-        self._changed = changed
-        self._process: asyncio.subprocess.Process | None = None
-        self._stopped = False
-
-    async def run(self, job: Job) -> Outcome | None:
-        """Runs an export and waits for it.
-
-        Returns:
-            The files written; None if it was stopped.
-
-        Raises:
-            ExportError: It failed.
-        """
-        self._stopped = False
-        self._set_running(Running(job.kind))
-        try:
-            self.outcome = await (self._write_files(job) if job.target is None else self._write_table(job, job.target))
-            return self.outcome
-        except ExportError:
-            if self._stopped:
-                return None
-            raise
-        except OSError as error:
-            raise ExportError(f"The {job.kind.title} could not be written: {error.strerror or error}.") from None
-        finally:
-            await self._end_process()
-            self._set_running(None)
-
-    def set_folder(self, source: ExportSource, typed: str = "") -> None:
-        """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
-        if typed:
-            self._typed[source.capture] = typed
-        self.folder = self._typed.get(source.capture) or default_folder(source)
-
-    def stop(self) -> None:
-        """Stops the export; the child removes partial files."""
-        self._stopped = True
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-
-    def _set_running(self, running: Running | None) -> None:
-        if running != self.running:
-            self.running = running
-            self._changed()
-
-    async def _write_files(self, job: Job) -> Outcome:
-        process = await self._start(job, asyncio.subprocess.PIPE)
-        written: list[tuple[str, int]] = []
-        notes: tuple[str, ...] = ()
-        errors = asyncio.ensure_future(_last_error_line(process.stderr))
-        assert process.stdout is not None
-        try:
-            async for line in process.stdout:
-                message = _parse_message(line)
-                done, files = message.get("done"), message.get("written")
-                if isinstance(done, int | float):
-                    self._set_running(Running(job.kind, min(max(float(done), 0.0), 1.0)))
-                elif isinstance(files, list):
-                    written = [(str(path), int(size)) for path, size in files]
-                    told = message.get("notes")
-                    notes = tuple(map(str, told)) if isinstance(told, list) else ()
-            error_text = await errors
-            if not written:  # complete files are a success, whatever the exit status
-                await self._check_exit_status(job, process, error_text)
-        finally:
-            errors.cancel()
-        if not written:
-            reason = notes[0] if notes else "the export ended without a message."
-            raise ExportError(f"The {job.kind.title} was not written: {clean(reason)}")
-        return Outcome(job.kind, tuple(written), notes)
-
-    async def _write_table(self, job: Job, target: Path) -> Outcome:
-        process = await self._start(job, asyncio.subprocess.DEVNULL)
-        await self._check_exit_status(job, process, await _last_error_line(process.stderr))
-        return Outcome(job.kind, ((str(target), target.stat().st_size),))
-
-    async def _start(self, job: Job, output: int) -> asyncio.subprocess.Process:
-        if self._stopped:
-            raise ExportError("Stopped.")
-        self._process = await asyncio.create_subprocess_exec(
-            *python_words("tpuprof_tui", *job.arguments),
-            stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.PIPE, limit=MAX_LINE_BYTES,
-        )  # fmt: skip
-        return self._process
-
-    async def _check_exit_status(self, job: Job, process: asyncio.subprocess.Process, errors: str) -> None:
-        status = await process.wait()
-        if status in (0, 1):  # success (1: with problems), even if a stop was requested: it finished before
-            return
-        raise ExportError(errors or f"The {job.kind.title} was not written: the export ended with status {status}.")
-
-    async def _end_process(self) -> None:
-        """Terminates the child if it is still running, and kills it after ``STOP_GRACE_SECONDS``."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), STOP_GRACE_SECONDS)
-        except asyncio.TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-
-
 def _parse_message(line: bytes) -> dict[str, object]:
-    """Parses a JSON message of the child; empty if the line is not one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -216,35 +217,24 @@ async def _last_error_line(stream: asyncio.StreamReader | None) -> str:
     return clean((own or lines or [""])[-1])
 
 
-class ExportRunner:
-    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown.
+class Exports:
+    """Runs exports of the capture on the screen, one after another; they continue when another screen is shown."""
 
-    Args:
-        options: Options that the capture was opened with, by name.
-        run: Starts a coroutine as a task with a name.
-        say: Shows a transient message.
-        changed: Called when an export starts, progresses or ends.
-        failed: Called with an unexpected error.
-
-    Attributes:
-        exporter: Runs the child process and holds the last result.
-        states: What became of each output that was asked for, by id: in words, without the progress.
-    """
-
-    def __init__(
-        self, options: Mapping[str, Any], *, run: Callable[[Coroutine[Any, Any, None], str], object],
-        say: Callable[[str], None], changed: Callable[[], None], failed: Callable[[Exception], object],
-    ) -> None:  # fmt: skip
-        self.exporter = Exporter(changed)
+    def __init__(self, app: TpuprofApp, options: Mapping[str, Any]) -> None:
+        self.running: Running | None = None  #: The running export; None: none is
+        self.outcome: Outcome | None = None  #: Result of the last export; None: none was successful
+        self.folder = ""  #: Output folder for the capture on the screen; empty until an export is requested
+        #: What became of each output that was asked for, by id: in words, without the progress.
         self.states: dict[str, str] = {}
-        self._waiting: list[Job] = []
-        self._changed = changed
+        self._app = app
         self._options = options
-        self._run = run
-        self._say = say
-        self._failed = failed
+        self._waiting: list[Command] = []
+        #: Output folders typed by the user, by capture.
+        self._typed: dict[Path, str] = {}
         self._path = ""
         self._fingerprint = ""
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopped = False
 
     def show(self, path: str, fingerprint: str) -> None:
         """Sets the capture on the screen: its path (empty: none on disk) and its fingerprint before it was read."""
@@ -262,53 +252,136 @@ class ExportRunner:
         source = ExportSource(
             path, profile.name, self._fingerprint, self._options, profile.path if os.path.exists(profile.path) else ""
         )
-        self.exporter.set_folder(source)
+        self.set_folder(source)
         return source
 
-    def start(self, job: Job) -> None:
-        """Starts an export, or lets it wait for those before it; one that waits already is replaced."""
-        running = self.exporter.running
-        if running is None:
-            self.states[job.kind.id] = "starts ..."
-            self._run(self._export(job), job.kind.id)
-            return
-        self._waiting = [*(each for each in self._waiting if each.kind.id != job.kind.id), job]
-        self.states[job.kind.id] = "waits"
-        self._say(f"The {job.kind.title} is written after the {running.kind.title}; X stops both.")
-        self._changed()
+    def set_folder(self, source: ExportSource, typed: str = "") -> None:
+        """Sets ``folder`` for a capture: to ``typed``, else to what was typed for it before, else to the default."""
+        if typed:
+            self._typed[source.capture] = typed
+        self.folder = self._typed.get(source.capture) or default_folder(source)
 
-    async def _export(self, job: Job) -> None:
-        """Runs an export, then those that wait."""
-        following: Job | None = job
+    def start(self, command: Command) -> None:
+        """Starts an export, or lets it wait for those before it; one that waits already is replaced."""
+        running = self.running
+        if running is None:
+            self.states[command.kind.id] = "starts ..."
+            self._app.run_worker(self._export(command), name=command.kind.id, group="export", exit_on_error=False)
+            return
+        self._waiting = [*(each for each in self._waiting if each.kind.id != command.kind.id), command]
+        self.states[command.kind.id] = "waits"
+        self._app.say(f"The {command.kind.title} is written after the {running.kind.title}; X stops both.")
+        self._app.export_changed()
+
+    async def _export(self, command: Command) -> None:
+        following: Command | None = command
         while following is not None:
-            job = following
+            command = following
             try:
-                outcome = await self.exporter.run(job)
+                outcome = await self.run(command)
             except ExportError as error:
-                self._end(job, f"failed: {error}", str(error))
+                self._end(command, f"failed: {error}", str(error))
             except Exception as error:
-                self._end(job, "failed")
-                self._failed(error)
+                self._end(command, "failed")
+                self._app.post_message(ThreadFailed(error))
             else:
-                stopped = f"Stopped: the {job.kind.title} was not written."
-                self._end(job, *(("stopped", stopped) if outcome is None else (outcome.summary, outcome.sentence)))
+                stopped = f"Stopped: the {command.kind.title} was not written."
+                self._end(command, *(("stopped", stopped) if outcome is None else (outcome.summary, outcome.sentence)))
             following = self._waiting.pop(0) if self._waiting else None
 
-    def _end(self, job: Job, state: str, sentence: str = "") -> None:
-        self.states[job.kind.id] = state
+    def _end(self, command: Command, state: str, sentence: str = "") -> None:
+        self.states[command.kind.id] = state
         if sentence:
-            self._say(sentence)
-        self._changed()
+            self._app.say(sentence)
+        self._app.export_changed()
 
     def stop(self) -> None:
         """Stops the running export, and those that wait."""
-        if self.exporter.running is None:
-            self._say("No export is running: x opens the menu.")
+        if self.running is None:
+            self._app.say("No export is running: x opens the menu.")
         self.end()
 
     def end(self) -> None:
-        """Stops them without a word, to leave."""
-        for job in self._waiting:
-            self.states[job.kind.id] = "stopped"
+        """Stops them without a message, to leave."""
+        for command in self._waiting:
+            self.states[command.kind.id] = "stopped"
         self._waiting = []
-        self.exporter.stop()
+        self._stopped = True
+        if self._process is not None and self._process.returncode is None:
+            # it removes partial files
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+
+    # the child
+
+    async def run(self, command: Command) -> Outcome | None:
+        """Runs an export and waits for it; returns None if it was stopped.
+
+        Raises:
+            ExportError: It failed.
+        """
+        self._stopped = False
+        self._set_running(Running(command.kind))
+        try:
+            self.outcome = await self._write(command)
+            return self.outcome
+        except ExportError:
+            if self._stopped:
+                return None
+            raise
+        except OSError as error:
+            raise ExportError(f"The {command.kind.title} could not be written: {error.strerror or error}.") from None
+        finally:
+            await self._end_process()
+            self._set_running(None)
+
+    def _set_running(self, running: Running | None) -> None:
+        if running != self.running:
+            self.running = running
+            self._app.export_changed()
+
+    async def _write(self, command: Command) -> Outcome:
+        if self._stopped:
+            raise ExportError("Stopped.")
+        self._process = process = await asyncio.create_subprocess_exec(
+            *python_words("tpuprof_tui", *command.words), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=MAX_LINE_BYTES,
+        )  # fmt: skip
+        title, written, notes = command.kind.title, list[tuple[str, int]](), tuple[str, ...]()
+        errors = asyncio.ensure_future(_last_error_line(process.stderr))
+        assert process.stdout is not None
+        try:
+            async for line in process.stdout:
+                message = _parse_message(line)
+                done, files = message.get("done"), message.get("written")
+                if isinstance(done, int | float):
+                    self._set_running(Running(command.kind, min(max(float(done), 0.0), 1.0)))
+                elif isinstance(files, list):
+                    written = [(str(path), int(size)) for path, size in files]
+                    told = message.get("notes")
+                    notes = tuple(map(str, told)) if isinstance(told, list) else ()
+            error_text = await errors
+            # complete files are a success, whatever the exit status; 1: with problems
+            if not written and (status := await process.wait()) not in (0, 1):
+                raise ExportError(error_text or f"The {title} was not written: the export ended with status {status}.")
+        finally:
+            errors.cancel()
+        if command.target is not None:
+            written = [(str(command.target), command.target.stat().st_size)]
+        if not written:
+            reason = notes[0] if notes else "the export ended without a message."
+            raise ExportError(f"The {title} was not written: {clean(reason)}")
+        return Outcome(command.kind, tuple(written), notes)
+
+    async def _end_process(self) -> None:
+        """Terminates the child if it is still running, and kills it after ``STOP_GRACE_SECONDS``."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_GRACE_SECONDS)
+        except asyncio.TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.dom import DOMNode
@@ -17,6 +17,9 @@ from ..settings.actions import EXIT_KEYS
 
 if TYPE_CHECKING:
     from textual.timer import Timer
+
+    from .application import TpuprofApp
+    from .loading import LoadingScreen
 
 #: Keyboard input.
 KeyboardEvent = events.Key | events.Paste
@@ -28,42 +31,27 @@ POLL_SECONDS: Final = 0.01
 TIMEOUT_SECONDS: Final = 1.0
 
 
-class WaitingScreen(Protocol):
-    """Interface of the screen during which keys wait (the loading screen)."""
-
-    def meaning(self, key: str) -> str:
-        """Id of the action bound to a key; empty: none."""
-
-    def takes(self, event: KeyboardEvent) -> bool:
-        """Whether the screen handles this input itself."""
-
-    def show_waiting(self, count: int, most: int) -> None:
-        """Shows the number of waiting keys; ``most`` is the limit."""
-
-
 class KeyQueue:
-    """Delivers input events in order, one at a time.
+    """Delivers input events in order, one at a time; ``send`` dispatches one."""
 
-    Args:
-        send: Dispatches an input event.
-        target: Returns the node that gets the next key; None while no screen accepts keys.
-        loading: Returns the loading screen while it has the keyboard; None: keys need not wait.
-        after: Starts a one-shot timer, in seconds.
-    """
-
-    def __init__(
-        self, send: Callable[[KeyboardEvent], Awaitable[None]], target: Callable[[], DOMNode | None],
-        loading: Callable[[], WaitingScreen | None], after: Callable[[float, Callable[[], object]], Timer],
-    ) -> None:  # fmt: skip
+    def __init__(self, app: TpuprofApp, send: Callable[[KeyboardEvent], Awaitable[None]]) -> None:
+        self._app = app
         self._send = send
-        self._target = target
-        self._loading = loading
-        self._after = after
         self._queue: deque[KeyboardEvent] = deque()
         self._current: KeyboardEvent | None = None
         self._timeout: Timer | None = None
         self._retry_pending = False
         self.closed = False
+
+    def _target(self) -> DOMNode | None:
+        """Node that gets the next key; None while no screen accepts keys."""
+        app = self._app
+        return (app.focused or app.screen) if app.screen_stack and app.screen.is_mounted else None
+
+    def _loading(self) -> LoadingScreen | None:
+        """The loading screen while a capture is read and no overlay covers it; None: keys need not wait."""
+        loading = self._app.loading
+        return loading if loading is not None and loading is self._app.screen else None
 
     def clear(self) -> None:
         """Drops the waiting input."""
@@ -106,13 +94,15 @@ class KeyQueue:
         if target is None or (loading is not None and not loading.takes(event)):
             if target is not None and loading is not None:
                 loading.show_waiting(len(self._queue), MAX_WAITING)
-            self._retry_later()
+            if not self._retry_pending:
+                self._retry_pending = True
+                self._app.set_timer(POLL_SECONDS, self._retry)
             return
         self._current = self._queue.popleft()
         if loading is not None:
             loading.show_waiting(0, MAX_WAITING)
         path = list(target.ancestors_with_self)
-        self._timeout = self._after(TIMEOUT_SECONDS, lambda: self._done(event))
+        self._timeout = self._app.set_timer(TIMEOUT_SECONDS, lambda: self._done(event))
         await self._send(event)
         # once up the ancestors, behind the key in each message queue; once more, behind the messages that it caused
         await self._run_behind(event, [*path, *path])
@@ -124,11 +114,6 @@ class KeyQueue:
             if node.call_later(self._run_behind, event, path[index + 1 :]):
                 return
         await self._done(event)
-
-    def _retry_later(self) -> None:
-        if not self._retry_pending:
-            self._retry_pending = True
-            self._after(POLL_SECONDS, self._retry)
 
     async def _retry(self) -> None:
         self._retry_pending = False

@@ -8,7 +8,6 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -20,8 +19,9 @@ from tpuprof_tui.formats.units import bytes_text, plural
 from ..drawing.glyphs import Glyphs, bar
 from ..drawing.theme import Palette
 from ..panes.headline import HeadlineBar
-from ..panes.keybar import KeyBar
+from ..panes.prompt import KeyBar
 from ..settings.actions import actions_of, bindings, keys_of
+from .messages import CaptureRequest
 
 if TYPE_CHECKING:
     from tpuprof_tui.sources.catalog import Progress
@@ -32,12 +32,6 @@ class LoadingPane(Widget, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("loading")]
     DEFAULT_CSS = "LoadingPane { height: 1fr; padding: 1 2; }"
-
-    class Cancelled(Message):
-        """Requests to stop reading."""
-
-    class Again(Message):
-        """Requests to read a failed capture again."""
 
     def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
@@ -105,12 +99,12 @@ class LoadingPane(Widget, can_focus=True):
 
     def action_cancel(self) -> None:
         """Stops reading, or leaves the error."""
-        self.post_message(self.Cancelled())
+        self.post_message(CaptureRequest("cancel"))
 
     def action_again(self) -> None:
         """Reads a failed capture again."""
         if self.failure is not None:
-            self.post_message(self.Again())
+            self.post_message(CaptureRequest("reload"))
 
 
 class LoadingScreen(Screen[None]):
@@ -118,30 +112,21 @@ class LoadingScreen(Screen[None]):
 
     AUTO_FOCUS = "LoadingPane"
 
-    class Resumed(Message):
-        """Posted when the screen becomes the active one (an overlay over it has closed)."""
-
     def __init__(self, capture_name: str, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__()
-        self.capture_name = capture_name
         self.palette = palette
-        self.glyphs = glyphs
+        self.pane = LoadingPane(capture_name, palette, glyphs)
 
     def compose(self) -> ComposeResult:
         """Yields headline, progress and key bar."""
         yield HeadlineBar(self.palette, "tpuprof")
-        yield LoadingPane(self.capture_name, self.palette, self.glyphs)
+        yield self.pane
         yield KeyBar(self.palette, "loading")
-
-    @property
-    def pane(self) -> LoadingPane:
-        """The pane with progress or error."""
-        return self.query_one(LoadingPane)
 
     @property
     def failed(self) -> bool:
         """Whether reading has failed."""
-        return self.is_mounted and self.pane.failure is not None
+        return self.pane.failure is not None
 
     def show_failure(self, message: str, hint: str) -> None:
         """Shows why the capture could not be read."""
@@ -166,5 +151,5 @@ class LoadingScreen(Screen[None]):
         return isinstance(event, events.Key) and self.meaning(event.key).startswith(("loading.", "app."))
 
     def on_screen_resume(self) -> None:
-        """Posts ``Resumed``."""
-        self.post_message(self.Resumed())
+        """Lets a capture be shown that was loaded while an overlay was over this screen."""
+        self.post_message(CaptureRequest("resume"))

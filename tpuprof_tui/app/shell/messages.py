@@ -1,15 +1,17 @@
-"""Messages from panes to the screen, and from screens to the application: requests to the owner of a state."""
+"""Messages from panes to the screen and from screens to the application, and computations in the background."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
+from tpuprof_tui.analysis.selecting.state import DisplayState
 
 
 class ChangeState(Message):
@@ -23,39 +25,13 @@ class ChangeState(Message):
         self.update = update
 
 
-class ShowDetail(Message):
-    """Requests the detail of the selected instruction."""
+class Request(Message):
+    """Requests something of the explorer, by its name in ``ExplorerScreen.requests``."""
 
-
-class Narrow(Message):
-    """Requests to narrow all panes: by one more filter condition, to a step, or to a scope."""
-
-    def __init__(self, condition: str, step: int | None = None, scope: Scope | None = None) -> None:
+    def __init__(self, name: str, *arguments: Any) -> None:
         super().__init__()
-        self.condition = condition
-        self.step = step
-        self.scope = scope
-
-
-class Retitled(Message):
-    """Posted when the contents of a pane, and so its title, have changed."""
-
-
-class RelabelKey(Message):
-    """Relabels a key in the bottom line: ``replacement`` replaces ``label``; an empty one hides the key."""
-
-    def __init__(self, label: str, replacement: str) -> None:
-        super().__init__()
-        self.label = label
-        self.replacement = replacement
-
-
-class ChooseStep(Message):
-    """Requests to restrict all panes to a step."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+        self.name = name
+        self.arguments = arguments
 
 
 class ShowMessage(Message):
@@ -76,12 +52,7 @@ class CopyText(Message):
 
 
 class CaptureRequest(Message):
-    """Requests the application to open a capture; ``action`` is one of these words.
-
-    ``open`` (path): opens it with the current view. ``switch`` (number): opens the capture that many places after this
-    one. ``reload``: reads this one again. ``list``: lists captures to choose. ``return``: opens the one shown last.
-    ``swap``: opens the baseline, compared with this one. ``leave``: opens this one without a baseline.
-    """
+    """Requests to open or list captures; ``action`` is a method of ``Opening``, called with ``arguments``."""
 
     def __init__(self, action: str, *arguments: Any) -> None:
         super().__init__()
@@ -105,3 +76,58 @@ def post_worker_failure(node: MessagePump, event: Worker.StateChanged) -> None:
     """Posts the error of a failed worker as ``ThreadFailed``; called by the widget that started it."""
     if event.state is WorkerState.ERROR and event.worker.error is not None:
         node.post_message(ThreadFailed(event.worker.error))
+
+
+Result = TypeVar("Result")
+
+
+class Background:
+    """Runs computations in the background; of each kind only the result of the latest call is delivered.
+
+    Args:
+        widget: In whose event loop results are delivered; an error is posted there as ``ThreadFailed``.
+        group: Group of its workers.
+        small: Whether the profile is small enough to compute everything synchronously.
+    """
+
+    def __init__(self, widget: Widget, group: str, *, small: bool) -> None:
+        self.small = small
+        self._widget = widget
+        self._group = group
+        self._tickets: dict[str, int] = {}
+
+    def compute(
+        self, kind: str, work: Callable[[], Result], take: Callable[[Result], None], *, at_once: bool = False
+    ) -> None:
+        """Computes a result and delivers it, unless superseded meanwhile.
+
+        Args:
+            kind: A later call of the same kind supersedes this one.
+            work: Computes the result; in a worker thread unless it is quick.
+            take: Called with the result in the event loop.
+            at_once: Whether ``work`` is quick whatever the size of the profile, and so runs synchronously.
+        """
+        if self.small or at_once:
+            self.cancel(kind)
+            take(work())
+            return
+        ticket = self._tickets[kind] = self._tickets.get(kind, 0) + 1
+        widget = self._widget
+
+        def taken(result: Result) -> None:
+            if self._tickets[kind] == ticket:
+                take(result)
+
+        def run() -> None:
+            if self._tickets[kind] != ticket:
+                return
+            try:
+                widget.call_later(taken, work())
+            except Exception as error:
+                widget.call_later(partial(widget.post_message, ThreadFailed(error)))
+
+        widget.run_worker(run, group=self._group, description=self._group, thread=True, exit_on_error=False)
+
+    def cancel(self, kind: str) -> None:
+        """Discards the pending result of a kind."""
+        self._tickets[kind] = self._tickets.get(kind, 0) + 1

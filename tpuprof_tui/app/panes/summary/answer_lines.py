@@ -40,25 +40,17 @@ _BARS_FROM: Final = 50
 
 
 class _Column(Struct, dict=True):
-    """Layout of a table column.
-
-    Attributes:
-        texts: Cell texts of the rows shown.
-        bars: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
-        folds: Whether its texts may be wrapped; indented texts may not.
-        nil: Whether all its values are 0 or unknown.
-        levels: Share of each row by which its text is emphasised; empty: none.
-        width: Width in cells, without the bar.
-    """
+    """Layout of a table column."""
 
     column: Column
     header: str
-    texts: list[str]
+    texts: list[str]  #: Cell texts of the rows shown
+    #: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
     bars: list[list[float]] = field(default_factory=list)
-    folds: bool = False
-    nil: bool = False
-    levels: Sequence[float] = ()
-    width: int = 0
+    folds: bool = False  #: Whether its texts may be wrapped; indented texts may not
+    nil: bool = False  #: Whether all its values are 0 or unknown
+    levels: Sequence[float] = ()  #: Share of each row by which its text is emphasised; empty: none
+    width: int = 0  #: Width in cells, without the bar
 
     def __post_init__(self) -> None:
         self.width = self.natural
@@ -86,25 +78,17 @@ class _Column(Struct, dict=True):
 
 
 class AnswerLines(Struct):
-    """Renders answers for a width.
-
-    Attributes:
-        rows: Most rows of each table.
-        whole: Whether one view fills the pane: complete tables and notes, long texts wrapped.
-        curves: Lines of drawn series, by key.
-        scopes: Codes of kernel functions, by name.
-        awaited: Whether these are answers to an earlier query, which headings then say.
-    """
+    """Renders answers for a width."""
 
     vocabulary: Vocabulary
     palette: Palette
     glyphs: Glyphs
     width: int
-    rows: int
-    whole: bool = False
-    curves: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    scopes: Mapping[str, int] = field(default_factory=dict)
-    awaited: bool = False
+    rows: int  #: Most rows of each table
+    whole: bool = False  #: Whether one view fills the pane: complete tables and notes, long texts wrapped
+    curves: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: Lines of drawn series, by key
+    scopes: Mapping[str, int] = field(default_factory=dict)  #: Codes of kernel functions, by name
+    awaited: bool = False  #: Whether these are answers to an earlier query, which headings then say
 
     def entries(self, title: str, answer: Answer) -> list[Entry]:
         """All lines of a view; missing data is listed only if the view fills the pane."""
@@ -134,7 +118,6 @@ class AnswerLines(Struct):
         return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:
-        """Numbers of the rows to show."""
         if not table.shown:
             return ()
         if self.whole:
@@ -250,7 +233,6 @@ class AnswerLines(Struct):
                 yield from self.sentence_lines(f"{len(table) - len(rows):,} more: tpuprof report lists all.")
 
     def _bar_legend(self, columns: Sequence[_Column]) -> str:
-        """Legend of the parts of stacked bars; empty if there are none."""
         looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
         return "  ".join(f"{char} {name}" for char, _, name in looks if name)
 
@@ -312,7 +294,6 @@ class AnswerLines(Struct):
         return sum(map(self._wish, columns)) + self._fixed(columns)
 
     def _fixed(self, columns: Sequence[_Column]) -> int:
-        """Total width of bars and gaps."""
         bars = sum(1 for each in columns if each.bars) if self.width >= _BARS_FROM else 0
         return bars * (_BAR + _GAP) + _GAP * (len(columns) - 1) + 2
 
@@ -340,7 +321,6 @@ class AnswerLines(Struct):
         return min(_BAR + free // len(bars), _LONGEST_BAR) if bars else 0
 
     def _heads(self, columns: Sequence[_Column], bar_width: int) -> list[tuple[int, str]]:
-        """Column headers as (first cell, text)."""
         place, found = 1, []
         for each in columns:
             place += bar_width + _GAP if each.bars and bar_width else 0
@@ -368,7 +348,6 @@ class AnswerLines(Struct):
             yield line
 
     def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
-        """The bar of a row, followed by the gap."""
         if not column.column.parts:
             # the colour of a bar depends on the kind of value: share, duration or other
             own = {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.column.kind)
@@ -380,7 +359,6 @@ class AnswerLines(Struct):
         return [*line, Segment(" " * (width - sum(cells) + _GAP))]
 
     def _looks(self, column: Column) -> list[tuple[str, Style, str]]:
-        """Character, style and name of each part of a stacked bar."""
         glyphs, palette = self.glyphs, self.palette
         exposed = "T" if glyphs.letters else "▒"
         known = {

@@ -1,25 +1,176 @@
-"""Lays out the summary: all views with their first rows, in two columns if there is room, or one view in full."""
+"""Answers and curves of the summary for a state, and their layout: all views, in one or two columns, or one view."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.selecting.filters import split_step
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
+from tpuprof_tui.analysis.steps.step_detection import steps_of
+from tpuprof_tui.app.drawing.charts import series_curve
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import EMPTY_CAPTURE, NO_TIMES, fit
+from tpuprof_tui.formats.units import time_text
+from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer, Target
-from tpuprof_tui.views.registry import view_of
+from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
+from tpuprof_tui.views.screen import quick_views, slow_views
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry
-from .answers import SummaryAnswers
+
+#: Height of a curve in lines, including its time axis, and its greatest width in cells: wider ones show no more.
+CURVE_HEIGHT, MAX_CURVE_WIDTH = 8, 120
+#: Seconds after which the answers so far are shown before the others are computed.
+BATCH_SECONDS: Final = 0.1
+
+#: Lines of drawn series, by view and series key.
+Curves = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+class SummaryAnswers:
+    """Holds the latest answers, and determines when new ones are needed; slow answers stay until they are replaced."""
+
+    def __init__(self, session: Session, state: DisplayState) -> None:
+        self.session = session
+        self._vocabulary = session.profile.vocabulary
+        #: The available views, in order.
+        self.views: tuple[View, ...] = views_of(self._vocabulary, compared=session.baseline is not None, screen=True)
+        self.chosen = ""  #: Id of the view that fills the pane; empty: all views share it
+        self.answered_query: Query | None = None  #: Query of the current answers; None: no answers yet
+        self.by_view: dict[str, Answer] = {}
+        self.asked: dict[str, Query] = {}  #: Query of each answer
+        #: Drawn series by view and key, for a pane ``curve_width`` cells wide.
+        self.curves: dict[str, Mapping[str, Sequence[str]]] = {}
+        self.curve_width = -1
+        self.description = describe(session, state)  #: Description of scope, window and filter
+        self._latest_key: tuple[object, ...] = ()
+        self.latest_query: Query | None = None  #: The latest query; None: none yet
+
+    @property
+    def view(self) -> View | None:
+        """The view that fills the pane; None: all views share it."""
+        return view_of(self._vocabulary, self.chosen, screen=True) if self.chosen else None
+
+    def non_empty_views(self) -> list[View]:
+        """Views with a non-empty, complete answer."""
+        answers = self.by_view
+        return [each for each in self.views
+                if each.id in answers and not answers[each.id].empty and not answers[each.id].missing]  # fmt: skip
+
+    def stepped(self, steps: int) -> str:
+        """Id of the view ``steps`` on among ``non_empty_views``, cyclic; empty (all views) between last and first."""
+        names = ["", *(view.id for view in self.non_empty_views())]
+        index = names.index(self.chosen) if self.chosen in names else 0
+        return names[(index + steps) % len(names)]
+
+    def new_query(self, state: DisplayState) -> Query | None:
+        """Returns the query for a state; None if it equals the latest one."""
+        key = state.start, state.end, state.scope, state.filter
+        if key == self._latest_key:
+            return None
+        self._latest_key = key
+        self.description = describe(self.session, state)
+        self.latest_query = Query.of_state(self.session, state, state.scope)
+        return self.latest_query
+
+    def store(self, query: Query, answers: Mapping[str, Answer]) -> None:
+        """Stores answers of some views."""
+        self.answered_query = query
+        self.by_view |= answers
+        self.asked |= dict.fromkeys(answers, query)
+        if query.baseline is None:
+            # there is no comparison for a part of the time
+            self.by_view.pop(COMPARISON.id, None)
+
+    def store_curves(self, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
+        """Stores the curves of those answers that are still current, drawn for a pane of ``width`` cells."""
+        current = {name: each for name, each in curves.items() if self.by_view.get(name) is answers[name]}
+        if current:
+            self.curves |= current
+            self.curve_width = width
+
+    def is_awaited(self, name: str) -> bool:
+        """Whether the answer of a view is one to an earlier query."""
+        return self.asked.get(name) is not self.latest_query
+
+    def to_redraw(self, width: int) -> Mapping[str, Answer]:
+        """Returns the answers whose curves must be redrawn for a width, and marks them as drawn for it."""
+        drawn = {name: each for name, each in self.by_view.items() if each.series}
+        if not drawn or self.answered_query is None or self.curve_width == width:
+            return {}
+        self.curve_width = width
+        return drawn
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether a view of all workers has rows: figures of a cluster may exist without any events."""
+        together = (view.id for view in views_of(self._vocabulary) if view.all_workers)
+        return any(len(table) for key in together if key in self.by_view for table in self.by_view[key].tables)
+
+
+def describe(session: Session, state: DisplayState) -> str:
+    """Describes scope, window and filter of a state."""
+    scope = session.scope_title(state.scope)
+    kind = "window" if state.range is None else "range"
+    whole = "capture" if split_step(state.filter)[0] is None else steps_of(session).word.one
+    # a window of the length of a step is the step, whose device work may run beyond it
+    all_of_it = Query.of_state(session, state, state.scope).range is None
+    window = f"whole {whole}" if all_of_it else f"{kind} of {time_text(state.span)}"
+    text = f"{clean(scope)}, {window}"
+    return f"filter {clean(state.filter)}: {text}" if state.filter else text
+
+
+def compute_answers(
+    query: Query, chosen: View | None, cancelled: Callable[[], bool], *, has_quick: bool, first: bool
+) -> Iterator[dict[str, Answer]]:
+    """Yields the answers of the views: quick ones, unless ``has_quick``, then slow ones and the chosen view.
+
+    Slow answers are yielded in batches of about ``BATCH_SECONDS`` seconds; with ``first`` (the pane is still empty) the
+    first one by itself. While a profile is still being read, only its first slow view is computed: the others would
+    delay the reading, and would have to be computed again.
+    """
+    if not has_quick and not cancelled():
+        yield quick_views(query)
+    answers: dict[str, Answer] = {}
+    batch_start = time.monotonic()
+    for name, found in slow_views(query, chosen.id if chosen is not None else ""):
+        answers[name] = found
+        if cancelled():
+            return
+        if query.profile.more_follows:
+            break
+        if first or time.monotonic() - batch_start > BATCH_SECONDS:
+            yield answers
+            answers, batch_start, first = {}, time.monotonic(), False
+    if chosen is not None and not chosen.place:
+        answers[chosen.id] = answer(chosen, query)
+    yield answers
+
+
+def draw_curves(query: Query, answers: Mapping[str, Answer], width: int, *, ascii_only: bool) -> Curves:
+    """Draws the curves of some answers for a pane of ``width`` cells; slow, so meant for a worker thread."""
+    cells = min(width - 2, MAX_CURVE_WIDTH)
+    return {
+        name: {
+            series.key: series_curve(series, *query.extent, cells, CURVE_HEIGHT, ascii_only=ascii_only)
+            for series in each.series
+        }
+        for name, each in answers.items()
+        if each.series
+    }  # fmt: skip
+
 
 #: Type of a cached result: lines of a view, or the width they need.
 Result = TypeVar("Result")
@@ -31,21 +182,16 @@ PARTED = 16
 
 
 class Page(Struct):
-    """Lines with the targets of Enter. Each of the two columns has items of its own.
-
-    Attributes:
-        left: Width of the first column in cells.
-        top, split: Half-open range of the lines in two columns.
-        targets: Targets, by column.
-        items: Index in ``targets`` of each line, by column; -1: no target.
-    """
+    """Lines with the targets of Enter. Each of the two columns has items of its own."""
 
     lines: list[Line] = field(default_factory=list)
     width: int = 0
-    left: int = 0
+    left: int = 0  #: Width of the first column in cells
+    #: top, split: Half-open range of the lines in two columns.
     top: int = 0
     split: int = 0
-    targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))
+    targets: tuple[list[Target], list[Target]] = field(default_factory=lambda: ([], []))  #: Targets, by column
+    #: Index in ``targets`` of each line, by column; -1: no target.
     items: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def add(self, line: Line, *targets: Target | None) -> None:
@@ -122,7 +268,6 @@ class PageBuilder:
         return Page(lines, self._width, self._width)
 
     def _notices(self, state: DisplayState, *, paused: bool) -> list[Line]:
-        """Notices at the top: that the pane is paused, or that no event starts here."""
         lines: list[Line] = []
         if paused:
             paused_text = f" Paused: {self._answers.description}. p follows the screen again."
@@ -195,12 +340,10 @@ class PageBuilder:
         return found[2]
 
     def _has_content(self, name: str) -> bool:
-        """Whether a view has a non-empty answer."""
         found = self._answers.by_view.get(name)
         return found is not None and bool(found.facts or found.notes or found.series or any(map(len, found.tables)))
 
     def _view_in_full(self, name: str) -> list[Entry]:
-        """Lines of one view in full."""
         quiet = self._palette.quiet
         if name not in self._answers.by_view:
             return [([Segment(" computing ...", quiet)], None)]
@@ -208,11 +351,9 @@ class PageBuilder:
         return entries or [(line, None) for line in paragraph("Nothing here.", self._width, quiet)]
 
     def _entries_of(self, names: Sequence[str], width: int, rows: int) -> list[Entry]:
-        """Lines of some views, one below the other."""
         return self._join(*(self._view_entries(name, width, rows) for name in names))
 
     def _missing_data(self) -> list[Entry]:
-        """Sentences on what would have to be recorded for more answers."""
         answers = self._answers.by_view.values()
         missing = [each.sentence for found in answers for each in found.missing if each.needs]
         return self._lines(self._width, 0).sentence_lines(*dict.fromkeys(missing))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual import events, work
 from textual.binding import BindingType
 from textual.strip import Strip
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
@@ -22,16 +22,14 @@ from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import ChangeState, Narrow, Retitled, ShowMessage, post_worker_failure
+from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, ShowMessage
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
 from tpuprof_tui.views.screen import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
-from .answers import Curves, SummaryAnswers, compute_answers, draw_curves
-from .page import Page, PageBuilder
+from .page import Curves, Page, PageBuilder, SummaryAnswers, compute_answers, draw_curves
 
 #: Most events for which quick views are computed synchronously; for more, in a worker thread.
 AT_ONCE = 20_000
@@ -60,7 +58,7 @@ class SummaryPane(LinesView):
         self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
         self._state = state
-        self._background = background_of(self, "longest", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "longest", small=session.profile.instructions <= AT_ONCE)
         self._requested_at = 0.0
         self._active = False
         self._built_height = -1
@@ -81,13 +79,13 @@ class SummaryPane(LinesView):
         if active and not (self.paused and self.answers.by_view):
             self._request()
 
-    def pause(self, paused: bool) -> None:
+    def toggle_pause(self) -> None:
         """Freezes the answers, or follows the state again."""
-        self.paused = paused
-        if not paused and self._active:
+        self.paused = not self.paused
+        if not self.paused and self._active:
             self._request()
         self.rebuild()
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _request(self) -> None:
         query = self.answers.new_query(self._state)
@@ -122,7 +120,6 @@ class SummaryPane(LinesView):
 
     @work(thread=True, exclusive=True, group="charts", exit_on_error=False, description="charts")
     def _redraw(self, query: Query, answers: Mapping[str, Answer], width: int) -> None:
-        """Redraws the curves for another width."""
         worker = get_current_worker()
         time.sleep(REST_SECONDS)
         if not worker.is_cancelled:
@@ -139,17 +136,13 @@ class SummaryPane(LinesView):
         curves = draw_curves(query, answers, width, ascii_only=self.glyphs.letters)
         self.call_later(self._take, query, answers, curves, width)
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Reports an error of a worker thread."""
-        post_worker_failure(self, event)
-
     def _take(self, query: Query, answers: Mapping[str, Answer], curves: Curves | None = None, width: int = -1) -> None:
         """Shows answers, and curves drawn for ``width`` cells, unless the query is outdated."""
         if query is not self.answers.latest_query and query is not self.answers.answered_query:
             return
         self.answers.store(query, answers)
         self._take_curves(answers, curves or {}, width)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def _take_curves(self, answers: Mapping[str, Answer], curves: Curves, width: int) -> None:
         self.answers.store_curves(answers, curves, width)
@@ -170,7 +163,7 @@ class SummaryPane(LinesView):
         if name and answers.by_view.get(answers.chosen, DEFERRED) is DEFERRED and query is not None:
             self._compute(query, answers.answered_query is query, 0.0)
         self.rebuild(keep_scroll=False)
-        self.post_message(Retitled())
+        self.post_message(Request("titles"))
 
     def title_text(self) -> str:
         """Title for the border: the chosen view, scope, window and filter, and whether it is paused."""
@@ -243,7 +236,8 @@ class SummaryPane(LinesView):
 
     def action_step_section(self, steps: int) -> None:
         """Scrolls to the next or the previous heading."""
-        heads = [number for number, line in enumerate(self.lines) if self._is_heading(line)]
+        heads = [number for number, line in enumerate(self.lines)
+                 if any(segment.style == self.palette.title for segment in line)]  # fmt: skip
         top = self.scroll_offset.y
         wanted = [head for head in heads if head > top] if steps > 0 else [head for head in heads if head < top]
         if wanted:
@@ -251,9 +245,6 @@ class SummaryPane(LinesView):
             visible = [item for item in self.items[self.scroll_offset.y :] if item >= 0]
             self.cursor = visible[0] if visible else self.cursor
             self.refresh()
-
-    def _is_heading(self, line: Strip) -> bool:
-        return any(segment.style == self.palette.title for segment in line)
 
     def action_step_view(self, steps: int) -> None:
         """Lets the view ``steps`` on fill the pane; after the last, shows all views."""
@@ -290,13 +281,11 @@ class SummaryPane(LinesView):
             self._find_longest(target)
 
     def _apply(self, update: Update, message: str) -> None:
-        """Changes the state for all panes but this one."""
         self.post_message(ChangeState(update))
         if message:
             self.post_message(ShowMessage(message))
 
     def _find_longest(self, target: Target) -> None:
-        """Finds the longest event of a target (a condition, and a scope if it has one) in the background."""
         query = self.answers.answered_query
         if query is None:
             return
@@ -318,8 +307,9 @@ class SummaryPane(LinesView):
         update = _narrowed_state(self.session, target)
         if target.condition or target.step is not None:
             if target.scope is not None:
-                self.post_message(ChangeState(_within(target.scope)))
-            self.post_message(Narrow(target.condition, None if target.condition else target.step))
+                scope = target.scope
+                self.post_message(ChangeState(lambda state: replace(state, scope=scope)))
+            self.post_message(Request("narrow", target.condition, None if target.condition else target.step))
         elif update is not None:
             self.post_message(ChangeState(update))
 
@@ -364,13 +354,11 @@ def _target_update(session: Session, target: Target, now: Selection) -> tuple[Up
 
 
 def _event_update(session: Session, lane: int, row: int, prefix: str) -> tuple[Update, str]:
-    """State change that selects an event and scrolls it into view, and its message, which begins with ``prefix``."""
     message = f"{prefix}: {session.title_of(lane)}. f zooms to it, i shows details, o shows only this."
     return lambda state: select_event(session, state, lane, row), message
 
 
 def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tuple[Update, str]:
-    """State change that selects a pause of a unit or lane, and its message."""
     selection = _selection_of(session, scope)
     length = time_text(pause[1] - pause[0])
     message = f"Pause of {length}: {session.scope_title(scope)}. f zooms to it, i tells what happened in it."
@@ -379,10 +367,6 @@ def _pause_update(session: Session, scope: Scope, pause: tuple[int, int]) -> tup
 
 def _selection_of(session: Session, scope: Scope) -> Selection:
     return Selection(session.unit_of(scope.lane) if scope.lane >= 0 else scope.group, scope.lane)
-
-
-def _within(scope: Scope) -> Update:
-    return lambda state: replace(state, scope=scope)
 
 
 def _time_update(start: int, end: int) -> Update:

@@ -229,13 +229,11 @@ def _is_stack(layout: LaneLayout, lane: int) -> bool:
 
 
 def _toggled(elements: tuple[Element, ...], element: Element) -> tuple[Element, ...]:
-    """Adds an element to a tuple, or removes it if it is present."""
     without = tuple(each for each in elements if each != element)
     return without if element in elements else (*elements, element)
 
 
 def _quiet(change: Callable[[LaneLayout, DisplayState], DisplayState]) -> StateChange:
-    """Wraps a change that has no message."""
     return lambda layout, state: (change(layout, state), "")
 
 

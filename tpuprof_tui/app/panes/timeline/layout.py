@@ -66,10 +66,7 @@ class LaneLayout:
     """Layout for a state and a size. Line 0 is the ruler, the last describes what is at the cursor.
 
     Attributes:
-        session: Session of the profile.
-        state: The state that is laid out.
         rows: All rows, including those scrolled out of view.
-        top: Scroll offset: number of rows below the pinned ones that are scrolled out of view.
         width, height: Size of the pane in cells.
         legend: Number of legend lines; 0 if there is no room.
         label_width: Width in cells of label and utilisation, left of the time axis.
@@ -84,8 +81,8 @@ class LaneLayout:
 
     def __init__(self, session: Session, state: DisplayState) -> None:
         self.session = session
-        self.state = state
-        self.top = 0
+        self.state = state  #: The state that is laid out
+        self.top = 0  #: Scroll offset: number of rows below the pinned ones that are scrolled out of view
         self._take_rows()
         self.fit(0, 0, 0)
 
@@ -270,7 +267,6 @@ def rows_of(session: Session, state: DisplayState) -> list[Row]:
 
 
 def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> tuple[Row, ...]:
-    """Row of the steps (and that of the baseline); empty if there are too few steps or the scope is a single lane."""
     if state.scope.lane >= 0 or len(step_lane(session, state.scope.group).lane) < FEWEST_OVER_TIME:
         return ()
     steps = steps_of(session)
@@ -281,7 +277,6 @@ def _steps(session: Session, state: DisplayState, sides: SideBySide | None) -> t
 
 
 def _path(session: Session, state: DisplayState) -> tuple[Row, ...]:
-    """Row of the critical path, if it is enabled and computed."""
     shown = state.critical_path and state.scope.everything and cached_path_lane(session) is not None
     return (Row(-1, -1, "Critical path", False, True, "path"),) if shown else ()
 
@@ -367,7 +362,6 @@ def _lane_row(session: Session, number: int, first: bool) -> Row:
 
 
 def _strip(session: Session, row: Row, kind: StripKind) -> tuple[Row, ...]:
-    """Strip below a lane; empty if the lane has no data for it."""
     if row.lane < 0 or not kind:
         return ()
     lane, share = session.profile.lanes[row.lane], session.profile.vocabulary.share("bandwidth")
@@ -390,7 +384,6 @@ def _base_rows(sides: SideBySide, row: Row) -> tuple[Row, ...]:
 
 
 def _base_only(sides: SideBySide, state: DisplayState) -> list[Row]:
-    """Rows of lanes that only the baseline has."""
     if not state.scope.everything or state.line_unit == "cores":
         return []
     rows = []

@@ -1,20 +1,30 @@
-"""Paints the lines of the timeline: ruler, rows with labels, overlays, legend."""
+"""Paints the lines of the timeline (ruler, rows with labels, overlays, legend), and computes what that needs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from rich.segment import Segment
 from rich.style import Style
+from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.compare.side_by_side import AlignedAxis
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, line_heights
 from tpuprof_tui.analysis.critical_path import path_lane
-from tpuprof_tui.analysis.index.lane_index import build_index, sublanes_of
+from tpuprof_tui.analysis.index.lane_index import build_index, cached_sublanes, sublanes_of
+from tpuprof_tui.analysis.links.dependencies import (
+    LinkedInstruction,
+    cached_dependencies,
+    dependencies_of,
+    linked_instructions,
+    may_have_dependencies,
+)
 from tpuprof_tui.analysis.links.launches import launches, launches_with
+from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.navigation import selected_span
 from tpuprof_tui.analysis.selecting.session import Session
@@ -22,16 +32,132 @@ from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
-from tpuprof_tui.app.drawing.colouring import AT_ONCE, has_colour_sums, known_names
+from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, compute_colour_sums, has_colour_sums, known_names
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.painter import Painted, merged
 from tpuprof_tui.app.drawing.theme import Palette
+from tpuprof_tui.app.shell.messages import Background
 from tpuprof_tui.formats.text import fit, label_cut
 from tpuprof_tui.formats.units import percent_text, short_text
 from tpuprof_tui.views.differences import cached_differences
 
-from .lane_data import LaneData
 from .layout import LaneLayout, Row, continued_label
+
+#: Work for a thread: its kind, its parameter, and the function, which caches its result in the session.
+Job = tuple[str, str, Callable[[], object]]
+
+
+class LaneData:
+    """Data that is expensive to compute (filter masks, sums for colours, dependencies), of small profiles at once.
+
+    Until it is available the timeline is drawn without it: all events as if they passed the filter, cells without share
+    or name in one dim style.
+
+
+    Args:
+        session: Session of the profile.
+        background: Runs worker threads; not shared with others.
+        changed: Called in the event loop when a thread has finished.
+    """
+
+    def __init__(self, session: Session, background: Background, changed: Callable[[], object]) -> None:
+        self.session = session
+        self._background = background
+        self._changed = changed
+        #: Events that pass the filter, once computed; None: no event is hidden.
+        self.passing: FilterResult | None = None
+        self.linked_events: tuple[LinkedInstruction, ...] = ()  #: Releasers and waiters of the selected event
+        #: Parameter of the running computation, by kind; only the latest of each kind counts.
+        self._running: dict[str, str] = {}
+        self._has_dependencies = may_have_dependencies(session)
+        self._is_small = session.profile.instructions <= AT_ONCE
+
+    def prepare(self, state: DisplayState) -> None:
+        """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
+        for kind, parameter, run in (
+            *self._filter(state.filter),
+            *self._levels(state),
+            *self._colours(state),
+            *self._links(state),
+        ):
+            if self._running.get(kind) != parameter:
+                self._running[kind] = parameter
+                self._background.compute(kind, run, partial(self._done, kind))
+
+    def _done(self, kind: str, _: object) -> None:
+        del self._running[kind]
+        self._changed()
+
+    def _filter(self, text: str) -> Iterator[Job]:
+        if self.passing is not None and self.passing.text == text:
+            return
+        self.passing = None
+        if not text:
+            return
+        session = self.session
+        found = apply_filter(session, text) if self._is_small or is_filter_cached(session, text) else None
+        if found is not None and (self._is_small or found.has_session):
+            self.passing = found
+        else:
+            yield "filter", text, partial(_filter_lanes, session, text)
+
+    @property
+    def _sessions(self) -> list[Session]:
+        return [self.session, *([self.passing.session] if self.passing is not None else [])]
+
+    def _levels(self, state: DisplayState) -> Iterator[Job]:
+        lanes = len(self.session.profile.lanes)
+        missing = [index for session in self._sessions for lane in state.opened if lane < lanes
+                   if cached_sublanes(index := session.indexes[lane]) is None]  # fmt: skip
+        if self._is_small:
+            deque(map(sublanes_of, missing), 0)
+        elif missing:
+            yield "sub-lanes", str(state.opened), partial(_run_job, (None for index in missing if sublanes_of(index)))
+
+    def colours_ready(self, lane: int, colouring: Colouring) -> bool:
+        """Whether the sums for the colours of a lane are computed."""
+        return self._is_small or all(has_colour_sums(session.indexes[lane], colouring) for session in self._sessions)
+
+    def computing_colours(self, state: DisplayState) -> bool:
+        """Whether sums for a state are still being computed."""
+        return any(True for _ in self._colours(state))
+
+    def _colours(self, state: DisplayState) -> Iterator[Job]:
+        for colouring in sorted({state.colouring, *(["bandwidth"] if state.strip == "bandwidth" else [])}):
+            sessions = () if colouring in PLAIN else self._sessions
+            if all(has_colour_sums(each, colouring) for session in sessions for each in session.indexes):
+                continue
+            work = compute_colour_sums(self.session, self.passing, colouring)
+            if self._is_small:
+                deque(work, 0)
+            else:
+                yield f"sums of {colouring}", "", partial(_run_job, work)
+
+    def _links(self, state: DisplayState) -> Iterator[Job]:
+        selection, session = state.selection, self.session
+        self.linked_events = ()
+        if selection.row < 0 or not self._has_dependencies:
+            return
+        if self._is_small:
+            dependencies_of(session)
+        if cached_dependencies(session) is not None:
+            self.linked_events = linked_instructions(session, selection.lane, selection.row)
+        else:
+            yield "dependencies", "", partial(dependencies_of, session)
+
+
+def _filter_lanes(session: Session, text: str) -> None:
+    found = apply_filter(session, text).session
+    for unit in session.profile.units:
+        launches_with(session, found, unit)
+
+
+def _run_job(work: Iterator[None]) -> None:
+    worker = get_current_worker()
+    for _ in work:
+        if worker.is_cancelled:
+            return
+
 
 #: Most painted rows in the cache; a moved cursor or selection reuses them.
 MAX_CACHED_ROWS = 512
@@ -109,7 +235,6 @@ class LanePainter:
         return [Segment(unit, palette.quiet), *merged(chars, styles)]
 
     def _rule_range(self, chars: list[str], styles: list[Style]) -> None:
-        """Draws the range on the ruler: brackets at its ends, another background between them."""
         state, count = self._view, len(chars)
         if state.range is None and state.anchor is None:
             return
@@ -168,11 +293,9 @@ class LanePainter:
         return found
 
     def _data_of(self, row: Row) -> LaneData:
-        """Data of the side that a row shows: the profile or the baseline."""
         return self._lane_data if row.base is None or self._base is None else self._base
 
     def _colours_ready(self, row: Row, lane_data: LaneData) -> bool:
-        """Whether the sums for the colours of a row are computed."""
         if row.lane < 0 or row.kind == "utilisation":
             return True
         colouring = "bandwidth" if row.kind == "bandwidth" else self._view.colouring
@@ -202,7 +325,6 @@ class LanePainter:
     def _paint_of(
         self, every: Session, session: Session, row: Row, edges: npt.NDArray[np.int64], pending: bool
     ) -> Painted:
-        """Paints a row with the events of ``session``: ``every``, or its filtered session."""
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
         numbers = None if every is self._session or pending else self._colour_numbers(every, colouring)
@@ -251,7 +373,6 @@ class LanePainter:
         ]
 
     def _top_text(self, row: Row) -> str:
-        """Full-scale value of a counter; for a folded line, its number of counters."""
         line = counter_lines(self._session)[row.counters]
         if line.is_parent:
             return f"{len(line.counters):,}"
@@ -277,7 +398,6 @@ class LanePainter:
             chars[first] = self._glyphs.mark
 
     def _overlay_partner(self, row: Row, styles: list[Style]) -> None:
-        """Highlights the counterpart of the selected event in the baseline, if known."""
         selection, layout = self._view.selection, self._layout
         known = cached_differences(self._session)
         if selection.row < 0 or known is None or row.base is None or row.base.lane < 0 or row.base.kind:
@@ -318,7 +438,6 @@ class LanePainter:
 
 
 def _has_events(session: Session, row: Row) -> bool:
-    """Whether a session has any events of a row, at any time."""
     lanes = session.profile.lanes
     if row.lane >= 0:
         return len(lanes[row.lane]) > 0

@@ -1,9 +1,10 @@
-"""Timeline widget: lanes over time below a ruler; keys and mouse request state changes."""
+"""Timeline widget: lanes over time below a ruler, with title and legend; keys and mouse request state changes."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,25 +15,150 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time
+from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
+from tpuprof_tui.analysis.links.launches import launch_text, unit_text
+from tpuprof_tui.analysis.selecting.cell_texts import text_of
+from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time, pause_at
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.time_scale import Measure
 from tpuprof_tui.analysis.steps.step_figures import step_lane
+from tpuprof_tui.app.drawing.colouring import known_names, name_numbers, title_of
 from tpuprof_tui.app.drawing.glyphs import Glyphs
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.settings.actions import bindings
-from tpuprof_tui.app.shell.background import background_of
-from tpuprof_tui.app.shell.messages import ChangeState, ChooseStep, CopyText, ShowDetail, ShowMessage
+from tpuprof_tui.app.shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
+from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.parsing import TypedError, range_text
 from tpuprof_tui.formats.text import fit
+from tpuprof_tui.formats.units import GUESS, amount_text, span_text
+from tpuprof_tui.model import INT_MISSING
 
-from ..prompt import Hint, Prompt, PromptRequest
-from . import texts
+from ..prompt import Hint, PromptRequest, ask
 from .changes import CHANGES, StateChange, event_selected, event_stepped, lane_opened
-from .lane_data import LaneData
 from .layout import LaneLayout
-from .painting import LanePainter
+from .painting import LaneData, LanePainter
+
+
+def timeline_title(layout: LaneLayout, *, computing: bool) -> str:
+    """Title: scope, filter, visible window, colouring, and whether colours are still being computed."""
+    session, state, measure = layout.session, layout.state, layout.measure
+    window = f"{measure.exact(state.start, layout.resolution)} to {measure.exact(state.end, layout.resolution)}"
+    part = "all" if state.fits_all else measure.length(state.span)
+    scope = "" if state.scope.everything else f"  only {clean(session.scope_title(state.scope))}"
+    chosen = state.colouring != "operation" and layout.shows_colours
+    meaning = title_of(session.profile.vocabulary, state.colouring).partition(",")[0]
+    colours = f"  colours: {meaning}" if chosen else ""
+    waiting = " (computing ...)" if computing else ""
+    passing = f"  pass {clean(state.filter)}" if state.filter else ""
+    scrolled = state.figures_window != (state.start, state.end)
+    shares = "  % of range" if state.range is not None else f"  % of {span_text(*state.figures_window)}" if (
+        scrolled and state.viewed) else "  % of the whole" if scrolled else ""  # fmt: skip
+    clipped = session.clip_window(*state.figures_window)
+    shares = shares if clipped == state.figures_window else "  % of the device's time"
+    base = "  next to its base" if layout.has_base else ""
+    return f"1 Timeline{scope}{base}{passing}  {window} ({part}){shares}{colours}{waiting}"
+
+
+def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
+    """Legend of the glyphs, and the number of lanes scrolled out of view."""
+    below = len(layout.rows) - layout.top - layout.lines
+    hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
+    above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
+    if layout.state.line_unit == "cores":
+        shade = "T" if glyphs.letters else "▒"
+        meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
+    else:
+        meaning = f"{glyphs.levels[8]} work  {glyphs.wait} wait  {glyphs.sync} sync"
+    if layout.has_base:
+        meaning += f"  {glyphs.gap} nothing here"
+    if filtered:
+        meaning += f"  {glyphs.hidden} filtered out"
+    return f"{meaning}{above}{hidden}"
+
+
+def at_cursor(layout: LaneLayout, lane_data: LaneData, glyphs: Glyphs) -> str:
+    """Describes what the selected line shows at the cursor."""
+    session, state, measure = layout.session, layout.state, layout.measure
+    text = f" {measure.exact(state.cursor, layout.resolution)}"
+    number = layout.selected_row(state)
+    if not layout.rows:
+        return f"{text}  no lanes: 4 shows the problems, O opens another capture"
+    if number < 0:
+        return f"{text}  j k lane, Enter selects"
+    row = layout.rows[number]
+    if row.kind == "launches":
+        return f"{text}  {row.label}  {launch_text(session, row.unit, state.cursor, measure)}"
+    if row.kind == "counters":
+        return f"{text}  {_counters_text(session, state, row.counters)}"
+    if row.lane < 0:
+        return f"{text}  {row.label}  {unit_text(session, row.unit, state.cursor, measure)}"
+    found, pause = layout.event_under_cursor(row.lane, state), state.selection.pause
+    if found < 0 or (pause is not None and pause[0] <= state.cursor < pause[1]):
+        pause = pause_at(session, state.selection, state, state.cursor)
+        return f"{text}  {row.label}  {f'pause  {measure.length(pause[1] - pause[0])}' if pause else 'idle'}"
+    hidden = lane_data.passing is not None and not lane_data.passing.lane(row.lane)[found]
+    is_selected = (row.lane, found) == (state.selection.lane, state.selection.row)
+    linked = _linked_events_text(session, lane_data.linked_events, measure, glyphs) if is_selected else ""
+    description, kernel = _described(session, row.lane, found, measure)
+    if (named := session.profile.vocabulary.names(state.colouring)) is not None:
+        number = int(name_numbers(session.indexes[row.lane], np.array([found]), named.key)[0])
+        if (names := known_names(session, named.key)) and number >= 0:
+            # before the event's name, which may be longer than the line
+            description = f"{named.title} {clean(names[number])}  {description}"
+    return f"{text}  {row.label}  {description}{'  (filtered out)' if hidden else ''}{linked}{kernel}"
+
+
+def _counters_text(session: Session, state: DisplayState, number: int) -> str:
+    line = counter_lines(session)[number]
+    title = f"{clean(session.profile.groups.title(line.group))} {line.label}" if line.group >= 0 else line.label
+    if line.is_parent:
+        verb = "folds" if number in state.unfolded else "shows"
+        return f"{title}: {len(line.counters):,} counters, Enter {verb} them"
+    curve, unit = counter_curve(session, line.counters[0]), session.profile.counters[line.counters[0]].unit
+    start, end = state.figures_window
+    mean = float(curve.means(np.array([start, end], np.int64))[0])
+    values = [amount_text(value, unit) for value in (curve.at(state.cursor), mean, curve.maximum(start, end))]
+    return "{}  {}  mean {}  max {}".format(title, *values)
+
+
+def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
+    text = ""
+    for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
+        found = [tie for tie in ties if tie.released is released]
+        if found:
+            lane = session.profile.lanes[found[0].lane]
+            name = text_of(session.profile, lane, "name", found[0].row, readable=True) or session.say("{event}")
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            where = clean(session.title_of(found[0].lane))
+            slack = found[0].slack_ns
+            gap = f"{measure.length(abs(slack))} {word if slack >= 0 else 'together with'}"
+            text += f"  {glyph} {gap} {name} ({where}){more}"
+    return text
+
+
+def _described(session: Session, lane_number: int, row: int, measure: Measure) -> tuple[str, str]:
+    profile, lane = session.profile, session.profile.lanes[lane_number]
+    start, end = session.span_of(lane_number, row)
+    name = text_of(profile, lane, "name", row, readable=True) or session.say("{event} {row:,}", row=row)
+    kernel = text_of(profile, lane, "kernel", row)
+    roles = ("", f" ({GUESS if lane.role_guessed else ''}wait)", f" ({GUESS if lane.role_guessed else ''}sync)")
+    role = roles[int(lane.take("role", slice(row, row + 1))[0]) % 3]
+    return f"{name}{role}  {measure.length(end - start)}", f"  in {kernel}" if kernel else ""
+
+
+def copied(session: Session, lane_number: int, row: int) -> str:
+    """Text to copy of an event: one line with exact times in ns."""
+    profile, lane = session.profile, session.profile.lanes[lane_number]
+    start, end = session.span_of(lane_number, row)
+    name = text_of(profile, lane, "name", row) or session.say("{event} {row}", row=row)
+    kernel, reading = text_of(profile, lane, "kernel", row), clean(lane.description(row))
+    times = ("no times",) if start == INT_MISSING else (range_text(start, end), f"{end - start} ns")
+    parts = (clean(profile.title_of(lane)), name, *times, kernel, reading)
+    return "  ".join(part for part in parts if part)
+
 
 #: Greatest width at which the length of a line must be measured, as its parts may not fit.
 _NARROW = 24
@@ -100,7 +226,6 @@ class Timeline(Widget, can_focus=True):
         return {tie.lane for tie in self.lane_data.linked_events}
 
     def _fit(self) -> None:
-        """Fits the layout to the current size."""
         width, height = self.size
         self.lanes.fit(width, height, len(self.painter.legend(width)))
 
@@ -116,11 +241,11 @@ class Timeline(Widget, can_focus=True):
 
     def title_text(self) -> str:
         """Title for the border: scope, filter, visible window, colouring."""
-        return texts.title(self.lanes, computing=self.lane_data.computing_colours(self.lanes.state))
+        return timeline_title(self.lanes, computing=self.lane_data.computing_colours(self.lanes.state))
 
     def legend_text(self) -> str:
         """Legend of the glyphs, and the number of lanes scrolled out of view."""
-        return texts.glyph_legend(self.lanes, self.glyphs, filtered=self.lane_data.passing is not None)
+        return glyph_legend(self.lanes, self.glyphs, filtered=self.lane_data.passing is not None)
 
     def _retitle(self) -> None:
         """Sets the titles if they have changed: each assignment repaints the whole pane."""
@@ -132,10 +257,9 @@ class Timeline(Widget, can_focus=True):
     # background computations
 
     def _data_of(self, session: Session) -> LaneData:
-        return LaneData(session, background_of(self, "lanes", small=False), self._take_computed)
+        return LaneData(session, Background(self, "lanes", small=False), self._take_computed)
 
     def _prepare(self) -> None:
-        """Starts computing the data that the state needs."""
         state = self.lanes.state
         self.lane_data.prepare(state)
         if self.base is not None:  # events of the baseline cannot be selected
@@ -199,8 +323,7 @@ class Timeline(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width)
 
     def _bottom(self, width: int) -> list[Segment]:
-        """The last line: what is at the cursor, the measured time, and the legend if there is no bottom border."""
-        info = texts.at_cursor(self.lanes, self.lane_data, self.glyphs)
+        info = at_cursor(self.lanes, self.lane_data, self.glyphs)
         measured = measured_text(self.lanes.state, self.lanes.measure)
         span = f" {measured} " if measured else ""
         legend = f" {self.legend_text()} " if not self.styles.border_bottom[0] else ""
@@ -236,7 +359,7 @@ class Timeline(Widget, can_focus=True):
         shows_detail = self.lanes.launches_row(state) is None and state.selection.counters < 0
         self.post_message(ChangeState(lambda state: event_selected(self.lanes, state)))
         if shows_detail:
-            self.post_message(ShowDetail())
+            self.post_message(Request("show-detail"))
 
     def action_go_to_time(self) -> None:
         """Prompts for a time and goes there."""
@@ -258,13 +381,13 @@ class Timeline(Widget, can_focus=True):
             self.post_message(ChangeState(lambda state: go_to(state, time)))
             return None
 
-        self.post_message(Prompt.Ask(PromptRequest("Go to time", changed=validate, accepted=accepted)))
+        ask(self, PromptRequest("Go to time", changed=validate, accepted=accepted))
 
     def action_copy(self) -> None:
         """Copies the range, the selected event, or the window."""
         state = self.lanes.state
         if state.range is None and state.selection.row >= 0:
-            text = texts.copied(self.session, state.selection.lane, state.selection.row)
+            text = copied(self.session, state.selection.lane, state.selection.row)
             self.post_message(CopyText(text, self.session.say("{event}")))
         else:
             self.post_message(CopyText(range_text(*state.figures_window), "window" if state.range is None else "range"))
@@ -299,11 +422,10 @@ class Timeline(Widget, can_focus=True):
         self.post_message(ChangeState(clicked))
 
     def _choose_step(self, time: int) -> None:
-        """Requests the step at a time."""
         index = step_lane(self.session, self.lanes.state.scope.group)
         row = event_at(index, time)
         if row >= 0:
-            self.post_message(ChooseStep(int(index.lane.take("number", slice(row, row + 1))[0])))
+            self.post_message(Request("step", int(index.lane.take("number", slice(row, row + 1))[0])))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Zooms in."""

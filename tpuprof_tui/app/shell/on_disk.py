@@ -1,96 +1,91 @@
-"""Watches the capture on disk: detects that it changed, or that a new capture appeared in its folder."""
+"""Captures on disk: which one a path belongs to, its neighbours, and changes while one is on the screen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from tpuprof_tui.formats.escape import clean
+from tpuprof_tui.sources.catalog import Catalog, natural_order
 
-from .captures import MAX_NEIGHBOURS, capture_of
-
-if TYPE_CHECKING:
-    from tpuprof_tui.sources.catalog import Catalog
-
+#: Most folders next to the capture that are searched.
+MAX_NEIGHBOURS: Final = 2_000
 #: Polling interval in seconds; a poll lists two folders.
 POLL_SECONDS: Final = 2.0
 #: Message for a capture that changed on disk.
 CHANGED: Final = "changed on disk: R reloads"
 
 
-class DiskState(Struct, frozen=True):
-    """State on disk of a capture and its folder.
+class CancelledError(Exception):
+    """Reading was cancelled by the user."""
 
-    Attributes:
-        fingerprint: Fingerprint of the capture's files; empty: not accessible.
-        folder_names: Names of the captures in the same folder, including this one.
+
+def is_capture(path: Path) -> bool:
+    """Whether ``path`` is a capture directory, or no directory at all: sources check files when they are opened."""
+    return not os.path.isdir(path) or Catalog().source_of(path) is not None
+
+
+def capture_of(path: str) -> Path:
+    """The capture that a path belongs to: its folder, or the file itself if that is the whole capture."""
+    return Catalog().whole(path)
+
+
+def neighbours(named: Sequence[str], path: str, folder_names: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and paths of the captures to switch between.
+
+    Args:
+        named: Paths given on the command line, if more than one.
+        path: The capture on the screen; empty: not on disk.
+        folder_names: Names of the captures in its folder, including itself.
+
+    Returns:
+        (name, path) of the named captures in that order, else of those in the folder in natural order.
     """
+    if named:
+        names = [capture_of(each).name for each in named]
+        return [(name if names.count(name) == 1 else each, each) for name, each in zip(names, named, strict=True)]
+    if not path:
+        return []
+    folder = capture_of(path).parent
+    return [(name, str(folder / name)) for name in sorted(folder_names, key=natural_order)]
+
+
+def index_of(captures: Sequence[tuple[str, str]], path: str) -> int:
+    """Index of a path in a list of captures; -1: not found."""
+    paths = {Path(path).absolute(), capture_of(path)}
+    return next((number for number, (_, each) in enumerate(captures) if Path(each).absolute() in paths), -1)
+
+
+class DiskState(Struct, frozen=True):
+    """Fingerprint of a capture's files (empty: not accessible), and names of the captures in its folder, itself too."""
 
     fingerprint: str = ""
     folder_names: frozenset[str] = frozenset()
 
 
 class DiskChange(Struct, frozen=True):
-    """A change on disk since the capture was read.
-
-    Attributes:
-        path: The capture that changed or appeared.
-        text: Message for the bottom line.
-    """
+    """A capture that changed, appeared, or could not be read (with its fingerprint then), and a message about it."""
 
     path: str
-    text: str
-
-
-class FailedCapture(Struct, frozen=True):
-    """A capture that could not be read or reloaded.
-
-    Attributes:
-        path: The capture.
-        fingerprint: Fingerprint of its files at that time; empty: not accessible.
-        text: Message for the bottom line; empty: the screen itself shows the error.
-    """
-
-    path: str
-    fingerprint: str
     text: str = ""
+    fingerprint: str = ""
 
 
 class PollResult(Struct, frozen=True):
-    """Result of one poll.
-
-    Attributes:
-        path: The capture on the screen.
-        now: Its state on disk.
-        failed_fingerprint: That of the capture that could not be read; empty: there is none, or it is not accessible.
-    """
+    """State on disk of the capture on the screen, and fingerprint of the one that could not be read; empty: none."""
 
     path: str
     now: DiskState
     failed_fingerprint: str = ""
 
 
-class Verdict(Struct, frozen=True):
-    """Interpretation of a poll.
-
-    Attributes:
-        to_show: Change to show in the bottom line; None: no change.
-        to_load: Change to load in follow mode, once two polls agree (writing has ended); None: nothing to load.
-        restored: Whether the capture that could not be reloaded is again identical to the one on the screen.
-    """
-
-    to_show: DiskChange | None = None
-    to_load: DiskChange | None = None
-    restored: bool = False
-
-
 def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
-    if catalog is None:
-        from tpuprof_tui.sources.catalog import Catalog
-
-        catalog = Catalog()
+    catalog = catalog or Catalog()
     return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
 
 
@@ -107,18 +102,14 @@ def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None
 
 
 class CaptureWatcher:
-    """Compares the capture on the screen, and one that could not be read, with their state on disk.
-
-    Attributes:
-        path: The capture on the screen, or the one that could not be opened; empty: none on disk.
-        disk_state: Its state on disk before it was read.
-        failed: The capture that could not be read last; None: the requested one is on the screen.
-    """
+    """Compares the capture on the screen, and one that could not be read, with their state on disk."""
 
     def __init__(self) -> None:
-        self.path = ""
-        self.disk_state = DiskState()
-        self.failed: FailedCapture | None = None
+        self.path = ""  #: The capture on the screen, or the one that could not be opened; empty: none on disk
+        self.disk_state = DiskState()  #: Its state on disk before it was read
+        #: The capture that could not be read last, without a message if the screen itself shows the error; None: the
+        #: requested one is on the screen.
+        self.failed: DiskChange | None = None
         self._last_poll: PollResult | None = None
 
     def show(self, path: str, disk_state: DiskState) -> None:
@@ -128,13 +119,13 @@ class CaptureWatcher:
     def could_not_open(self, path: str, disk_state: DiskState) -> None:
         """Watches a capture that could not be read, with no other capture on the screen."""
         self.path, self.disk_state, self._last_poll = path, disk_state, None
-        self.failed = FailedCapture(path, disk_state.fingerprint)
+        self.failed = DiskChange(path, fingerprint=disk_state.fingerprint)
 
     def could_not_read(self, path: str, disk_state: DiskState) -> None:
         """Also watches a capture that could not be read; the previous one stays on the screen."""
         prefix = "" if path == self.path else f"{clean(capture_of(path).name)}: "
         text = f"{prefix}could not be read" + (": R tries again" if path == self.path else "")
-        self.failed, self._last_poll = FailedCapture(path, disk_state.fingerprint, text), None
+        self.failed, self._last_poll = DiskChange(path, text, disk_state.fingerprint), None
 
     @property
     def notice(self) -> str:
@@ -154,21 +145,23 @@ class CaptureWatcher:
             return PollResult(path, now)
         return PollResult(path, now, now.fingerprint if failed.path == path else catalog.fingerprint(failed.path))
 
-    def interpret(self, poll: PollResult) -> Verdict | None:
-        """Interprets a poll; None if it is for a capture that is no longer on the screen."""
-        if poll.path != self.path:
-            return None
+    def interpret(self, poll: PollResult) -> tuple[str, str]:
+        """Interprets a poll of the capture on the screen.
+
+        Returns:
+            Message for the bottom line, and path of the capture to load in follow mode; empty: none.
+        """
         stable, self._last_poll = poll == self._last_poll, poll
         failed, change = self.failed, disk_change(self.path, self.disk_state, poll.now)
-        to_show, restored = change, False
+        to_show = change
         if failed is not None:
             if poll.failed_fingerprint in ("", failed.fingerprint):
                 # unchanged since it could not be read: reading it again would fail again
                 change = None if change is not None and change.path == failed.path else change
-                to_show = DiskChange(failed.path, failed.text) if failed.text else change
+                to_show = failed if failed.text else change
             elif failed.path == self.path and poll.failed_fingerprint == self.disk_state.fingerprint:
-                self.failed, restored = None, True
+                self.failed = None
             elif change is None:
                 to_show = change = DiskChange(failed.path, CHANGED)
         # a capture still being written is loaded only after two equal polls
-        return Verdict(to_show, change if stable else None, restored)
+        return to_show.text if to_show else "", change.path if change and stable else ""

@@ -1,4 +1,4 @@
-"""Tuning of Python's garbage collector and of glibc malloc.
+"""The process: signals and a closed terminal that end it, garbage collection, and malloc.
 
 A full collection visits every object. With the screens' modules and a capture's tables that takes 70 ms and more, which
 the user notices as an occasional slow key. Long-lived objects are therefore frozen out of later collections.
@@ -9,11 +9,19 @@ another: after many computations each holds some megabytes of unused memory.
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
+import select
+import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from .application import TpuprofApp
 
 Result = TypeVar("Result")
 
@@ -69,3 +77,39 @@ def _c_library() -> Any:
         return ctypes.CDLL(None)
     except (OSError, TypeError):
         return None
+
+
+#: Interval in seconds of polling for a closed terminal: under nohup no SIGHUP announces it.
+GONE_SECONDS: Final = 1.0
+
+
+class Signals:
+    """Handlers of SIGHUP and SIGTERM, which end the application, and a poll for a closed terminal."""
+
+    def __init__(self, app: TpuprofApp) -> None:
+        self._app = app
+        self._terminal: select.poll | None = None
+
+    def watch(self) -> None:
+        """Installs the handlers and the poll."""
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup: stays ignored
+                asyncio.get_running_loop().add_signal_handler(number, self._end, number)
+        if sys.__stdin__ and sys.__stdin__.isatty():
+            self._terminal = select.poll()
+            # poll reports POLLHUP and POLLERR even for an empty event mask
+            self._terminal.register(sys.__stdin__.fileno(), 0)
+            self._app.set_interval(GONE_SECONDS, lambda: self._end(signal.SIGHUP) if self._is_gone() else None)
+
+    def _is_gone(self) -> bool:
+        """Whether the terminal was closed, or stdin is not a terminal."""
+        return self._terminal is None or bool(self._terminal.poll(0))
+
+    def _end(self, number: int) -> None:
+        self._app.exports.end()
+        if number == signal.SIGTERM or not self._is_gone():
+            self._app.exit(return_code=128 + number)
+            return
+        self._app.save_state()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)

@@ -1,1 +1,0 @@
-"""Overrides of private parts of Textual, each with the measured gain."""

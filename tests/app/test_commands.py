@@ -73,6 +73,7 @@ async def test_a_view_is_shown_by_the_beginning_of_its_name(profile):
         screen = explorer(pilot)
         await typed(pilot, "dur")
         assert screen.panes.summary.answers.chosen == "durations"
+        assert screen.focused is screen.panes.summary
         await pilot.press("colon", "o")
         await settled(pilot)
         assert "operations, overview" in frame(pilot.app) or "several" not in frame(pilot.app)

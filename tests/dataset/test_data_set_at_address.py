@@ -18,8 +18,9 @@ pytest.importorskip("fsspec")
 import fsspec
 
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.dataset import LOG, places, query
+from tpuprof_tui.dataset import LOG, query
 from tpuprof_tui.dataset import build as building
+from tpuprof_tui.dataset import captures as finding
 from tpuprof_tui.dataset import store as storing
 from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import Manifest
@@ -33,7 +34,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 @pytest.fixture
 def system(monkeypatch):
     """A file system each of whose requests fails when it is made for the first time."""
-    monkeypatch.setattr(places, "_PAUSES", (0.0,) * 5)
+    monkeypatch.setattr(finding, "_PAUSES", (0.0,) * 5)
     system = fsspec.filesystem("file")
     failed = set()
     for name in ("pipe_file", "put_file", "cat_file", "find", "rm_file", "open", "exists"):

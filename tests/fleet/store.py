@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof_tui.dataset import build as building
-from tpuprof_tui.dataset import places, query
+from tpuprof_tui.dataset import captures as finding
+from tpuprof_tui.dataset import query
 from tpuprof_tui.errors import TpuprofError
 
 
@@ -62,7 +63,7 @@ def built_from_a_store_that_fails(
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     # the client would hide most failures by trying again itself
     s3fs.S3FileSystem.retries = 1
-    places._PAUSES = (0.01, 0.01, 0.01)
+    finding._PAUSES = (0.01, 0.01, 0.01)
     try:
         system = s3fs.S3FileSystem()
         system.mkdir("fleet")

@@ -121,7 +121,7 @@ def test_system_commands_name_their_message(engine, name, values, expected):
 
 def test_other_chips_hold_messages_in_other_bits():
     chip = chip_by_name("bm1688")
-    assert reading_of(chip, "GDMA", packed(chip, "GDMA", "sDMA_sys", function=4, unit_or_port=2 << 8 | 7)) == (
+    assert reading_of(chip, "GDMA", packed(chip, "GDMA", "sDMA_sys", function=4, constant_value=2 << 8 | 7)) == (
         "wait for 2 sends of message 7, 100 ns"
     )
 

@@ -265,7 +265,8 @@ class Prompt(KeyBar):
         self.refresh()
         before = self.previous_focus
         if self.screen.focused is None and before is not None and before.display:
-            before.focus(scroll_visible=False)
+            # at once: what the text asked for may move the focus on
+            self.screen.set_focus(before, scroll_visible=False)
 
     def _set_text(self, text: str, cursor: int) -> None:
         changed = text != self.text

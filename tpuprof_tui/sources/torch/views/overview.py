@@ -357,7 +357,7 @@ def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], 
     capable = any(capability and float(capability) >= 3.5 for _, _, _, capability, *_ in device_rows)
     if recorded.distributed.get("backend") == "gloo" and capable:
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
-    columns = (Column("id", "Advice"), Column("device", "Device", spare=1), Column("value", "Share", "share"),
+    columns = (Column("id", "Advice", spare=1), Column("device", "Device"), Column("value", "Share", "share"),
                Column("text", "What to do"))  # fmt: skip
     return Table.of_rows("recommendations", "What to do", columns, rows)
 

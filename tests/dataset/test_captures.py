@@ -16,7 +16,7 @@ import fsspec
 from pyarrow import parquet
 
 from tpuprof_tui.dataset import build as building
-from tpuprof_tui.dataset import places
+from tpuprof_tui.dataset import captures
 from tpuprof_tui.dataset.manifest import LOG, Manifest
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -26,7 +26,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 @pytest.fixture
 def store(monkeypatch):
     """Two captures and two traces in memory, as an object store holds them."""
-    monkeypatch.setattr(places, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(captures, "_PAUSES", (0.0, 0.0))
     system = fsspec.filesystem("memory")
     system.rm("/", recursive=True) if system.find("/") else None
     for name, where in (("aks_bmodel", "a/aks_bmodel"), ("aks_damaged", "b/deep/aks_damaged"),
@@ -120,7 +120,7 @@ def test_names_that_lead_out_of_the_copy_are_left_out(store, tmp_path, monkeypat
         return {**found, f"{path}/../../escaped": {"size": 1}} if isinstance(found, dict) else found
 
     monkeypatch.setattr(type(store), "find", hostile)
-    with places.local_copy("memory://bucket/a/aks_bmodel") as copy:
+    with captures.local_copy("memory://bucket/a/aks_bmodel") as copy:
         assert Catalog().source_of(copy) is not None
         assert "escaped" not in os.listdir(Path(copy).parent.parent)
     assert not os.path.exists(copy)

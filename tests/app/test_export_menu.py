@@ -77,12 +77,17 @@ async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, ke
 
 
 async def test_outputs_are_written_one_after_another_while_the_menu_stays_open(tmp_path, monkeypatch):
+    program, begin = tmp_path / "later", tmp_path / "begin"
+    program.write_text(f'#!/bin/sh\nuntil [ -e {begin} ]; do sleep 0.02; done\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         await pilot.press("s", "p", "r")
         await pilot.pause()
         assert pilot.app.screen.has_class("export")
         assert frame(pilot.app).count(" waits") == 2
+        begin.touch()
         await settled(pilot)
         assert frame(pilot.app).count("written, ") == 3
         for key in "spr":

@@ -15,7 +15,6 @@ from tpuprof_tui.model import Profile
 
 from .registry import answer, view_of
 from .report import total_ns
-from .screen import first_screen
 
 
 def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
@@ -128,6 +127,8 @@ def _as_int(value: float) -> int | float | None:
 
 def memory_record(profile: Profile) -> dict[str, Any]:
     """Bytes of columns held as arrays, by kind of lane, and most that the process held with the first screen."""
+    from .screen import first_screen  # loads what only this asks for
+
     first_screen(profile)
     columns: dict[str, int] = {}
     for lane in profile.lanes:

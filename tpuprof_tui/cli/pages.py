@@ -1,4 +1,4 @@
-"""Prints reports of commands: styled for a terminal, as plain text, or as Markdown; shortened by default."""
+"""Prints reports and rows: styled for a terminal, as plain text, Markdown, JSON or CSV; shortened by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of the explorer's table of events as CSV or JSON lines, with its columns and order of rows.
+"""Export of the explorer's table of events as CSV, JSON lines or Parquet, with its columns and order of rows.
 
 Missing values, ``-`` on the screen, are empty in CSV and ``null`` in JSON and Parquet. Columns are named by their keys,
 as in filters, ``--columns`` and data frames.

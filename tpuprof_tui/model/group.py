@@ -1,4 +1,4 @@
-"""Groups of lanes, a tree of any depth: ranks, GPUs, cores, ports, hosts."""
+"""Groups of lanes, a tree of any depth: ranks, GPUs, cores, ports, hosts; and the workers that recorded them."""
 
 from __future__ import annotations
 

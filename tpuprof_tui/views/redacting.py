@@ -1,4 +1,4 @@
-"""Redaction: a profile without hosts, users, paths and names of captures, for files that are shared."""
+"""Redaction: what is secret in texts, and a profile without hosts, users, paths and names of captures, to be shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index of a lane for O(log n) queries: occupancy of cells, the event at a time, the rows of a window."""
+"""Index of a lane for O(log n) queries: occupancy of cells, event at a time, rows and running sums of a window."""
 
 from __future__ import annotations
 

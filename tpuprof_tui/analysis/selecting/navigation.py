@@ -1,4 +1,4 @@
-"""Navigation in time: typed times, marks, ranges, the next instruction of the same name, the next pause."""
+"""Navigation in time: typed times and places, marks, ranges, the next instruction of the same name, the next pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formatting of times in units of time, or in cycles of the capture's clock counted from time zero."""
+"""Times as text, in units or in cycles of the capture's clock from time zero, and the ticks of a time axis."""
 
 from __future__ import annotations
 

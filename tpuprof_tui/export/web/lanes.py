@@ -1,4 +1,4 @@
-"""Data of lanes and launches for the web page: compressed columns, and exact sums over all events."""
+"""Data of lanes and launches for the web page: kinds of columns, compressed; exact sums over all events."""
 
 from __future__ import annotations
 

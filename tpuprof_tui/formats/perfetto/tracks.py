@@ -1,4 +1,4 @@
-"""Tree of tracks and one packet sequence per track: descriptors, defaults, interned texts."""
+"""Tree of tracks, one packet sequence per track (descriptors, defaults, interned texts); events that overlap."""
 
 from __future__ import annotations
 

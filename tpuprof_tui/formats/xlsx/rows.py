@@ -1,4 +1,4 @@
-"""Renders worksheet rows as XML, with one Python object per distinct value rather than per cell.
+"""Styles of cells, and worksheet rows rendered as XML, with one Python object per distinct value, not per cell.
 
 Uses `formats.rendering`; the row number is a NUL character that is replaced later.
 """

@@ -1,4 +1,4 @@
-"""Vocabulary of Ascend profiles: names of lanes and groups, categories, views."""
+"""Vocabulary of Ascend profiles: columns of their events, names of lanes and groups, categories, views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Call-stack nesting of slices: the enclosing slice of each, vectorized for millions of slices.
+"""Slices in columns, and their nesting as call stacks: the enclosing slice of each, for millions of slices at once.
 
 The parent of an event is the innermost earlier one that contains it wholly. An event that starts exactly where another
 ends is its sibling, even if both have zero duration. Events are in nesting order (`order_of_nesting`): by thread,

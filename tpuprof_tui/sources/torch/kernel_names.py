@@ -1,4 +1,4 @@
-"""Name patterns that classify events, as in the TensorBoard plugin and HTA."""
+"""Name patterns that classify events, as in the TensorBoard plugin and HTA, and the categories of device work."""
 
 from __future__ import annotations
 

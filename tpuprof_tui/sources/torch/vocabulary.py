@@ -1,4 +1,4 @@
-"""Vocabulary of PyTorch traces: names of lanes and groups, categories, views."""
+"""Vocabulary of PyTorch traces: columns of their events, names of lanes and groups, categories, views."""
 
 from __future__ import annotations
 

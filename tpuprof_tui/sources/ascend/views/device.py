@@ -1,4 +1,4 @@
-"""Use of the device: overview (each step, recomputed and as recorded), streams, and free time with its causes."""
+"""Use of the device: overview (each step, recomputed and as recorded), streams, free time with its causes, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds a Profile from databases of Nsight Systems.
+"""Builds a Profile from databases of Nsight Systems, whose processes become traces.
 
 Each process that used a GPU becomes a ``Trace``, the form in which the reader of PyTorch traces hands on what it read:
 both profilers record by CUPTI (kernels, copies, calls of CUDA, joined by correlation ids), and ranges of NVTX are to

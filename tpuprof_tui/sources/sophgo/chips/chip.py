@@ -1,4 +1,4 @@
-"""Constants of one chip, and their loading."""
+"""Constants, figures of transfers and names of one chip, and their loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a capture directory into a Profile."""
+"""Reads a capture directory into a Profile, and aligns its cores on one time line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads one core's file: orders its records, decodes its commands and binds records to commands."""
+"""Reads one core's file: orders its records, decodes its commands, binds records to them, tells unknown codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the Profile of decoded cores and ports: time origin, tail, lanes, string tables."""
+"""Builds the Profile of decoded cores and ports: device, time origin, lanes, strings; what is lost, odd registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of events, decoded from the file again on demand."""
+"""Events as they are decoded, and their arguments: at once as columns, or from the file again on demand."""
 
 from __future__ import annotations
 

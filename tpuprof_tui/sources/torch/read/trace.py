@@ -1,4 +1,4 @@
-"""Contents of one trace file: complete events in columns, memory instants, counters, flows, and metadata."""
+"""Contents of one trace file: events in columns, their tree of operators, memory, counters, flows, metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributed view: computation and communication of the workers of a run, and their collectives."""
+"""Distributed view: computation and communication of the workers of a run, their collectives and process groups."""
 
 from __future__ import annotations
 

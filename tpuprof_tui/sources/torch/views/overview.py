@@ -1,4 +1,4 @@
-"""Overview: breakdown of step time, utilization of devices, recommendations; and the steps view."""
+"""Overview: breakdown of step time, utilization of devices, recommendations; steps; metadata of the recording."""
 
 from __future__ import annotations
 

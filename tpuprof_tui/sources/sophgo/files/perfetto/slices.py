@@ -1,4 +1,4 @@
-"""Instructions as slices: a begin and an end event each, with the reference's annotations in its order."""
+"""Instructions as slices, a begin and an end each, with the reference's annotations in its order; and flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and commands of each core over all runs: decoded, bound, on one time line."""
+"""Records and commands of each core over all runs: decoded, bound, engines and cores aligned on one time line."""
 
 from __future__ import annotations
 

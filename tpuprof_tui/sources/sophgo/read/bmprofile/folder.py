@@ -1,4 +1,4 @@
-"""Reads a folder ``bmprofile_data-N`` into a Profile."""
+"""Reads a folder ``bmprofile_data-N`` into a Profile: its cores, and the blocks of the driver as lanes of the host."""
 
 from __future__ import annotations
 

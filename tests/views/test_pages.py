@@ -34,7 +34,7 @@ from tpuprof_tui.views.units import lanes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
-LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=("Idle",))
+LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=(0, 0, 1))
 
 
 def shown(report: Report, width: int) -> str:
@@ -49,18 +49,34 @@ def test_plain_tables_line_up():
     ]  # fmt: skip
 
 
-def test_too_wide_tables_are_turned_with_every_number_kept():
-    parts = NUMBERS.transposed(7)
-    assert [part.header for part in parts] == [("A", "1"), ("A", "10")]
-    assert [part.rows for part in parts] == [(("Bee", "2"), ("C", "3")), (("Bee", "20"), ("C", "30"))]
-    assert NUMBERS.fitted(80) == [NUMBERS]
+def headers(table: Table, width: int) -> list[list[str]]:
+    return [[each.header for each in part] for part in table.parts(width)]
+
+
+def test_too_wide_tables_continue_below_with_every_number_kept():
+    assert headers(NUMBERS, 80) == [["A", "Bee", "C"]]
+    assert headers(NUMBERS, 7) == [["A", "Bee"], ["A", "C"]]
+    assert shown(Report("", tables=(NUMBERS,)), 7).split()[1:] == [
+        "A",
+        "Bee",
+        "1",
+        "2",
+        "10",
+        "20",
+        "A",
+        "C",
+        "1",
+        "3",
+        "10",
+        "30",
+    ]
 
 
 def test_too_wide_tables_lose_spare_columns_and_say_so():
-    (narrow,) = LANES.fitted(19)
-    assert narrow.header == ("Lane", "Busy")
-    assert narrow.notes == ("The terminal is too narrow for: Idle.",)
-    assert LANES.fitted(24) == [LANES]
+    assert headers(LANES, 19) == [["Lane", "Busy"]]
+    assert headers(LANES, 24) == [["Lane", "Busy", "Idle"]]
+    assert "No room for Idle" in shown(Report("", tables=(LANES,)), 19)
+    assert "No room" not in shown(Report("", tables=(LANES,)), 24)
 
 
 @pytest.mark.parametrize("width", [5, 20, 40, 60, 80, 120, 200])

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from .escape import markdown_text
+from .layout import GAP, LaidColumn, parts
 
-Align = Literal["left", "right"]
-_GAP = "  "
-#: Maximum length of texts that are never wrapped, characters.
-_WORD: Final = 12
+_GAP: Final = " " * GAP
 
 
 class Table(Struct, frozen=True):
@@ -25,14 +23,11 @@ class Table(Struct, frozen=True):
     left: frozenset[int] = frozenset()  #: Indices of the left-aligned columns; all others are right-aligned
     notes: tuple[str, ...] = ()  #: Lines below the table
     total: bool = False  #: Whether the last row is the total
-    spare: tuple[str, ...] = ()  #: Headers of columns to drop if the table is too wide, in the order of dropping
+    spare: tuple[int, ...] = ()  #: Priority of each column for being left out, the highest first, 0 never; or empty
+    nil: frozenset[int] = frozenset()  #: Indices of columns with only 0 or unknown values: left out before others
     more: int = 0  #: Number of further rows that are not included; the last note states it
     hint: str = "--limit shows them"  #: How to see further rows; the end of the sentence
     view: str = ""  #: Id of the view that the table belongs to; may be empty
-
-    def align(self, column: int) -> Align:
-        """Alignment of a column, by index."""
-        return "left" if column in self.left else "right"
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -44,34 +39,21 @@ class Table(Struct, frozen=True):
         """Width of a line, characters."""
         return sum(self.widths) + len(_GAP) * (len(self.header) - 1)
 
-    @property
-    def wraps(self) -> bool:
-        """Whether the last column is text that may be wrapped: longer than a word."""
-        last = len(self.header) - 1
-        return last in self.left and max((len(row[last]) for row in self.rows), default=0) > _WORD
-
-    def fitted(self, width: int) -> list[Table]:
-        """The table fitted to ``width`` characters if possible: without spare columns, or transposed if all numeric."""
-        if self.width <= width or self.wraps:
-            return [self]
-        if not self.left:
-            return self.transposed(width)
-        for place, title in enumerate(self.spare, 1):
-            narrow = self._without(self.spare[:place])
-            if narrow.width <= width or title == self.spare[-1]:
-                return [narrow]
-        return [self]
-
-    def _without(self, titles: tuple[str, ...]) -> Table:
-        kept = [column for column, title in enumerate(self.header) if title not in titles]
-        return replace(
-            self,
-            header=tuple(self.header[column] for column in kept),
-            rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
-            left=frozenset(number for number, column in enumerate(kept) if column in self.left),
-            notes=(*self.notes, f"The terminal is too narrow for: {', '.join(titles)}."),
-            spare=(),
-        )
+    def parts(self, width: int) -> list[list[LaidColumn]]:
+        """The columns in a width, as `layout.parts` lays them out: those of a part below those of the one before."""
+        columns = [
+            LaidColumn(
+                title, texts, place in self.left, self.spare[place] if self.spare else 0, place in self.nil,
+                folds=place in self.left and not any(text.startswith(" ") for text in texts),
+            )
+            for place, (title, *texts) in enumerate(zip(self.header, *self.rows, strict=True))
+        ]  # fmt: skip
+        named = columns[-1:] if columns and not columns[0].is_text and columns[-1].is_text else []
+        found = list(parts([*named, *columns[: len(columns) - len(named)]], width))
+        if named and len(found) == 1:
+            # what names the rows stays where it is
+            found[0].append(found[0].pop(0))
+        return found
 
     def shortened(self, count: int) -> Table:
         """The table with at most ``count`` rows; a total row is kept."""
@@ -81,31 +63,6 @@ class Table(Struct, frozen=True):
         more = self.more + len(self.rows) - len(kept)
         notes = self.notes[:-1] if self.more else self.notes
         return replace(self, rows=kept, more=more, notes=(*notes, f"{more:,} more; {self.hint}."))
-
-    def transposed(self, width: int) -> list[Table]:
-        """The transposed table, split into parts that fit into ``width`` characters."""
-        parts: list[Table] = []
-        first = 0
-        while first < len(self.rows):
-            count = len(self.rows) - first
-            part = self._transposed_part(first, count)
-            while part.width > width and count > 1:
-                count -= 1
-                part = self._transposed_part(first, count)
-            parts.append(part)
-            first += count
-        return parts
-
-    def _transposed_part(self, first: int, count: int) -> Table:
-        chosen = self.rows[first : first + count]
-        columns = list(zip(self.header, *chosen, strict=True))
-        return Table(
-            title=self.title if first == 0 else f"{self.title} (continued)",
-            header=columns[0],
-            rows=tuple(columns[1:]),
-            left=frozenset((0,)),
-            notes=self.notes if first + count == len(self.rows) else (),
-        )
 
 
 class Report(Struct, frozen=True):
@@ -156,7 +113,7 @@ def markdown_lines(table: Table) -> Iterator[str]:
 
 def _line(table: Table, cells: Sequence[str], widths: Sequence[int]) -> str:
     padded = [
-        cell.ljust(width) if table.align(column) == "left" else cell.rjust(width)
+        cell.ljust(width) if column in table.left else cell.rjust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return _GAP.join(padded).rstrip()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
-from .tables import Report, Table, table_lines
+from .layout import GAP
+from .tables import Report, Table
+from .text import fit
 
 #: Styles of words that are emphasized if they are the whole text of a cell.
-_EMPHASIS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_EMPHASIS: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_GAP: Final = " " * GAP
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Prints a report to a console, by default stdout; tables that are too wide are reduced by `Table.fitted`."""
+    """Prints a report to a console, by default stdout; tables that are too wide are laid out by `Table.parts`."""
     out = console or Console(highlight=False, markup=False, emoji=False)
     if report.lead:
         out.print(Text(report.lead))
@@ -22,26 +27,27 @@ def print_report(report: Report, console: Console | None = None) -> None:
     for line in report.lines:
         out.print(Text(line))
     for table in report.tables:
-        for part in table.fitted(out.width):
-            out.print()
-            _print_table(part, out)
+        out.print()
+        # never truncate numbers: the terminal wraps lines that are too long
+        out.print(Text("\n").join(_lines(table, out.width)), soft_wrap=True)
 
 
-def _print_table(table: Table, out: Console) -> None:
-    if table.width > out.width and not table.wraps:
-        # never truncate numbers: let the terminal wrap the lines
-        out.print(Text("\n".join(table_lines(table))), soft_wrap=True)
-        return
-    out.print(Text(table.title, style="bold"))
-    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
-    last = len(table.header) - 1
-    for place, title in enumerate(table.header):
-        wraps = place == last and table.wraps
-        shown.add_column(Text(title), justify=table.align(place), no_wrap=not wraps, overflow="fold")
-    for number, row in enumerate(table.rows):
-        sums = table.total and number == len(table.rows) - 1
-        cells = [Text(cell, style=_EMPHASIS.get(cell, "bold" if sums else "")) for cell in row]
-        shown.add_row(*cells)
-    out.print(shown)
-    for note in table.notes:
-        out.print(Text(note, style="dim"))
+def _lines(table: Table, width: int) -> Iterator[Text]:
+    yield Text(table.title, style="bold")
+    left_out = dict.fromkeys(title for place, title in enumerate(table.header) if place not in table.nil)
+    for part in table.parts(width):
+        yield Text(_GAP.join(fit(each.header, each.width, right=not each.is_text) for each in part), "bold dim")
+        for row in range(len(table.rows)):
+            sums = "bold" if table.total and row == len(table.rows) - 1 else ""
+            cells = [(each.lines(row), _EMPHASIS.get(each.texts[row], sums)) for each in part]
+            for number in range(max(len(texts) for texts, _ in cells)):
+                yield Text(_GAP).join(
+                    Text(texts[number] if number < len(texts) else " " * each.width, style)
+                    for each, (texts, style) in zip(part, cells, strict=True)
+                )
+        for each in part:
+            left_out.pop(each.header, None)
+    notes = table.notes
+    if left_out:
+        notes = (*notes, f"No room for {', '.join(left_out)}: a wider terminal, or a file, shows them.")
+    yield from (Text(note, style="dim") for note in notes)

@@ -13,6 +13,8 @@ from ..lazy_names import lazy_pattern
 from .escape import clean
 
 ELLIPSIS: Final = "…"
+#: Characters after which a name that is longer than a line breaks.
+_BREAKS: Final = "_/.,:"
 #: Messages of panes for captures without times or events.
 NO_TIMES: Final = "The {events} have no times. 2 shows them in a table, 4 the problems."
 EMPTY_CAPTURE: Final = "This capture holds no {events}: 4 shows the problems, O opens another capture."
@@ -98,7 +100,7 @@ def fit_apart(text: str, width: int, shared: Collection[str], *, right: bool = F
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Wraps a text into lines of at most ``width`` cells, at blanks if possible.
+    """Wraps a text into lines of at most ``width`` cells, at blanks if possible, long names after one of ``_/.,:``.
 
     A character that is wider than the line becomes an ellipsis.
     """
@@ -112,6 +114,8 @@ def wrap(text: str, width: int) -> list[str]:
                 lines.append(line or ELLIPSIS)
                 line, word = "", word if line else word[1:]
                 continue
+            if 2 * (cut := max(map(head.rfind, _BREAKS)) + 1) > len(head):
+                head = head[:cut]
             lines.append(f"{line} {head}".strip())
             line, word = "", word[len(head) :]
         if line and cell_len(line) + 1 + cell_len(word) > width:

@@ -51,19 +51,15 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
     if more:
         position = f"Rows {offset + 1:,} to {stop:,} of {len(table):,}; " if offset else f"{more:,} more; "
         notes.append(f"{position}{hint}.")
-    nil = [
-        column
-        for column, place in zip(columns, indexes, strict=True)
-        if values and column.spare and is_all_zero(column, (row[place] for row in values))
-    ]
-    spare = sorted(
-        (column for column in columns if column.spare and column not in nil), key=lambda column: -column.spare
-    )
+    nil = (
+        number for number, (column, place) in enumerate(zip(columns, indexes, strict=True))
+        if values and is_all_zero(column, (row[place] for row in values))
+    )  # fmt: skip
     return TextTable(
         cells.title(table), tuple(map(cells.header, columns)), rows,
         left=frozenset(number for number, column in enumerate(columns) if column.kind in TEXTS),
-        notes=tuple(notes), total=table.total and not more, spare=tuple(map(cells.header, (*nil, *spare))), more=more,
-        hint=hint,
+        notes=tuple(notes), total=table.total and not more, more=more, hint=hint,
+        spare=tuple(column.spare for column in columns), nil=frozenset(nil),
     )  # fmt: skip
 
 

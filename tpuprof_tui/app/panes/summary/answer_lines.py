@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 from rich.segment import Segment
 from rich.style import Style
 
@@ -17,7 +15,8 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.text import cell_len, fit, fit_apart, shared_beginnings, wrap
+from tpuprof_tui.formats.layout import GAP, LaidColumn, fixed, parts, wanted
+from tpuprof_tui.formats.text import cell_len, fit
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
 from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
@@ -29,52 +28,23 @@ Entry = tuple[Line, Target | None]
 
 #: Most rows of a table, and most curves, of a view that fills the pane: the command line shows more.
 MOST_ROWS, MOST_CURVES = 1000, 24
-#: Greatest width of a text column for which other columns are dropped: of names, and of droppable columns.
+#: Greatest width of a text that is not wrapped for which other columns are dropped: of names, of droppable columns.
 _WIDEST, _SPARE_WIDEST = 100, 30
-#: The same for a text that is wrapped to several lines.
-_FOLDED: Final = 40
-#: Widths in cells: least of a text, least and greatest of a bar, of the first column of a table with bars; and the gap.
-_NARROWEST, _BAR, _LONGEST_BAR, _NAMES, _GAP = 8, 8, 30, 24, 2
+#: Widths in cells: least and greatest of a bar, and of the first column of a table with bars.
+_BAR, _LONGEST_BAR, _NAMES = 8, 30, 24
 #: Least width at which bars are drawn.
 _BARS_FROM: Final = 50
+#: Margin left and right of a table, cells.
+_MARGINS: Final = 2
 
 
-class _Column(Struct, dict=True):
-    """Layout of a table column."""
+class _Column(LaidColumn, kw_only=True):
+    """A column, its bars and what emphasises it."""
 
     column: Column
-    header: str
-    texts: list[str]  #: Cell texts of the rows shown
     #: For each row the shares (0 to 1) of the parts of its bar; empty: no bar.
     bars: list[list[float]] = field(default_factory=list)
-    folds: bool = False  #: Whether its texts may be wrapped; indented texts may not
-    nil: bool = False  #: Whether all its values are 0 or unknown
     levels: Sequence[float] = ()  #: Share of each row by which its text is emphasised; empty: none
-    width: int = 0  #: Width in cells, without the bar
-
-    def __post_init__(self) -> None:
-        self.width = self.natural
-
-    @property
-    def is_text(self) -> bool:
-        return self.column.kind in TEXTS
-
-    @property
-    def least(self) -> int:
-        return min(self.natural, _NARROWEST) if self.is_text else self.natural
-
-    @cached_property
-    def natural(self) -> int:
-        """Width of the longest text or the header, in cells."""
-        return max(map(cell_len, (self.header, *self.texts)))
-
-    @cached_property
-    def _shared_beginnings(self) -> set[str]:
-        return shared_beginnings(self.texts, self.width)
-
-    def fitted(self, text: str) -> str:
-        """A text in the width of the column: cut in the middle if another text begins alike."""
-        return fit_apart(text, self.width, self._shared_beginnings, right=not self.is_text)
 
 
 class AnswerLines(Struct):
@@ -114,7 +84,7 @@ class AnswerLines(Struct):
             rows = self._rows_of(table)
             if rows:
                 kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
-                most = max(most, min(self._wanted(kept), self.width))
+                most = max(most, min(wanted(kept) + _MARGINS, self.width))
         return most
 
     def _rows_of(self, table: Table) -> Sequence[int]:
@@ -245,106 +215,58 @@ class AnswerLines(Struct):
             # cleaned: characters that terminals draw with other widths would shift the columns after them
             texts = [clean(cells.text(column, value, guessed=table.is_guessed(row, column), depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
-            folds = self.whole and column.kind in TEXTS and column.key != cells.indented
-            found.append(_Column(column, clean(cells.header(column)), texts, _bars(table, column, rows), folds,
-                                 is_all_zero(column, values), _levels(table, column, rows)))  # fmt: skip
-        needed = [each for each in found if not each.column.spare]
+            bars = _bars(table, column, rows)
+            unfolded = {} if self.whole else {"most": _SPARE_WIDEST if column.spare else _WIDEST}
+            found.append(_Column(
+                clean(cells.header(column)), texts, column.kind in TEXTS, column.spare, is_all_zero(column, values),
+                folds=self.whole and column.kind in TEXTS and column.key != cells.indented,
+                beside=_BAR + GAP if bars and self.width >= _BARS_FROM else 0, repeats=not column.parts,
+                column=column, bars=bars, levels=_levels(table, column, rows), **unfolded,
+            ))  # fmt: skip
+        needed = [each for each in found if not each.spare]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
             found.insert(0, needed[-1])
         return found
 
-    def _parts(self, columns: list[_Column], title: int, named: int = 1) -> Iterator[tuple[list[_Column], int]]:
-        """Yields groups of columns that fit the width, with the width of bars; the first is ``title`` wide if possible.
-
-        Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
-        A bar of one part, which only repeats a figure, goes before another figure. After that texts are cut.
-        A table without droppable columns continues below, with its first column repeated, or its first two if the
-        texts of the first do not tell the rows apart; ``named``: number of these.
-        """
-        kept, rest = self._kept(columns, named)
-        without, others = self._kept([each if each.column.parts else replace(each, bars=[]) for each in columns], named)
-        if not {each.column.key for each in without if not each.nil} <= {each.column.key for each in kept}:
-            kept, rest = without, others
-        yield kept, self._sized(kept, title)
-        if rest and not any(each.column.spare for each in columns):
-            named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
-            yield from self._parts([*map(replace, columns[:named]), *rest], 0, named)
-
-    def _kept(self, columns: list[_Column], named: int) -> tuple[list[_Column], list[_Column]]:
-        """The columns that fit the width, and those that a table without droppable ones continues with."""
-        fits = self._wanted(columns) <= self.width
-        kept = [each for each in columns if fits or not (each.nil and each.column.spare)]
-        for spare in sorted({each.column.spare for each in columns if each.column.spare}, reverse=True):
-            if self._wanted(kept) <= self.width:
-                break
-            kept = [each for each in kept if each.column.spare != spare]
-        rest: list[_Column] = []
-        while len(kept) > named + 1 and sum(each.least for each in kept) + self._fixed(kept) > self.width:
-            rest.insert(0, kept.pop())
-        return kept, rest
-
-    def _wish(self, each: _Column) -> int:
-        """Width that a column may take before others are dropped for it."""
-        if not each.is_text:
-            return each.natural
-        return min(each.natural, _FOLDED if self.whole else _SPARE_WIDEST if each.column.spare else _WIDEST)
-
-    def _wanted(self, columns: Sequence[_Column]) -> int:
-        return sum(map(self._wish, columns)) + self._fixed(columns)
-
-    def _fixed(self, columns: Sequence[_Column]) -> int:
-        bars = sum(1 for each in columns if each.bars) if self.width >= _BARS_FROM else 0
-        return bars * (_BAR + _GAP) + _GAP * (len(columns) - 1) + 2
-
-    def _sized(self, columns: Sequence[_Column], title: int) -> int:
-        """Sets the width of each column; returns the width of a bar."""
-        texts = [each for each in columns if each.is_text]
-        room = self.width - self._fixed(columns) - sum(each.natural for each in columns if not each.is_text)
-        wishes = [self._wish(each) for each in texts]
-        if wishes and sum(wishes) > room:
-            # cut the longest texts to a common length
-            level = max((size for size in range(1, max(wishes) + 1)
-                         if sum(min(wish, size) for wish in wishes) <= room), default=1)  # fmt: skip
-            wishes = [min(wish, level) for wish in wishes]
-        for each, wish in zip(texts, wishes, strict=True):
-            each.width = wish
-        free = max(room - sum(wishes), 0)
-        for each in texts:
-            grown = min(each.natural - each.width, free)
-            each.width, free = each.width + grown, free - grown
-        bars = [each for each in columns if each.bars] if self.width >= _BARS_FROM else []
-        if texts and texts[0] is columns[0]:
-            # leave room for the title in the heading, and align tables below one another
-            grown = min(max(title, _NAMES if bars else 0) - texts[0].width, free)
-            texts[0].width, free = texts[0].width + max(grown, 0), free - max(grown, 0)
-        return min(_BAR + free // len(bars), _LONGEST_BAR) if bars else 0
+    def _parts(self, columns: list[_Column], title: int) -> Iterator[tuple[list[_Column], int]]:
+        """Yields groups of columns with the width of bars; the first column is ``title`` wide if possible."""
+        width = self.width - _MARGINS
+        for part in parts(columns, width, all_below=False):
+            free = max(width - fixed(part) - sum(each.width for each in part), 0)
+            bars = sum(1 for each in part if each.beside)
+            if part[0].is_text:
+                # leave room for the title in the heading, and align tables below one another
+                grown = max(min(max(title, _NAMES if bars else 0) - part[0].width, free), 0)
+                part[0].width, free = part[0].width + grown, free - grown
+            yield part, min(_BAR + free // bars, _LONGEST_BAR) if bars else 0
+            title = 0
 
     def _heads(self, columns: Sequence[_Column], bar_width: int) -> list[tuple[int, str]]:
         place, found = 1, []
         for each in columns:
-            place += bar_width + _GAP if each.bars and bar_width else 0
+            place += bar_width + GAP if each.beside else 0
             header = fit(each.header, min(cell_len(each.header), each.width))
             found.append((place if each.is_text else place + each.width - cell_len(header), header))
-            place += each.width + _GAP
+            place += each.width + GAP
         return found
 
     def _row(
         self, columns: Sequence[_Column], bar_width: int, row: int, shade: Style | None, *, strong: bool
     ) -> Iterator[Line]:
         """Lines of a row: several if its texts are wrapped."""
-        folded = [wrap(each.texts[row], each.width) if each.folds else [each.texts[row]] for each in columns]
+        folded = [each.lines(row) for each in columns]
         for number in range(max(map(len, folded))):
             line: Line = [Segment(" ")]
             for each, texts in zip(columns, folded, strict=True):
-                if each.bars and bar_width and not number:
+                if each.beside and not number:
                     line += self._bar(each, row, bar_width, shade)
-                elif each.bars and bar_width:
-                    line.append(Segment(" " * (bar_width + _GAP)))
-                text = each.fitted(texts[number]) if number < len(texts) else " " * each.width
+                elif each.beside:
+                    line.append(Segment(" " * (bar_width + GAP)))
+                text = texts[number] if number < len(texts) else " " * each.width
                 style = self.palette.strong if strong or each.bars else self.palette.text
                 style = self.palette.level(each.levels[row]) if each.levels else style
-                line.append(Segment(text + ("" if each is columns[-1] else " " * _GAP), style))
+                line.append(Segment(text + ("" if each is columns[-1] else " " * GAP), style))
             yield line
 
     def _bar(self, column: _Column, row: int, width: int, shade: Style | None) -> Line:
@@ -352,11 +274,11 @@ class AnswerLines(Struct):
             # the colour of a bar depends on the kind of value: share, duration or other
             own = {"share": self.palette.compute, "duration": self.palette.exposed}.get(column.column.kind)
             style = shade or own or self.palette.transfer
-            return [Segment(bar(column.bars[row][0], width, self.glyphs) + " " * _GAP, style)]
+            return [Segment(bar(column.bars[row][0], width, self.glyphs) + " " * GAP, style)]
         cells = stacked_bar(column.bars[row], width)
         looks = self._looks(column.column)
         line = [Segment(char * count, style) for (char, style, _), count in zip(looks, cells, strict=True) if count]
-        return [*line, Segment(" " * (width - sum(cells) + _GAP))]
+        return [*line, Segment(" " * (width - sum(cells) + GAP))]
 
     def _looks(self, column: Column) -> list[tuple[str, Style, str]]:
         glyphs, palette = self.glyphs, self.palette

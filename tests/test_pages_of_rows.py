@@ -98,3 +98,12 @@ def test_a_page_of_rows_that_come_in_parts(sizes, limit, offset):
         first += size
     assert found == list(range(first))[offset : None if limit is None else offset + limit]
     assert (page.total, page.taken) == (sum(sizes), len(found))
+
+
+@pytest.mark.parametrize("command", [("instructions",), ("report", "operations")])
+@pytest.mark.parametrize(("filter_text", "condition"), [
+    ("engine=GDMA and core=99", "core=99"), ("name=nothing", "name=nothing"), ("engine=GDMA", None),
+])  # fmt: skip
+def test_a_filter_that_leaves_nothing_is_told_by_its_condition(command, filter_text, condition, capfd):
+    _, told = asked(capfd, command[0], SOUND, *command[1:], "--filter", filter_text)
+    assert told == ("" if condition is None else f"tpuprof: No instruction passes: {condition} leaves none.\n")

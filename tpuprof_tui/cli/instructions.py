@@ -21,7 +21,7 @@ from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_text import ROWS
 
 from .export import check_expected, stop_as_interrupted
-from .opening import combined_filter, open_capture, status_of, tell
+from .opening import combined_filter, open_capture, status_of, tell, tell_if_none_passes
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         stop_as_interrupted()
         with whole_file(Path(options.output)) as stream:
             _write(options, profile, selection, page, stream)
-        _tell_cut(page, profile)
+        _tell_cut(page, profile, selection)
         return status
     if options.format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet cannot be printed to a terminal.", "Send it to a file: --output instructions.parquet")
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         return status
     _write(options, profile, selection, page, sys.stdout.buffer)
     sys.stdout.buffer.flush()
-    _tell_cut(page, profile)
+    _tell_cut(page, profile, selection)
     return status
 
 
@@ -77,11 +77,13 @@ def _write_few(options: argparse.Namespace, profile: Profile, selection: Selecti
         page.taken -= 1
     sys.stdout.buffer.write(b"".join(lines))
     sys.stdout.buffer.flush()
-    _tell_cut(page, profile, "--limit N shows more, and a pipe or --output gets all")
+    _tell_cut(page, profile, selection, "--limit N shows more, and a pipe or --output gets all")
 
 
-def _tell_cut(page: RowPage, profile: Profile, more: str = "--limit, --offset") -> None:
-    """Reports on stderr that only some of the rows were written."""
+def _tell_cut(page: RowPage, profile: Profile, selection: Selection, more: str = "--limit, --offset") -> None:
+    """Reports on stderr that only some of the rows were written, or why there are none."""
+    if not page.total:
+        tell_if_none_passes(profile, selection.filter)
     if page.taken < page.total:
         message = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
         tell(f"tpuprof: {message}")

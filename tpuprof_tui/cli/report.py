@@ -20,7 +20,7 @@ from tpuprof_tui.views.registry import view_of, views_of
 from tpuprof_tui.views.report import report_record, report_text, workers_of
 from tpuprof_tui.views.sentence import sentence
 
-from .opening import check_step, open_capture, status_of
+from .opening import check_step, open_capture, status_of, tell_if_none_passes
 from .pages import pages_of
 
 
@@ -54,6 +54,7 @@ def print_report(options: argparse.Namespace) -> int:
         profile, scope=scope, range=_range(options, profile), filter=options.filter or "", step=options.step
     )
     check_step(query)
+    tell_if_none_passes(profile, query.full_filter)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
                     if top < 0 or each.group < 0 or each.group == top)  # fmt: skip

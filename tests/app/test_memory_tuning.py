@@ -76,7 +76,7 @@ async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collectio
                 return
             await pilot.pause(0.01)
 
-    monkeypatch.setattr(terminal, "COLLECT_SECONDS", (0.02, 0.02))
+    monkeypatch.setattr(terminal, "COLLECT_SECONDS", (0.1, 0.1))  # longer than a pause of the pilot waits
     monkeypatch.setattr(process, "collect_and_freeze", collect)
     begun, end = Event(), Event()
     async with opened(small_profile(1, instructions=600)) as pilot:
@@ -97,7 +97,7 @@ async def test_a_replaced_capture_goes_when_a_thread_that_outlasts_the_collectio
         await until(lambda: held() is None)
         assert held() is None
         collections.clear()
-        await pilot.pause(0.2)
+        await pilot.pause(0.3)
         assert len(collections) <= 2, "nothing is left to free"
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from profiles import small_profile
-from screen import explored, explorer, frame, settled
+from screen import explored, explorer, frame, press, settled
 from textual.pilot import Pilot
 
 from tpuprof_tui.analysis.selecting.state import DisplayState
@@ -100,12 +99,6 @@ def seen(pilot: Pilot[int]) -> tuple[Any, ...]:
     return frame(app), screens, views, where, app.clipboard, app.theme, app.opening.capture.path, tuple(app.started)
 
 
-async def pressed(pilot: Pilot[int], keys: str) -> None:
-    for key in keys.split():
-        await pilot.press(key)
-        await settled(pilot)
-
-
 SPECIAL = {
     "explorer.reload",
     "app.quit",
@@ -166,111 +159,68 @@ async def test_every_action_has_an_effect(pane: str):
             opened = explorer(pilot).state
             for action in actions:
                 await as_opened(pilot, opened)
-                await pressed(pilot, f"{REACH[pane]} {SETUP.get(action.id, '')}")
+                await press(pilot, f"{REACH[pane]} {SETUP.get(action.id, '')}")
                 before = seen(pilot)
-                await pressed(pilot, f"{action.keys[0]} {THEN.get(action.id, '')}")
+                await press(pilot, f"{action.keys[0]} {THEN.get(action.id, '')}")
                 if seen(pilot) == before:
                     idle.append(action.id)
     assert idle == []
 
 
-async def left(keys: str, key: str) -> bool:
-    """Whether a key leaves the program where some keys lead."""
-    app = TpuprofApp(profile=small_profile(1, instructions=60))
-    async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(500):
-            if isinstance(app.screen, ExplorerScreen):
-                break
-            await pilot.pause(0.01)
-        await pressed(pilot, keys)
-        await pilot.press(key)
-        await pilot.pause()
-        return bool(app._exit)
-
-
-@pytest.mark.parametrize("keys", ["", "2", "4", "t", "O"])
-async def test_q_leaves_from_any_pane(keys):
-    assert await left(keys, "q")
-
-
-@pytest.mark.parametrize("keys", ["ctrl+p", "colon", "2 c", "b", "question_mark", "ctrl+o", "2 space y"])
-async def test_q_types_or_closes_what_is_open(keys):
-    assert not await left(keys, "q")
-
-
 LEAVING = next(action.keys for action in ACTIONS if action.id == "app.leave")
-OPEN = ["", "2", "t", "ctrl+p", "ctrl+p z", "colon", "2 c", "b", "question_mark", "ctrl+o", "m", "O"]
-
-
-@pytest.mark.parametrize(
-    ("keys", "key"), [*((keys, LEAVING[0]) for keys in OPEN), *(("ctrl+p z", key) for key in LEAVING[1:])]
+OPEN = ("", "2", "t", "ctrl+p", "ctrl+p z", "colon", "2 c", "b", "question_mark", "ctrl+o", "m", "O", "x", "x e", "x n")
+#: Keys that lead somewhere, a key that is pressed there, and whether it leaves the program.
+ENDS = (
+    *((keys, "q", True) for keys in ("", "2", "4", "t", "O")),
+    *((keys, "q", False) for keys in ("ctrl+p", "colon", "2 c", "b", "question_mark", "ctrl+o", "2 space y")),
+    *((keys, LEAVING[0], True) for keys in OPEN),
+    *(("ctrl+p z", key, True) for key in LEAVING[1:]),
 )
-async def test_control_c_leaves_from_everywhere(keys, key):
-    assert await left(keys, key)
 
 
-@pytest.mark.parametrize("keys", ["x", "x e", "x n"])
-async def test_control_c_leaves_from_the_export_menu(keys):
+async def test_q_leaves_from_any_pane_but_what_is_open_and_control_c_from_everywhere(monkeypatch):
     async with running(CAPTURE) as pilot:
-        await pressed(pilot, keys)
-        await pilot.press("ctrl+c")
-        await pilot.pause()
-        assert pilot.app._exit
+        opened, asked, wrong = explorer(pilot).state, [], []
+        monkeypatch.setattr(pilot.app, "exit", asked.append)
+        for keys, key, leaves in ENDS:
+            await as_opened(pilot, opened)
+            await press(pilot, keys)
+            asked.clear()
+            await press(pilot, key)
+            if asked != [0] * leaves:
+                wrong.append((keys, key))
+            if keys == "O":
+                await press(pilot, "escape")
+        assert wrong == []
 
 
-async def test_reload_reads_the_capture_again():
+async def test_what_is_done_beside_the_screen_is_done(monkeypatch):
+    asked: list[object] = []
     async with running(CAPTURE) as pilot:
-        before = pilot.app.screen.session
-        await pressed(pilot, "R")
+        app = pilot.app
+        with monkeypatch.context() as patch:
+            patch.setattr(app.exports, "end", lambda: asked.append("end"))
+            patch.setattr(app, "action_suspend_process", lambda: asked.append("suspend"))
+            await press(pilot, "X ctrl+z")
+            assert "No export is running" in frame(app)
+            await press(pilot, "x X escape")
+            assert asked == ["end", "suspend", "end"]
+            patch.setattr(app.screen, "refresh", lambda *regions, **how: asked.append(how))
+            await press(pilot, "ctrl+l")
+            assert {"repaint": True, "layout": True} in asked
+        palette = app.preferences.palette
+        for key, answer in (("y", True), ("n", False)):
+            app.push_screen(Overlay(ConfirmPane("Really?", palette), palette), asked.append)
+            await press(pilot, key)
+            assert asked[-1] is answer
+        before = app.screen.session
+        await press(pilot, "R")
         await explored(pilot)
-        assert pilot.app.screen.session is not before
-
-
-async def test_repaint_draws_everything_anew(monkeypatch):
-    async with running(CAPTURE) as pilot:
-        drawn: list[dict[str, bool]] = []
-        monkeypatch.setattr(pilot.app.screen, "refresh", lambda *regions, **how: drawn.append(how))
-        await pilot.press("ctrl+l")
-        assert {"repaint": True, "layout": True} in drawn
-
-
-async def test_suspend_gives_the_terminal_back(monkeypatch):
-    async with running(CAPTURE) as pilot:
-        asked: list[bool] = []
-        monkeypatch.setattr(pilot.app, "action_suspend_process", lambda: asked.append(True))
-        await pilot.press("ctrl+z")
-        await pilot.pause()
-        assert asked == [True]
-
-
-async def test_reading_can_be_cancelled():
-    async with running(CAPTURE) as pilot:
-        screen = LoadingScreen("some capture", pilot.app.preferences.palette, pilot.app.glyphs)
-        pilot.app.push_screen(screen)
+        assert app.screen.session is not before
+        app.push_screen(LoadingScreen("some capture", palette, app.glyphs))
         await settled(pilot)
-        await pressed(pilot, "escape")
-        assert not isinstance(pilot.app.screen, LoadingScreen)
-
-
-@pytest.mark.parametrize("keys", ["X", "x X"])
-async def test_without_an_export_stopping_one_says_so(keys, monkeypatch):
-    async with running(CAPTURE) as pilot:
-        asked: list[bool] = []
-        monkeypatch.setattr(pilot.app.exports, "end", lambda: asked.append(True))
-        await pressed(pilot, keys)
-        assert asked == [True]
-        assert keys != "X" or "No export is running" in frame(pilot.app)
-
-
-@pytest.mark.parametrize(("key", "answer"), [("y", True), ("n", False)])
-async def test_questions_are_answered(key, answer):
-    async with running(CAPTURE) as pilot:
-        answers: list[bool | None] = []
-        palette = pilot.app.preferences.palette
-        pilot.app.push_screen(Overlay(ConfirmPane("Really?", palette), palette), answers.append)
-        await settled(pilot)
-        await pressed(pilot, key)
-        assert answers == [answer]
+        await press(pilot, "escape")
+        assert not isinstance(app.screen, LoadingScreen)
 
 
 def test_the_special_ones_exist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import re
 import shutil
 import sys
 from contextlib import asynccontextmanager
@@ -56,42 +57,28 @@ WRITTEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("key", WRITTEN)
-async def test_each_key_writes_its_file_and_says_where(tmp_path, monkeypatch, key):
-    if key == "t":
-        pytest.importorskip("pyarrow")
-    async with sample(tmp_path, monkeypatch) as pilot:
-        await press(pilot, "x")
-        await pilot.press(key)
-        await settled(pilot)
-        written = tmp_path / "aks_decode_mode1_profile_out" / WRITTEN[key]
-        assert written.stat().st_size
-        text = frame(pilot.app)
-        assert "Wrote ./aks_decode_mode1_profile_out/" in text
-        assert "KiB" in text or "MiB" in text or " B" in text
-        # the menu stays open, with what became of it
-        assert "written, " in text
-        assert "Written:" in text
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, ExplorerScreen)
-
-
-async def test_outputs_are_written_one_after_another_while_the_menu_stays_open(tmp_path, monkeypatch):
+async def test_each_key_writes_its_file_one_after_another_while_the_menu_stays_open(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
     program, begin = tmp_path / "later", tmp_path / "begin"
     program.write_text(f'#!/bin/sh\nuntil [ -e {begin} ]; do sleep 0.02; done\nexec {sys.executable} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
-        await pilot.press("s", "p", "r")
+        await pilot.press(*WRITTEN)
         await pilot.pause()
         assert pilot.app.screen.has_class("export")
-        assert frame(pilot.app).count(" waits") == 2
+        assert frame(pilot.app).count(" waits") == len(WRITTEN) - 1
         begin.touch()
         await settled(pilot)
-        assert frame(pilot.app).count("written, ") == 3
-        for key in "spr":
-            assert (tmp_path / "aks_decode_mode1_profile_out" / WRITTEN[key]).stat().st_size
+        text = frame(pilot.app)
+        assert text.count("written, ") == len(WRITTEN)
+        assert "Written:" in text
+        assert re.search(r"Wrote ./aks_decode_mode1_profile_out/.* (KiB|MiB|B)\b", text)
+        for file in WRITTEN.values():
+            assert (tmp_path / "aks_decode_mode1_profile_out" / file).stat().st_size
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ExplorerScreen)
 
 
 async def test_the_workbook_of_one_core_in_the_window(tmp_path, monkeypatch):
@@ -156,15 +143,6 @@ async def test_the_window_of_a_chosen_step_is_told_as_the_step():
         assert "the window of" in pilot.app.screen.pane.menu.table_text()
 
 
-async def test_without_pyarrow_the_menu_says_what_parquet_needs(tmp_path, monkeypatch):
-    monkeypatch.setattr(exports, "find_spec", lambda name: None)
-    async with sample(tmp_path, monkeypatch) as pilot:
-        await press(pilot, "x t")
-        assert pilot.app.screen.has_class("export")
-        assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
-        assert pilot.app.exports.running is None
-
-
 async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x n 9 enter")
@@ -178,14 +156,6 @@ async def test_cores_are_typed_and_judged(tmp_path, monkeypatch):
         await settled(pilot)
         out = tmp_path / "aks_decode_mode1_profile_out"
         assert sorted(path.name for path in out.glob("tiu*")) == ["tiuRegInfo_1.txt", "tiuRegInfo_3.txt"]
-
-
-async def test_arrows_and_enter_choose_too(tmp_path, monkeypatch):
-    async with sample(tmp_path, monkeypatch) as pilot:
-        await press(pilot, "x down down down down up")
-        await pilot.press("enter")
-        await settled(pilot)
-        assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
 
 
 async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
@@ -203,31 +173,45 @@ async def test_the_folder_is_typed_and_judged(tmp_path, monkeypatch):
         await press(pilot, "ctrl+u")
         await pilot.press(*"other", "enter")
         await settled(pilot)
-        await pilot.press("s")
-        await settled(pilot)
+        # arrows and enter choose too
+        await press(pilot, "down down down down up enter")
         assert (tmp_path / "other" / "summary.txt").exists()
 
 
-async def test_choices_without_a_meaning_say_so(tmp_path, monkeypatch):
+async def test_what_has_no_meaning_or_no_package_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(exports, "find_spec", lambda name: None)
     async with sample(tmp_path, monkeypatch) as pilot:
         await press(pilot, "x")
         for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
         assert pilot.app.screen.pane.menu.selection == Selection()
+        await press(pilot, "t")
+        assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
+        assert pilot.app.exports.running is None
+        # and where nothing is written, leaving does not ask
+        await press(pilot, "q")
+        await pilot.press("q")
+        await pilot.pause()
+        assert not pilot.app.screen.has_class("confirm")
+        assert pilot.app.return_code == 0
 
 
-async def test_a_changed_capture_stops_the_export(tmp_path, monkeypatch):
+async def test_a_capture_that_changed_or_is_gone_is_not_exported_and_called_so(tmp_path, monkeypatch):
     capture = copied(tmp_path)
     async with sample(tmp_path, monkeypatch, capture) as pilot:
         assert pilot.app.opening.watcher.disk_state.fingerprint == Catalog().fingerprint(capture)
         with next(capture.glob("cdmlib*")).open("ab") as file:
             file.write(b"more")
-        await press(pilot, "x")
-        await pilot.press("s")
-        await settled(pilot)
+        await press(pilot, "x s")
         assert "has changed since it was opened" in frame(pilot.app)
+        shutil.rmtree(capture)
+        await press(pilot, "s")
+        assert "The capture is gone" in frame(pilot.app)
         assert not (tmp_path / "captured_profile_out").exists()
+        await press(pilot, "escape x")
+        assert isinstance(pilot.app.screen, ExplorerScreen)
+        assert "The capture is gone" in frame(pilot.app)
 
 
 async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, monkeypatch):
@@ -258,34 +242,14 @@ async def test_exports_go_to_the_folder_of_the_capture_on_the_screen(tmp_path, m
         await written(pilot, "captured", "typed")
 
 
-async def test_a_capture_that_is_gone_is_not_exported_and_called_so(tmp_path, monkeypatch):
-    capture = copied(tmp_path)
-    async with sample(tmp_path, monkeypatch, capture) as pilot:
-        await press(pilot, "x")
-        shutil.rmtree(capture)
-        await press(pilot, "s")
-        assert "The capture is gone" in frame(pilot.app)
-        await press(pilot, "escape x")
-        assert isinstance(pilot.app.screen, ExplorerScreen)
-        assert "The capture is gone" in frame(pilot.app)
-
-
-async def test_the_palette_has_every_kind(tmp_path, monkeypatch):
+async def test_a_key_and_a_command_of_the_palette_write_one_file(tmp_path, monkeypatch):
     async with sample(tmp_path, monkeypatch) as pilot:
         commands = {command.title: command for command in pilot.app.get_system_commands(pilot.app.screen)}
         assert {f"Export {kind.title}" for kind in KINDS} <= set(commands)
         await commands["Export summary"].callback()
         await settled(pilot)
-        assert (tmp_path / "aks_decode_mode1_profile_out" / "summary.txt").exists()
-
-
-async def test_one_key_writes_one_file(tmp_path, monkeypatch):
-    async with sample(tmp_path, monkeypatch) as pilot:
-        await pilot.press("alt+s")
-        await settled(pilot)
         assert "Wrote ./aks_decode_mode1_profile_out/summary.txt" in frame(pilot.app)
-        await pilot.press("2", "alt+j")
-        await settled(pilot)
+        await press(pilot, "2 alt+j")
         assert (tmp_path / "aks_decode_mode1_profile_out" / "instructions.jsonl").stat().st_size
     for kind in KINDS:
         (action,) = (each for each in ACTIONS if each.id == f"explorer.export-{kind.id}")
@@ -336,19 +300,14 @@ async def test_progress_is_in_the_bottom_line_and_keys_work(tmp_path, monkeypatc
         await pilot.press("s")
         await pilot.pause()
         assert " waits" in frame(pilot.app)
-        await pilot.press("X")
-        await settled(pilot)
-        assert frame(pilot.app).count(" stopped") == 2
-        assert pilot.app.exports.running is None
-
-
-async def test_an_action_stops_it(tmp_path, monkeypatch):
-    async with at_work(tmp_path, monkeypatch) as pilot:
-        await pilot.press("X")
+        await pilot.press("escape", "X")
         await settled(pilot)
         assert "Stopped: the web view was not written." in frame(pilot.app)
+        assert pilot.app.exports.running is None
         await press(pilot, "X")
         assert "No export is running" in frame(pilot.app)
+        await press(pilot, "x")
+        assert frame(pilot.app).count(" stopped") == 2
 
 
 async def test_leaving_asks_first(tmp_path, monkeypatch):
@@ -365,14 +324,6 @@ async def test_leaving_asks_first(tmp_path, monkeypatch):
         await pilot.press("q", "y")
         await pilot.pause()
         await asyncio.wait_for(process.wait(), 10)
-
-
-async def test_leaving_without_an_export_does_not_ask(tmp_path, monkeypatch):
-    async with sample(tmp_path, monkeypatch) as pilot:
-        await pilot.press("q")
-        await pilot.pause()
-        assert not pilot.app.screen.has_class("confirm")
-        assert pilot.app.return_code == 0
 
 
 async def test_a_large_export_asks_first(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import resource
 import shutil
 import subprocess
 import sys
@@ -13,8 +12,6 @@ from pathlib import Path
 import pytest
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
-#: Environment of a program that runs on a full disk or with a limit on files.
-NO_BYTECODE = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode1", SAMPLES / "aks_damaged"
 
 
@@ -31,17 +28,6 @@ def without_powers(words: list[str]) -> subprocess.CompletedProcess[str]:
             pytest.skip("run as root, and setpriv is not installed: nothing can be forbidden")
         words = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *words]
     return subprocess.run(words, capture_output=True, text=True, check=False)
-
-
-def limited(command: list[str], size: int) -> subprocess.CompletedProcess[str]:
-    """Runs a program that can write no file of more than ``size`` bytes; the system says the same of a full disk.
-
-    It writes no bytecode: Python would leave that cut off, and the module could never be imported again.
-    """
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=NO_BYTECODE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-    )  # fmt: skip
 
 
 def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, bytes]:

@@ -4,7 +4,9 @@ what happened."""
 from __future__ import annotations
 
 import errno
+import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,8 +19,15 @@ from typing import Any
 
 import pytest
 from command_line import without_powers
+from profiles import small_profile
 
 from tpuprof_tui.cli.main import main
+from tpuprof_tui.export import job
+from tpuprof_tui.export.job import OWN_LIST, Job, run_export
+from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats import files
+from tpuprof_tui.formats.files import WriteError, whole_file
+from tpuprof_tui.sources.sophgo.files import registers_text
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "aksv_cdma"
 pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")
@@ -30,10 +39,22 @@ def _words(folder: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "tpuprof_tui", "export", str(SAMPLE), str(folder), *more]
 
 
+def _command(kind: str, folder: Path) -> list[str]:
+    """Words of the command that writes one kind of file below a folder."""
+    if kind in KINDS:
+        return ["export", str(SAMPLE), str(folder), "--only", kind]
+    return ["instructions", str(SAMPLE), "--format", kind, "--columns", "name,dur", "--output",
+            str(folder / f"instructions.{kind}")]  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files below a folder, hidden ones too."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def _files(folder: Path) -> dict[str, bytes]:
     """Files under their final names."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*")
-            if path.is_file() and not path.name.startswith(".")}  # fmt: skip
+    return {name: data for name, data in contents(folder).items() if not Path(name).name.startswith(".")}
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +92,18 @@ def test_killed_at_any_moment_no_half_file_bears_a_final_name(
     child.stdout.close()
     found = _files(folder) if folder.is_dir() else {}
     assert set(found) <= set(whole)
+    listed = json.loads((folder / OWN_LIST).read_text()) if (folder / OWN_LIST).exists() else []
+    assert set(listed) >= set(found)
     assert [name for name, data in found.items() if not _same(name, data, whole[name])] == []
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_table_that_is_killed_is_whole_or_not_there(tmp_path: Path, form: str) -> None:
-    words = [sys.executable, "-m", "tpuprof_tui", "instructions", str(SAMPLE), "--format", form]
+def test_a_table_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tpuprof_tui", "instructions", str(SAMPLE), "--format", "csv"]
     words += ["--columns", "core,engine,name,start,dur", "--output"]
     started = time.monotonic()
     subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
     last = time.monotonic() - started
-    chance = Random(form)
+    chance = Random("csv")
     for _ in range(2):
         child = subprocess.Popen([*words, str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
         time.sleep(last * chance.uniform(0.6, 1))
@@ -143,20 +165,70 @@ def test_without_a_terminal_to_lose_nohup_is_respected(tmp_path: Path, whole: di
 # -- no room -------------------------------------------------------------------
 
 
-def _one_message(done: subprocess.CompletedProcess[str]) -> str:
+def _message(stderr: str) -> str:
     """The one message of a command that failed; beside it stands only what it was writing."""
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("Writing ")]
+    (line,) = [line for line in stderr.splitlines() if not line.startswith("Writing ")]
+    assert line.startswith("tpuprof: ")
+    return line
+
+
+def _one_message(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 2, done.stderr
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("tpuprof: ")
-    return lines[0]
+    return _message(done.stderr)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "csv", "jsonl"])
+def test_a_disk_that_takes_no_more_is_one_message_and_keeps_what_was_there(kind, tmp_path, monkeypatch, capsys):
+    """The system says the same where a file may have no more than some bytes."""
+    # bytecode that is cut off could never be imported again
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    new, known = tmp_path / "new", tmp_path / "known"
+    assert main(_command(kind, known)) == 0
+    before = contents(known)
+    for folder in (new, known):
+        capsys.readouterr()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            assert main(_command(kind, folder)) == 2
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "could not be written: file too large" in _message(capsys.readouterr().err)
+    assert contents(known) == before
+    assert contents(new) == {}
+    assert not new.exists() or kind not in KINDS, "a folder made for nothing"
+
+
+def test_the_set_up_compiles_the_package_before_anything_runs():
+    for target, runs in (("test", "-m pytest"), ("demo", "bin/tpuprof")):
+        told = subprocess.run(["make", "-n", target], cwd=SAMPLE.parents[1], capture_output=True, text=True, check=True)
+        before, found, _ = told.stdout.partition(runs)
+        assert found
+        assert "compileall -q tpuprof_tui" in before
+
+
+@pytest.mark.parametrize("kind", ["regs", "csv"])
+def test_a_full_disk_keeps_what_was_there(kind, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k,mode=777", "tmpfs", str(disk)],
+                             capture_output=True, check=False)  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("only root can make a small disk")
+    try:
+        (disk / "mine.txt").write_text("mine")
+        words = [sys.executable, "-B", "-m", "tpuprof_tui", *_command(kind, disk / "out")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert "could not be written: no space left on device" in _one_message(done)
+        assert contents(disk) == {"mine.txt": b"mine"}
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("summary", errno.ENOSPC), ("pftrace", errno.EDQUOT), ("regs", errno.EIO), ("web", errno.EROFS),
-     ("xlsx", errno.EIO)],
-)  # fmt: skip
+    [("summary", errno.EROFS), ("pftrace", errno.EDQUOT), ("regs", errno.EIO)],
+)
 def test_a_quota_or_a_broken_disk_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str, number: int
 ) -> None:
@@ -172,9 +244,7 @@ def test_a_quota_or_a_broken_disk_is_one_message(
 
     monkeypatch.setattr(os, "fdopen", refusing)
     assert main(["export", str(SAMPLE), str(tmp_path / "out"), "--only", kind]) == 2
-    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Writing ")]
-    assert len(lines) == 1
-    assert f"could not be written: {os.strerror(number).lower()}" in lines[0]
+    assert f"could not be written: {os.strerror(number).lower()}" in _message(capsys.readouterr().err)
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
@@ -195,23 +265,22 @@ class _Refusing:
         return getattr(self._stream, name)
 
 
-def test_a_folder_that_is_gone_or_none_is_one_message(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "circle").symlink_to("circle")
     for folder in ("file/out", "circle/out", "/proc/nowhere/out", "a" * 300):
-        done = subprocess.run(_words(tmp_path / folder, "--only", "summary"), capture_output=True, text=True)
-        assert "could not be written" in _one_message(done)
+        for kind in ("summary", "csv"):
+            assert main(_command(kind, tmp_path / folder)) == 2
+            told = _message(capsys.readouterr().err)
+            assert "could not be written" in told
+            assert "Choose another output folder." in told or not folder.startswith("/proc")
 
 
 # -- pipes and permissions -------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["instructions --format csv", "instructions", "info", "summary", "info --json"])
-def test_head_ends_a_command_quietly(words: str) -> None:
-    command, *options = words.split()
-    line = " ".join(
-        [sys.executable, "-m", "tpuprof_tui", command, str(SAMPLE), *options, "| head -1; exit ${PIPESTATUS[0]}"]
-    )
+def test_head_ends_a_command_quietly() -> None:
+    line = f"{sys.executable} -m tpuprof_tui instructions {SAMPLE} --format csv | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
@@ -241,3 +310,95 @@ def test_a_folder_that_may_not_be_written_is_one_message(tmp_path: Path) -> None
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o555)
     assert "permission denied" in _one_message(without_powers(_words(folder / "out", "--only", "summary")))
+
+
+# -- ends of a run, and of its files --------------------------------------------
+
+
+def test_without_unnamed_files_a_temporary_name_is_used(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = tmp_path / "file"
+    with whole_file(path) as stream:
+        stream.write(b"all")
+        stream.flush()
+        assert [each.suffix for each in tmp_path.iterdir()] == [".part"]
+    assert contents(tmp_path) == {"file": b"all"}
+
+
+def test_file_systems_that_know_no_unnamed_files_are_written_to_as_well(tmp_path, monkeypatch):
+    real = os.open
+
+    def refusing(path, flags, *more, **named):
+        if hasattr(os, "O_TMPFILE") and flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(files.errno.EOPNOTSUPP, "not supported")
+        return real(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with whole_file(tmp_path / "file") as stream:
+        stream.write(b"all")
+    assert contents(tmp_path) == {"file": b"all"}
+
+
+def test_file_systems_without_links_are_written_to_as_well(tmp_path, monkeypatch):
+    def refusing(*_, **__):
+        raise PermissionError(files.errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(os, "link", refusing)
+    with whole_file(tmp_path / "file") as stream:
+        stream.write(b"all" * 100_000)
+    assert contents(tmp_path) == {"file": b"all" * 100_000}
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~files._umask()
+    monkeypatch.setattr(shutil, "copyfileobj", refusing)
+    with pytest.raises(WriteError, match="not permitted"), whole_file(tmp_path / "other") as stream:
+        stream.write(b"all")
+    assert list(contents(tmp_path)) == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system knows no unnamed files")
+def test_an_unnamed_file_cannot_be_seen(tmp_path):
+    with whole_file(tmp_path / "file") as stream:
+        stream.write(b"all")
+        stream.flush()
+        seen = contents(tmp_path)
+    if seen:
+        pytest.skip("this file system knows no unnamed files")
+    assert contents(tmp_path) == {"file": b"all"}
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~files._umask()
+
+
+def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
+    profile = small_profile(1)
+    written = []
+
+    def killed(*told):
+        if len(written) == 3:
+            raise SystemExit(9)
+        written.append(told)
+        return real(*told)
+
+    real = registers_text.rows_as_text
+    monkeypatch.setattr(registers_text, "rows_as_text", killed)
+    # as when the process is killed: nothing of ours runs any more
+    monkeypatch.setattr(job, "_write_list", lambda folder, names, write=job._write_list: write(folder, names)
+                        if not written else None)  # fmt: skip
+    with pytest.raises(SystemExit):
+        run_export(profile, Job(tmp_path, frozenset({"regs"})))
+    left = {path.name for path in tmp_path.glob("*RegInfo*")}
+    assert len(left) >= 2
+    monkeypatch.undo()
+    (tmp_path / "tiuRegInfo_99.txt").write_text("somebody else's")
+    run_export(profile, Job(tmp_path, frozenset({"regs"}), Selection(units=frozenset({1}))))
+    names = {path.name for path in tmp_path.glob("*RegInfo*")}
+    assert "tiuRegInfo_0.txt" in left - names
+    assert {"tiuRegInfo_1.txt", "tiuRegInfo_99.txt"} <= names
+
+
+def test_a_failed_run_lists_what_there_is(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise WriteError("no")
+
+    monkeypatch.setattr("tpuprof_tui.export.web.page.write_web", fails)
+    with pytest.raises(WriteError):
+        run_export(small_profile(1), Job(tmp_path, frozenset({"summary", "web"})))
+    assert json.loads((tmp_path / OWN_LIST).read_text()) == ["summary.txt"]
+    assert sorted(contents(tmp_path)) == [OWN_LIST, "summary.txt"]

@@ -100,17 +100,11 @@ def test_errors_say_what_to_do(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        (("instructions", SOUND), 0),
-        (("summary", SOUND), 0),
-        (("info", SOUND, "--json"), 0),
-        (("--help",), 0),
-        (("--version",), 0),
-        (("dataset", "--help"), 0),
-        (("help", "KEYS"), 0),
-        (("info", "/none"), 2),
+        (("instructions", SOUND), 0), (("summary", SOUND), 0), (("info", SOUND, "--json"), 0), (("--help",), 0),
+        (("--version",), 0), (("dataset", "--help"), 0), (("help", "KEYS"), 0), (("info", "/none"), 2),
         (("--none",), 2),
     ],
-)
+)  # fmt: skip
 def test_pipes_that_nobody_reads_are_no_error(words, status):
     """Neither stdout nor stderr, with Python's buffers."""
     environment = os.environ | {"PYTHONUNBUFFERED": ""}

@@ -14,18 +14,10 @@ from tpuprof_tui.app.shell.application import TpuprofApp
 COLUMNS = ["engine", "core", "order", "name", "start", "duration", "exposed", "kernel", "bytes", "ddr_bandwidth"]
 #: Panes and what lies over them, with the keys that lead there; {tree} focuses the tree.
 VIEWS = {
-    "first": "",
-    "zoomed": "w w w w j",
-    "table": "2 j",
-    "problems": "4",
-    "summary": "3 Z",
-    "core": "e j 3",
-    "tree": "{tree} j j j enter",
-    "tree-filter": "{tree} ampersand d m a",
-    "jump": "ctrl+o",
-    "help": "2 question_mark",
-    "command": "colon c o",
-}
+    "first": "", "zoomed": "w w w w j", "table": "2 j", "problems": "4", "summary": "3 Z", "core": "e j 3",
+    "tree": "{tree} j j j enter", "tree-filter": "{tree} ampersand d m a", "jump": "ctrl+o",
+    "help": "2 question_mark", "command": "colon c o",
+}  # fmt: skip
 
 
 @AS_RECORDED

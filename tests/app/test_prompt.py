@@ -58,18 +58,11 @@ async def test_ctrl_c_quits_from_the_text_too(profile):
 @pytest.mark.parametrize(
     ("keys", "text"),
     [
-        ("left left X", "one tXwo"),
-        ("home X", "Xone two"),
-        ("ctrl+w X", "one X"),
-        ("left ctrl+u", "o"),
-        ("home right ctrl+k", "o"),
-        ("home delete", "ne two"),
-        ("ctrl+left X", "one Xtwo"),
-        ("home ctrl+right X", "oneX two"),
-        ("backspace backspace", "one t"),
-        ("end end space", "one two "),
+        ("left left X", "one tXwo"), ("home X", "Xone two"), ("ctrl+w X", "one X"), ("left ctrl+u", "o"),
+        ("home right ctrl+k", "o"), ("home delete", "ne two"), ("ctrl+left X", "one Xtwo"),
+        ("home ctrl+right X", "oneX two"), ("backspace backspace", "one t"), ("end end space", "one two "),
     ],
-)
+)  # fmt: skip
 async def test_the_text_is_edited_as_hands_expect(profile, keys, text):
     async with opened(profile) as pilot:
         screen = explorer(pilot)

@@ -37,19 +37,8 @@ async def test_ascii_and_no_color_hold_for_all_tools(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(small_profile(2, instructions=600), SMALL, ascii_only=True) as pilot:
         for keys in (
-            "e L",
-            "C",
-            "C",
-            "C",
-            "B",
-            "B",
-            "j P",
-            "m a",
-            "r",
-            "l l r",
-            "full_stop left_square_bracket",
-            "g 5",
-        ):
+            "e L", "C", "C", "C", "B", "B", "j P", "m a", "r", "l l r", "full_stop left_square_bracket", "g 5",
+        ):  # fmt: skip
             await press(pilot, keys)
             for segment in filtered_segments(pilot.app):
                 style = segment.style or Style()

@@ -26,30 +26,9 @@ FIXED = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 _TELLING = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    15,
-    16,
-    127,
-    128,
-    255,
-    0x7FFF,
-    0xFFFF,
-    0x10000,
-    0xFFFFFF,
-    0x1000000,
-    0x7FFFFFFF,
-    0x80000000,
-    0xFFFFFF80,
-    0xFFFFFF88,
-    0xFFFFFFF0,
-    0xFFFFFFFF,
-)
+    0, 1, 2, 3, 4, 7, 8, 15, 16, 127, 128, 255, 0x7FFF, 0xFFFF, 0x10000, 0xFFFFFF, 0x1000000, 0x7FFFFFFF, 0x80000000,
+    0xFFFFFF80, 0xFFFFFF88, 0xFFFFFFF0, 0xFFFFFFFF,
+)  # fmt: skip
 WORDS = st.sampled_from(_TELLING) | st.integers(0, 0xFFFFFFFF)
 
 
@@ -108,45 +87,16 @@ def test_sound_inputs_with_bytes_changed(name: str) -> None:
 
 _KEYS = st.sampled_from(
     (
-        "arch",
-        "tpu_freq",
-        "core_num",
-        "max_record_num",
-        "tail_offset_ns",
-        "0_tiu_record",
-        "bmodel",
-        "core1_gdma_record",
-        "cdma3_record",
-        "x_record",
-        "arch ",
-        "",
-        "\x1b[2J",
-        "=",
+        "arch", "tpu_freq", "core_num", "max_record_num", "tail_offset_ns", "0_tiu_record", "bmodel",
+        "core1_gdma_record", "cdma3_record", "x_record", "arch ", "", "\x1b[2J", "=",
     )
-) | st.text(max_size=9)
+) | st.text(max_size=9)  # fmt: skip
 _VALUES = st.sampled_from(
     (
-        "5",
-        "aks",
-        "AKSV",
-        "7",
-        "0",
-        "-1",
-        "1",
-        "nan",
-        "1e999",
-        "0x10",
-        "9" * 39,
-        "9" * 400,
-        "٥",
-        "1_0",
-        str(1 << 62),
-        str(-(1 << 62)),
-        str(1 << 32),
-        "4294967295",
-        "",
+        "5", "aks", "AKSV", "7", "0", "-1", "1", "nan", "1e999", "0x10", "9" * 39, "9" * 400, "٥", "1_0",
+        str(1 << 62), str(-(1 << 62)), str(1 << 32), "4294967295", "",
     )
-) | st.text(max_size=9)
+) | st.text(max_size=9)  # fmt: skip
 
 
 @FIXED
@@ -229,36 +179,12 @@ def test_descriptor_streams_of_any_kind(options: int, words: list[int]) -> None:
 
 _ODD = st.sampled_from(
     (
-        "NaN",
-        "-Infinity",
-        "1e999",
-        "1e-999",
-        "-0",
-        "9" * 5000,
-        "0." + "9" * 5000,
-        '"12.5"',
-        '"\\ud800"',
-        '"\\u0000"',
-        "null",
-        "true",
-        "{}",
-        "[]",
-        "[" * 2000,
-        "{" * 2000,
-        '{"a":' * 3000 + "1" + "}" * 3000,
-        '"' + "x" * 100_000 + '"',
-        '"=1+1"',
-        '"\\u001b[2J"',
-        '"</script>"',
-        "12.0000000001",
-        "1E3",
-        "-5",
-        str(1 << 62),
-        str(1 << 70),
-        "\ufeff",
-        '"unended',
+        "NaN", "-Infinity", "1e999", "1e-999", "-0", "9" * 5000, "0." + "9" * 5000, '"12.5"', '"\\ud800"',
+        '"\\u0000"', "null", "true", "{}", "[]", "[" * 2000, "{" * 2000, '{"a":' * 3000 + "1" + "}" * 3000,
+        '"' + "x" * 100_000 + '"', '"=1+1"', '"\\u001b[2J"', '"</script>"', "12.0000000001", "1E3", "-5",
+        str(1 << 62), str(1 << 70), "\ufeff", '"unended',
     )
-)
+)  # fmt: skip
 _MEMBERS = st.dictionaries(st.sampled_from(("ph", "ts", "dur", "name", "cat", "pid", "tid", "args")), _ODD, max_size=8)
 
 
@@ -284,46 +210,13 @@ def test_host_traces_of_any_kind(options: int, events: list[dict[str, str] | str
 
 _EVIL = st.sampled_from(
     (
-        "\x1b]0;owned\x07",
-        "\x1b[2J\x1b[1;31m",
-        "\x9b31m",
-        "\x1b]52;c;aGk=\x07",
-        '=HYPERLINK("http://x")',
-        "+1",
-        "-1+1",
-        "@SUM(A1)",
-        "\t=1",
-        "</script><script>alert(1)</script>",
-        "<!--",
-        "]]>",
-        "&lt;",
-        "<img src=x onerror=1>",
-        "[red]x[/red]",
-        "[@click=a]b[/]",
-        "../../x",
-        "/etc/passwd",
-        "a\0b",
-        "NUL",
-        "\r\nTIU,0,1",
-        '"quoted"',
-        "%s %d %n",
-        "{0}",
-        "\\x1b[2J",
-        "$(id)",
-        "`id`",
-        "\u202egnp.exe",
-        "\u2028",
-        "\ufeff",
-        "\ufffe",
-        "核心函数",
-        "🌀" * 30,
-        "_x0041_",
-        " lead",
-        "'",
-        "a" * 400,
-        "",
+        "\x1b]0;owned\x07", "\x1b[2J\x1b[1;31m", "\x9b31m", "\x1b]52;c;aGk=\x07", '=HYPERLINK("http://x")', "+1",
+        "-1+1", "@SUM(A1)", "\t=1", "</script><script>alert(1)</script>", "<!--", "]]>", "&lt;",
+        "<img src=x onerror=1>", "[red]x[/red]", "[@click=a]b[/]", "../../x", "/etc/passwd", "a\0b", "NUL",
+        "\r\nTIU,0,1", '"quoted"', "%s %d %n", "{0}", "\\x1b[2J", "$(id)", "`id`", "\u202egnp.exe", "\u2028",
+        "\ufeff", "\ufffe", "核心函数", "🌀" * 30, "_x0041_", " lead", "'", "a" * 400, "",
     )
-)
+)  # fmt: skip
 
 
 @settings(FIXED, max_examples=4)

@@ -95,16 +95,10 @@ def test_calls(text, found):
 @pytest.mark.parametrize(
     "text",
     [
-        "profileConfig(A=True",
-        "profileConfig(True)",
-        "profileConfig(**a)",
-        "profileConfig(,)",
-        "profileConfig(A=)",
-        "profileConfig('",
-        "A=True",
-        "[]",
+        "profileConfig(A=True", "profileConfig(True)", "profileConfig(**a)", "profileConfig(,)", "profileConfig(A=)",
+        "profileConfig('", "A=True", "[]",
     ],
-)
+)  # fmt: skip
 def test_calls_that_cannot_be_read(text):
     assert problem(text, "profileConfig")
 

@@ -28,16 +28,7 @@ CASES = [
     (
         "tpuprof instructions cap --engine ",
         [
-            "CDMA",
-            "GDMA",
-            "SDMA",
-            "TIU",
-            "annotation",
-            "communication",
-            "overlap",
-            "plane",
-            "pool",
-            "stream",
+            "CDMA", "GDMA", "SDMA", "TIU", "annotation", "communication", "overlap", "plane", "pool", "stream",
             "wait",
         ],
     ),
@@ -61,7 +52,7 @@ CASES = [
     ("tpuprof options make iterations --mode training comm", ["communication"]),
     ("tpuprof options make sophgo ti", ["times"]),
     ("tpuprof options make iterations --product atlas-a", ["atlas-a2-training"]),
-]
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -1120,20 +1120,9 @@ def test_cells_are_those_of_the_csv_module_wherever_blocks_end(tmp_path, monkeyp
     monkeypatch.setattr(csv_table, "BLOCK", block)
     monkeypatch.setattr(csv_table, "_FEW", 2)
     texts = (
-        "a",
-        "N/A",
-        "",
-        "7",
-        "12.500\t",
-        "x" * 9,
-        "y" * 300,
-        '"a,b"',
-        '"x""y"',
-        '"l\nm"',
-        '""',
-        '"""1,2"""',
+        "a", "N/A", "", "7", "12.500\t", "x" * 9, "y" * 300, '"a,b"', '"x""y"', '"l\nm"', '""', '"""1,2"""',
         '"p;\r\nq"',
-    )
+    )  # fmt: skip
     for seed in range(12):
         draw = random.Random(seed)
         width, line = draw.randrange(2, 7), draw.choice(("\n", "\r\n"))

@@ -30,19 +30,11 @@ def _items(ids: list[int], keys: list[int], kinds: list[int] | None = None, leng
 @pytest.mark.parametrize(
     ("mine", "theirs", "against"),
     [
-        (TO_LOCAL, TO_BUS, True),
-        (TO_BUS, TO_LOCAL, True),
-        (SYSTEM, WORK, True),
-        (SYSTEM, TO_BUS, True),
-        (WORK, SYSTEM, True),
-        (WORK, TO_BUS, False),
-        (TO_LOCAL, WORK, False),
-        (UNKNOWN, SYSTEM, False),
-        (TO_BUS, UNKNOWN, False),
-        (TO_BUS, TO_BUS, False),
-        (SYSTEM, SYSTEM, False),
+        (TO_LOCAL, TO_BUS, True), (TO_BUS, TO_LOCAL, True), (SYSTEM, WORK, True), (SYSTEM, TO_BUS, True),
+        (WORK, SYSTEM, True), (WORK, TO_BUS, False), (TO_LOCAL, WORK, False), (UNKNOWN, SYSTEM, False),
+        (TO_BUS, UNKNOWN, False), (TO_BUS, TO_BUS, False), (SYSTEM, SYSTEM, False),
     ],
-)
+)  # fmt: skip
 def test_what_contradicts(mine: int, theirs: int, against: bool) -> None:
     assert bool(contradicts(np.array([mine], np.int8), np.array([theirs], np.int8))[0]) is against
 

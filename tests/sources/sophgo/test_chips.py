@@ -24,19 +24,10 @@ def the(name: str) -> chips.Chip:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        ("5", "AKS"),
-        ("8800", "AKS"),
-        (" aks ", "AKS"),
-        ("6", "AKSV"),
-        ("140814", "AKSV"),
-        ("AKSV", "AKSV"),
-        ("4", "BM1688"),
-        ("bm1688", "BM1688"),
-        ("7", "CV84X6"),
-        ("Bm1684x2", "CV84X6"),
-        ("007", "CV84X6"),
+        ("5", "AKS"), ("8800", "AKS"), (" aks ", "AKS"), ("6", "AKSV"), ("140814", "AKSV"), ("AKSV", "AKSV"),
+        ("4", "BM1688"), ("bm1688", "BM1688"), ("7", "CV84X6"), ("Bm1684x2", "CV84X6"), ("007", "CV84X6"),
     ],
-)
+)  # fmt: skip
 def test_arch_values_select_their_chip(value: str, name: str) -> None:
     chip = chips.chip_by_arch(value)
     assert chip is not None

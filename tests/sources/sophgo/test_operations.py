@@ -170,33 +170,16 @@ def initial_of(chip: str, name: str, function: int) -> int:
 @pytest.mark.parametrize(
     ("chip", "name", "function", "cycles"),
     [
-        ("bm1688", "CONV", 0, 23),
-        ("bm1688", "sMM", 1, 32),
-        ("bm1688", "sMM2", 4, 81),
-        ("bm1688", "sMM2", 5, 56),
-        ("bm1688", "MM2", 6, 37),
-        ("cv84x6", "sMM2", 7, 81),
-        ("cv84x6", "sMM2", 13, 56),
-        ("cv84x6", "sMM2", 12, 37),
-        ("cv84x6", "sCMP", 22, 9),
-        ("bm1688", "sSFU", 17, 14),
-        ("bm1688", "sSFU", 15, 0),
-        ("bm1688", "sAR", 12, 11),
-        ("cv84x6", "sRQ&sDQ", 1, 11),
-        ("cv84x6", "sSG", 0, 11),
-        ("bm1688", "sSGL", 17, 24),
-        ("bm1688", "sCW&sBC", 0, 30),
-        ("cv84x6", "sCW&sBC", 1, 0),
-        ("bm1688", "sCW&sBC", 2, 27),
-        ("bm1688", "sCW&sBC", 3, 27),
-        ("cv84x6", "sCW&sBC", 4, 3),
-        ("bm1688", "sCW&sBC", 5, 3),
-        ("cv84x6", "sLIN", 1, 12),
-        ("bm1688", "sPorD", 5, 10),
-        ("bm1688", "SYS", 8, 0),
+        ("bm1688", "CONV", 0, 23), ("bm1688", "sMM", 1, 32), ("bm1688", "sMM2", 4, 81), ("bm1688", "sMM2", 5, 56),
+        ("bm1688", "MM2", 6, 37), ("cv84x6", "sMM2", 7, 81), ("cv84x6", "sMM2", 13, 56), ("cv84x6", "sMM2", 12, 37),
+        ("cv84x6", "sCMP", 22, 9), ("bm1688", "sSFU", 17, 14), ("bm1688", "sSFU", 15, 0), ("bm1688", "sAR", 12, 11),
+        ("cv84x6", "sRQ&sDQ", 1, 11), ("cv84x6", "sSG", 0, 11), ("bm1688", "sSGL", 17, 24),
+        ("bm1688", "sCW&sBC", 0, 30), ("cv84x6", "sCW&sBC", 1, 0), ("bm1688", "sCW&sBC", 2, 27),
+        ("bm1688", "sCW&sBC", 3, 27), ("cv84x6", "sCW&sBC", 4, 3), ("bm1688", "sCW&sBC", 5, 3),
+        ("cv84x6", "sLIN", 1, 12), ("bm1688", "sPorD", 5, 10), ("bm1688", "SYS", 8, 0),
         ("aks", "sAR", 0, operations.MISSING),
     ],
-)
+)  # fmt: skip
 def test_initial_cycles(chip: str, name: str, function: int, cycles: int) -> None:
     assert initial_of(chip, name, function) == cycles
 

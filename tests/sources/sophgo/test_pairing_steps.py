@@ -194,19 +194,11 @@ def test_a_restart_too_many_costs_nothing_behind_it(seed: int) -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "score"),
     [
-        (UNKNOWN, SYSTEM, 1),
-        (SYSTEM, UNKNOWN, 1),
-        (SYSTEM, SYSTEM, 1),
-        (SYSTEM, WORK, -2),
-        (WORK, SYSTEM, -2),
-        (TO_LOCAL, SYSTEM, -2),
-        (TO_LOCAL, TO_BUS, -2),
-        (TO_BUS, TO_LOCAL, -2),
-        (TO_BUS, WORK, 1),
-        (WORK, TO_LOCAL, 1),
-        (TO_LOCAL, TO_LOCAL, 1),
+        (UNKNOWN, SYSTEM, 1), (SYSTEM, UNKNOWN, 1), (SYSTEM, SYSTEM, 1), (SYSTEM, WORK, -2), (WORK, SYSTEM, -2),
+        (TO_LOCAL, SYSTEM, -2), (TO_LOCAL, TO_BUS, -2), (TO_BUS, TO_LOCAL, -2), (TO_BUS, WORK, 1),
+        (WORK, TO_LOCAL, 1), (TO_LOCAL, TO_LOCAL, 1),
     ],
-)
+)  # fmt: skip
 def test_kinds_contradict_where_both_are_known(mine: int, theirs: int, score: float) -> None:
     matcher = _two_runs([mine, UNKNOWN, UNKNOWN, UNKNOWN], [theirs] + [UNKNOWN] * 4)
     assert matcher._scores(0, 1, 0).tolist() == [score + 1 - 0.25]

@@ -14,17 +14,9 @@ from tpuprof_tui.sources.sophgo.read.commands import registers
 from tpuprof_tui.sources.sophgo.read.stream import streams
 
 FAMILIES = [
-    ("aks", "tiu"),
-    ("aks", "dma"),
-    ("aks", "cdma"),
-    ("aksv", "tiu"),
-    ("aksv", "dma"),
-    ("aksv", "cdma"),
-    ("bm1688", "tiu"),
-    ("bm1688", "dma"),
-    ("cv84x6", "tiu"),
-    ("cv84x6", "dma"),
-]
+    ("aks", "tiu"), ("aks", "dma"), ("aks", "cdma"), ("aksv", "tiu"), ("aksv", "dma"), ("aksv", "cdma"),
+    ("bm1688", "tiu"), ("bm1688", "dma"), ("cv84x6", "tiu"), ("cv84x6", "dma"),
+]  # fmt: skip
 SYSTEM = {"tiu": "SYS", "dma": "sDMA_sys", "cdma": "sCDMA_sys"}
 
 

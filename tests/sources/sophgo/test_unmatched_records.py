@@ -23,16 +23,10 @@ from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
 @pytest.mark.parametrize(
     ("place", "left"),
     [
-        ([], []),
-        ([-1], [-1]),
-        ([3], [3]),
-        ([0, 0], [0, -1]),
-        ([1, 0], [1, -1]),
-        ([0, 1, 1, 2], [0, 1, -1, 2]),
-        ([0, 4, 1, 5], [0, 4, -1, 5]),
-        ([2, -1, 1, -1, 3], [2, -1, -1, -1, 3]),
+        ([], []), ([-1], [-1]), ([3], [3]), ([0, 0], [0, -1]), ([1, 0], [1, -1]), ([0, 1, 1, 2], [0, 1, -1, 2]),
+        ([0, 4, 1, 5], [0, 4, -1, 5]), ([2, -1, 1, -1, 3], [2, -1, -1, -1, 3]),
     ],
-)
+)  # fmt: skip
 def test_the_first_of_two_stays(place: list[int], left: list[int]) -> None:
     assert ordered(np.array(place, np.int64)).tolist() == left
 

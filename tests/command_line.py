@@ -1,7 +1,8 @@
-"""The command line, run as a program of its own."""
+"""The command line, in this process and as a program of its own."""
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import shutil
@@ -11,11 +12,27 @@ from pathlib import Path
 
 import pytest
 
+from tpuprof_tui.cli.main import main
+
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 SOUND, DAMAGED = SAMPLES / "aks_decode_mode1", SAMPLES / "aks_damaged"
 
 
-def tool(*words: object, **settings) -> subprocess.CompletedProcess[str]:
+def tool(*words: object) -> subprocess.CompletedProcess[str]:
+    """The command line without a terminal, in this process: to start one takes ten times as long as most answers."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm-256color")
+        for name, stream in (("stdin", io.StringIO()), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        status = main([*map(str, words)])
+    for stream in (out, err):
+        stream.seek(0)
+    return subprocess.CompletedProcess(words, status, out.read(), err.read())
+
+
+def program(*words: object, **settings) -> subprocess.CompletedProcess[str]:
+    """The command line as a program of its own."""
     environment = os.environ | {"TERM": "xterm-256color"} | settings.pop("env", {})
     command = [sys.executable, "-m", "tpuprof_tui", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **settings)

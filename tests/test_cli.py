@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from command_line import DAMAGED, SAMPLES, SOUND, on_a_terminal, state_folder, tool  # noqa: F401
+from command_line import DAMAGED, SAMPLES, SOUND, on_a_terminal, program, state_folder, tool  # noqa: F401
 from profiles import big_profile, make_profile, small_profile
 
 import tpuprof_tui.app
@@ -131,7 +131,7 @@ def test_the_clock_can_be_given():
 
 
 def test_summary_in_a_pipe_is_plain():
-    done = tool("summary", SOUND)
+    done = program("summary", SOUND)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
     assert done.stdout.split("\n\n")[1].startswith("aks_decode_mode1: AKS, 8 cores")
@@ -151,11 +151,11 @@ def test_summary_on_a_terminal_is_styled():
 
 
 def test_without_a_terminal_a_capture_is_summed_up():
-    assert tool(SOUND, stdin=subprocess.DEVNULL).stdout == tool("summary", SOUND).stdout
+    assert tool(SOUND).stdout == tool("summary", SOUND).stdout
 
 
 def test_without_a_terminal_there_must_be_a_capture():
-    done = tool(stdin=subprocess.DEVNULL)
+    done = tool()
     assert done.returncode == 2
     assert "No capture given" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -243,7 +243,7 @@ def test_a_dumb_terminal_gets_the_summary(kind, terminal, opened, monkeypatch, t
 
 
 def test_version():
-    assert tool("--version").stdout == tool("info", "--version").stdout == f"tpuprof {__version__}\n"
+    assert program("--version").stdout == tool("info", "--version").stdout == f"tpuprof {__version__}\n"
 
 
 def test_help_says_of_a_range_what_each_command_does(capsys):
@@ -288,7 +288,7 @@ def test_help_has_examples_for_every_command():
 
 
 def test_names_that_a_pipe_cannot_spell_do_not_stop_the_summary(tmp_path):
-    done = tool("summary", SOUND, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = program("summary", SOUND, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert done.returncode == 0
 
 
@@ -317,7 +317,7 @@ def test_info_as_json_of_several_is_one_object_after_another():
 
 
 def test_several_without_a_terminal_are_summed_up():
-    assert tool(SOUND, DAMAGED, stdin=subprocess.DEVNULL).stdout == tool("summary", SOUND, DAMAGED).stdout
+    assert tool(SOUND, DAMAGED).stdout == tool("summary", SOUND, DAMAGED).stdout
 
 
 def test_several_are_a_list_in_the_explorer(terminal, tmp_path):

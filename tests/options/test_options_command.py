@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import SAMPLES, state_folder, tool  # noqa: F401
+from command_line import SAMPLES, program, state_folder, tool  # noqa: F401
 from options_tables import KINDS, TABLES
 
 from tpuprof_tui.cli.main import main
@@ -67,8 +67,8 @@ def test_text_comes_from_argument_file_standard_input_and_environment(tmp_path):
         tool("options", "check", RIGHT, "--mode", "training"),
         tool("options", "check", "--mode", "training", RIGHT),
         tool("options", "check", path, "--mode", "training"),
-        tool("options", "check", "-", "--mode", "training", input=RIGHT),
-        tool("options", "check", "--mode", "training", env={"PROFILING_OPTIONS": RIGHT}),
+        program("options", "check", "-", "--mode", "training", input=RIGHT),
+        program("options", "check", "--mode", "training", env={"PROFILING_OPTIONS": RIGHT}),
     ]
     assert [(done.returncode, done.stdout.splitlines()[0]) for done in answers] == [(0, "PROFILING_OPTIONS: ok")] * 5
     broken = tool("options", "check", tmp_path / "broken")

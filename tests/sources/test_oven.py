@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import SOUND, program, tool
+from command_line import SOUND, program
 from installed_sources import OVEN, WITH_OVEN, installed
 from screen import frame, opened, press
 from web_reading import page_of
@@ -145,7 +145,7 @@ def test_as_a_program(written):
     done = program("info", path, "--json", env=WITH_OVEN)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["instructions"] == 3 * 2 * 6
-    assert tool("info", path).returncode == 2, "without its package nobody knows it"
+    assert program("info", path).returncode == 2, "without its package nobody knows it"
 
 
 @pytest.mark.parametrize("words", ["--help", "info --help", "--version", f"info {SOUND}", f"summary {SOUND}"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import openpyxl
 import pytest
 from kept import SAMPLES
@@ -35,12 +37,24 @@ def selections(profile):
     }
 
 
+@pytest.fixture(scope="module")
+def charts(tmp_path_factory):
+    """Rows of the sheet of charts of a sample's workbook."""
+
+    @cache
+    def of(name):
+        (written,) = run_export(open_profile(SAMPLES / name), Job(tmp_path_factory.mktemp(name), frozenset(("xlsx",))))
+        return [*openpyxl.load_workbook(written.path)["Charts"].iter_rows(values_only=True)]
+
+    return of
+
+
 def rows_of(table):
     return [list(row) for row in table.rows()]
 
 
-@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
-@pytest.mark.parametrize("name", TRACES)
+# each selection once, each sample twice: the invariants hold for the others
+@pytest.mark.parametrize(("name", "which"), [*zip(TRACES * 2, ("range", "filter", "step", "unit"), strict=True)])
 def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path):
     profile = open_profile(SAMPLES / name)
     selection, fields = selections(profile)[which]
@@ -56,7 +70,7 @@ def test_a_workbook_of_a_selection_holds_its_kernels_alone(name, which, tmp_path
     assert sum(expected) < sum(everything.column("total_us")) / 1000
 
 
-@pytest.mark.parametrize("which", ["range", "filter", "step", "unit"])
+@pytest.mark.parametrize("which", ["filter", "step"])
 def test_views_in_the_workbook_of_a_capture_are_those_of_the_selection(which, tmp_path):
     profile = open_profile(SAMPLES / "aksv_cdma")
     selection, fields = selections(profile)[which]
@@ -188,16 +202,11 @@ def test_a_page_without_device_has_the_lanes_and_names_of_the_host(tmp_path):
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(name, tmp_path):
-    profile = open_profile(SAMPLES / name)
-    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
-    sheet = openpyxl.load_workbook(written.path)["Charts"]
-    header = [cell.value for cell in sheet[1]]
+def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(name, charts):
+    header, *rows = charts(name)
     place = header.index("Work (us)")
-    bars = [
-        row[place - 1 : place + 1] for row in sheet.iter_rows(min_row=2, values_only=True) if row[place] is not None
-    ]
-    table = ask(profile, "kernels").table("by_name")
+    bars = [row[place - 1 : place + 1] for row in rows if row[place] is not None]
+    table = ask(open_profile(SAMPLES / name), "kernels").table("by_name")
     sums: dict[str, int] = {}
     for kernel, total in zip(table.column("name"), table.column("total_us"), strict=True):
         sums[kernel] = sums.get(kernel, 0) + total
@@ -207,29 +216,25 @@ def test_the_chart_of_several_workers_has_each_name_once_with_the_work_of_all(na
     assert header[place - 1] == "Name"
 
 
-def test_the_chart_of_busy_time_stacks_no_lanes_that_describe_others(tmp_path):
-    profile = open_profile(SAMPLES / "ascend_synthetic")
-    (written,) = run_export(profile, Job(tmp_path, frozenset(("xlsx",))))
-    header, row, *_ = openpyxl.load_workbook(written.path)["Charts"].iter_rows(values_only=True)
+def test_the_chart_of_busy_time_stacks_no_lanes_that_describe_others(charts):
+    header, row, *_ = charts("ascend_synthetic")
     place = header.index("NPU")
     assert header[place : place + 4] == ("NPU", "Stream (us)", "Communication (us)", None)
-    busy = ask(profile, "units").table("units").column("busy_us")[0] / 1000
+    busy = ask(open_profile(SAMPLES / "ascend_synthetic"), "units").table("units").column("busy_us")[0] / 1000
     assert sum(row[place + 1 : place + 3]) == pytest.approx(busy)
 
 
 @pytest.mark.parametrize(
     ("name", "word"), [("torch_cpu_recorded", "Process"), ("torch_cuda_synthetic", "GPU"), ("ascend_synthetic", "NPU")]
 )
-def test_the_chart_of_busy_time_names_what_its_rows_are(name, word, tmp_path):
-    (written,) = run_export(open_profile(SAMPLES / name), Job(tmp_path, frozenset(("xlsx",))))
-    header = [cell.value for cell in openpyxl.load_workbook(written.path)["Charts"][1] if cell.value]
-    assert header[0] == word
+def test_the_chart_of_busy_time_names_what_its_rows_are(name, word, charts):
+    assert next(filter(None, charts(name)[0])) == word
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("torch_cuda_synthetic", "profile.xlsx"), ("aksv_cdma", "PerfDoc/PerfAI_output.xlsx")]
+    ("name", "file", "streamed"),
+    [("torch_cuda_synthetic", "profile.xlsx", True), ("aksv_cdma", "PerfDoc/PerfAI_output.xlsx", False)],
 )
-@pytest.mark.parametrize("streamed", [False, True])
 def test_a_sheet_of_too_many_rows_says_how_many_are_left_out(name, file, streamed, tmp_path, monkeypatch):
     monkeypatch.setattr(as_sheet, "MOST_SHOWN", 50)
     monkeypatch.setattr(book_module, "_STREAMED_FROM", 10 if streamed else 2000)

@@ -16,11 +16,12 @@ from truth_tables import unpack
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
+from tpuprof_tui.formats.perfetto import tracks
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import Role, Strings
+from tpuprof_tui.sources.sophgo.files import perfetto
 from tpuprof_tui.sources.sophgo.files.outputs import write_trace
-from tpuprof_tui.sources.sophgo.files.perfetto import trace as perfetto
-from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 
 REFERENCES = ("aks_mode2", "aks_sdma", "aks_cdma", "aks_des_kv", "aksv_mode2", "aksv_rvt")
 HEAD = {"Batch Launch": "batch_launch", "Kernel Function": "kernel_func", "Function Type": "Function Type"}
@@ -302,7 +303,7 @@ def test_files_are_whole(tmp_path):
 
 def test_progress_rises(monkeypatch):
     monkeypatch.setattr(perfetto, "SLICE", 5)
-    monkeypatch.setattr(perfetto, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(tracks, "_PROGRESS_SECONDS", 0.0)
     told: list[float] = []
     write_perfetto(small_profile(1), io.BytesIO(), progress=told.append)
     assert told == sorted(told)
@@ -310,7 +311,7 @@ def test_progress_rises(monkeypatch):
 
 
 def test_a_cancelled_export_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(perfetto, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(tracks, "_PROGRESS_SECONDS", 0.0)
 
     def stop(_: float) -> None:
         raise KeyboardInterrupt

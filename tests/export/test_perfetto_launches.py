@@ -13,8 +13,8 @@ from trace_reading import with_overflow, written
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.model import INT_MISSING, Links, Profile, Scopes
-from tpuprof_tui.sources.sophgo.files.perfetto.slices import MOST_FLOWS
+from tpuprof_tui.model import Links, Profile, Scopes
+from tpuprof_tui.sources.sophgo.files.perfetto_slices import MOST_FLOWS
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 # -- launches -----------------------------------------------------------------
@@ -81,14 +81,6 @@ def test_several_batches_and_modes_are_named_together():
     assert launch.category == "RVT/TDI/DES"
     assert dict(launch.notes)["Batch Launch"] == "3/5"
     assert dict(launch.notes)["Mode"] == "RVT/TDI/DES"
-
-
-def test_without_launch_numbers_neighbours_of_one_kernel_and_batch_are_one():
-    profile = launches_profile([INT_MISSING] * 4, [(0, 10), (10, 20), (20, 30), (30, 40)], batches=[0, 0, 1, 0],
-                               kernels=["a", "a", "a", "b"])  # fmt: skip
-    shown = written(profile)["Core 0/Kernel Function"].slices
-    assert [(each.start, each.end, each.name) for each in shown] == [(0, 20, "a"), (20, 30, "a"), (30, 40, "b")]
-    assert all("Func Scope Id" not in dict(each.notes) for each in shown)
 
 
 def test_without_mode_there_is_no_category():

@@ -18,7 +18,7 @@ from trace_reading import TraceReader
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile
-from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 pytestmark = pytest.mark.perfetto

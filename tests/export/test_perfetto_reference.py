@@ -10,7 +10,7 @@ from kept import HOST_TRACE, SAMPLES, unpacked
 from trace_reading import ReadTrack, TraceReader
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
 pytestmark = [pytest.mark.reference, needs_converter]

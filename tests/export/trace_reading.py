@@ -10,7 +10,7 @@ from typing import Any
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tpuprof_tui.model import Profile
-from tpuprof_tui.sources.sophgo.files.perfetto.trace import write_perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 
 TYPE_BEGIN, TYPE_END, TYPE_COUNTER = 1, 2, 4
 TABLES = ("event_names", "event_categories", "debug_annotation_names", "debug_annotation_string_values")

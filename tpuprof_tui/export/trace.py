@@ -26,12 +26,12 @@ from tpuprof_tui.formats.perfetto.tracks import (
     NOTE_INT,
     NOTE_TEXT,
     NOTE_TEXTS,
-    NOTHING,
     SLICE_BEGIN,
     SLICE_END,
     Flows,
     PacketSequence,
     Shaped,
+    TraceFile,
     Track,
     by_shape,
     descriptor,
@@ -68,14 +68,12 @@ class _Writer:
     def __init__(
         self, profile: Profile, selection: Selection, sink: BinaryIO, progress: Callable[[float], None]
     ) -> None:  # fmt: skip
-        self._profile, self._selection, self._sink, self._progress = profile, selection, sink, progress
+        self._profile, self._selection = profile, selection
         self._chosen = [np.arange(len(lane))[selection.rows(profile, lane)] for lane in profile.lanes]
         first = min((int(lane["start"][rows].min()) for lane, rows in zip(profile.lanes, self._chosen, strict=True)
                      if len(rows)), default=0)  # fmt: skip
         self._base = max(profile.epoch_ns, -min(first, 0))
-        self._total = max(sum(map(len, self._chosen)), 1)
-        self._done = 0
-        self._sequences = 0
+        self._file = TraceFile(sink, progress, sum(map(len, self._chosen)))
         self._groups: dict[int, Track] = {}
         self._used: dict[str, int] = {}
 
@@ -90,12 +88,10 @@ class _Writer:
             if not len(known):
                 continue
             track = Track(counter.name, self._group(counter.group), number, counter=True, unit=counter.unit)
-            sequence = self._sequence(track)
+            sequence = self._file.sequence(self._unique(track))
             for packets in sequence.samples(counter.times[known], counter.values[known], self._base, BLOCK):
-                self._sink.write(packets)
-        if not self._sequences:
-            self._sink.write(descriptor(NOTHING))
-        self._progress(1.0)
+                self._file.put(packets)
+        self._file.close()
 
     def _samples(self, counter: Counter) -> I64:
         selection, unit = self._selection, self._profile.groups.unit_of(counter.group)
@@ -116,7 +112,7 @@ class _Writer:
             info = self._profile.groups[group]
             track = self._unique(Track(info.label, self._group(info.parent), group, ordered=True))
             self._groups[group] = track
-            self._sink.write(descriptor(track))
+            self._file.put(descriptor(track))
         return self._groups[group]
 
     def _unique(self, track: Track) -> Track:
@@ -129,12 +125,6 @@ class _Writer:
         self._used[track.path] = max(number, 1)
         self._used[found.path] = max(number, 1)
         return found
-
-    def _sequence(self, track: Track) -> PacketSequence:
-        track = self._unique(track)
-        self._sink.write(descriptor(track))
-        self._sequences += 1
-        return PacketSequence(self._sequences, track)
 
     def _flows(self) -> tuple[dict[int, Flows], dict[int, Flows]]:
         """Outgoing and incoming flows by lane, for links between exported events.
@@ -163,14 +153,12 @@ class _Writer:
         track = Track(lane.label, self._group(lane.group), number)
         columns = tuple(self._annotated_columns(lane))
         for index, (indices, begins) in enumerate(nested_tracks(lane.take("start", rows), lane.take("end", rows)), 1):
-            sequence = self._sequence(track if index == 1 else track.overflow(index))
+            sequence = self._file.sequence(self._unique(track if index == 1 else track.overflow(index)))
             steps = rows[indices]
             for first in range(0, len(steps), BLOCK):
                 some = slice(first, first + BLOCK)
-                encoder = _Slices(self._profile, lane, sequence, self._base, columns, leaving, reaching)
-                self._sink.write(encoder.encoded(steps[some], begins[some]))
-                self._done += len(steps[some]) // 2
-                self._progress(min(self._done / self._total, 1.0))
+                encoder = NestedSlices(self._profile, lane, sequence, self._base, columns, leaving, reaching)
+                self._file.put(encoder.encoded(steps[some], begins[some]), len(steps[some]) // 2)
 
     def _annotated_columns(self, lane: Lane) -> Iterator[Column]:
         for column in self._profile.vocabulary.columns:
@@ -178,15 +166,18 @@ class _Writer:
                 yield column
 
 
-class _Slices:
-    """Encoder of blocks of slices of a lane."""
+class NestedSlices:
+    """Encoder of blocks of slices of a lane, which may lie within one another.
+
+    ``columns`` become annotations; ``category``: column of their categories.
+    """
 
     def __init__(
-        self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, columns: Sequence[Column],
-        leaving: Flows | None, reaching: Flows | None,
+        self, profile: Profile, lane: Lane, sequence: PacketSequence, base: int, columns: Sequence[Column] = (),
+        leaving: Flows | None = None, reaching: Flows | None = None, category: str = "type",
     ) -> None:  # fmt: skip
         self._profile, self._lane, self._sequence, self._base = profile, lane, sequence, base
-        self._columns = columns
+        self._columns, self._category = columns, category
         self._outgoing, self._incoming = leaving, reaching
 
     def encoded(self, steps: I64, begins: npt.NDArray[np.bool_]) -> bytes:
@@ -212,11 +203,9 @@ class _Slices:
         sequence = self._sequence
         leaving, reaching, *known = shape
         event: Pieces = [*varint_field(EVENT_TYPE, SLICE_BEGIN), *varint_field(EVENT_NAME, self._texts("name", rows))]
-        if "type" in self._lane:
-            codes = self._lane.take("type", rows)
-            event += varint_field(
-                EVENT_CATEGORY, sequence.iids(CATEGORIES, "type", self._profile.strings["type"], codes)
-            )
+        if self._category in self._lane:
+            codes, texts = self._lane.take(self._category, rows), self._profile.strings[self._category]
+            event += varint_field(EVENT_CATEGORY, sequence.iids(CATEGORIES, self._category, texts, codes))
         for column, each, has_value in zip(self._columns, values, known, strict=True):
             if has_value:
                 event += sequence.annotation(column.title, self._value(column, each))

@@ -23,10 +23,10 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.model import Activity, Lane, Profile, Severity
+from tpuprof_tui.model import Activity, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.files.perfetto.trace import planned_jobs
+from tpuprof_tui.sources.sophgo.files.perfetto import Trace
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
@@ -124,12 +124,8 @@ def test_copies_are_in_tree_table_info_and_trace(tmp_path: Path) -> None:
     )
     device = sum(len(lane) for lane in profile.lanes if lane.kind != "COPY")
     assert f"Instructions  {device} on the device, 18 on the host" in info_report(profile).lines
-    tracks = [job.track for job in planned_jobs(profile, Selection(), dict(enumerate(map(_all, profile.lanes))))]
+    tracks = [job.track for job in Trace(profile, Selection()).jobs]
     assert [track.parent.name for track in tracks if track.name == "copies" and track.parent] == ["Core 0", "Core 1"]
-
-
-def _all(lane: Lane) -> slice:
-    return slice(0, len(lane))
 
 
 def test_between_launches_without_a_pair_the_nearer_launch_has_the_copy(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from tpuprof_tui.model.sublanes import nested, packed
 from tpuprof_tui.model.uniques import distinct_together, uniques
 
 from ..escape import utf8_text
-from .wire import U8, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
+from .wire import U8, Piece, Pieces, fixed64_field, interleaved, message_field, messages, varint_field
 
 #: Field numbers of the messages that are written in bulk.
 TRACE_PACKET: Final = 1
@@ -26,6 +27,7 @@ NOTE_NAME, NOTE_INT, NOTE_DOUBLE, NOTE_ENTRY, NOTE_TEXT = 1, 4, 5, 11, 17
 SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4
 _CLEARED: Final = 1
 _NEEDS_STATE: Final = 2
+_PROGRESS_SECONDS: Final = 0.1
 
 #: Tables of interned texts: fields of InternedData, and the field of their entries that holds the text.
 EVENT_NAMES, CATEGORIES, NOTE_NAMES, NOTE_TEXTS = range(4)
@@ -141,6 +143,19 @@ class PacketSequence:
         key = varint_field(NOTE_NAME, self.iid(NOTE_NAMES, name))
         return message_field(EVENT_ANNOTATION, [*key, *value])
 
+    def slices(self, start: Iids, end: Iids, begin: Pieces, at_end: Sequence[Piece] = ()) -> U8:
+        """Begin and end packets of slices that do not overlap, a row for each.
+
+        Args:
+            start, end: ns, not negative.
+            begin, at_end: Fields of the begin and the end event, without their type.
+        """
+        packets = [
+            *self.packet(start, [*varint_field(EVENT_TYPE, SLICE_BEGIN), *begin]),
+            *self.packet(end, [*varint_field(EVENT_TYPE, SLICE_END), *at_end]),
+        ]
+        return messages(packets, len(start))
+
     def encoded(self, parts: Sequence[Shaped], count: int) -> bytes:
         """Encodes ``count`` packets of several shapes in order, preceded by the preamble with the texts they use."""
         body = interleaved(parts, count).tobytes()
@@ -158,6 +173,39 @@ class PacketSequence:
             event = [*varint_field(EVENT_TYPE, COUNTER), *fixed64_field(EVENT_DOUBLE, values[some])]
             packets = self.packet(np.maximum(times[some] + base_ns, 0), event)
             yield self.preamble() + messages(packets, len(times[some])).tobytes()
+
+
+class TraceFile:
+    """A trace that is written: descriptors of its tracks, their sequences, and how much is done."""
+
+    def __init__(self, sink: IO[bytes], progress: Callable[[float], None], work: int) -> None:
+        """``progress``: called with the share of ``work`` that is done, at most ten times a second and at the end."""
+        self._sink, self._progress, self._work = sink, progress, max(work, 1)
+        self._done = self._sequences = 0
+        self._last_report = time.monotonic()
+        self.written = 0  #: Bytes
+
+    def put(self, data: bytes, work: int = 0) -> None:
+        """Writes packets, which were so much of the work."""
+        self._sink.write(data)
+        self.written += len(data)
+        self._done += work
+        now = time.monotonic()
+        if now - self._last_report >= _PROGRESS_SECONDS:
+            self._last_report = now
+            self._progress(min(self._done / self._work, 1.0))
+
+    def sequence(self, track: Track) -> PacketSequence:
+        """Writes the descriptor of a track; returns its sequence."""
+        self.put(descriptor(track))
+        self._sequences += 1
+        return PacketSequence(self._sequences, track)
+
+    def close(self) -> None:
+        """Writes what a trace without tracks needs, and reports the end."""
+        if not self._sequences:
+            self.put(descriptor(NOTHING))
+        self._progress(1.0)
 
 
 class Flows:

@@ -35,7 +35,7 @@ def console_summary(profile: Profile, selection: Selection) -> tuple[str, Callab
 
 def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """Writes the Perfetto trace."""
-    from .perfetto.trace import write_perfetto
+    from .perfetto import write_perfetto
 
     with whole_file(paths[0]) as stream:
         write_perfetto(profile.timed_part, stream, job.selection, progress=progress)

@@ -1,13 +1,14 @@
-"""Instructions as slices, a begin and an end each, with the reference's annotations in its order; and flows."""
+"""Instructions and launches as slices with the reference's annotations in its order; dependencies as flows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.formats.perfetto.tracks import (
@@ -17,7 +18,6 @@ from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_FLOW_END,
     EVENT_NAME,
     EVENT_NAMES,
-    EVENT_TYPE,
     NOTE_DOUBLE,
     NOTE_ENTRY,
     NOTE_INT,
@@ -25,8 +25,6 @@ from tpuprof_tui.formats.perfetto.tracks import (
     NOTE_NAMES,
     NOTE_TEXT,
     NOTE_TEXTS,
-    SLICE_BEGIN,
-    SLICE_END,
     Flows,
     PacketSequence,
     Shaped,
@@ -37,22 +35,24 @@ from tpuprof_tui.formats.perfetto.wire import (
     Values,
     fixed64_field,
     message_field,
-    messages,
     varint_field,
 )
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_numbers, row_parts, select_rows
 from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 from tpuprof_tui.sources.sophgo.schema import column
-
-from .kernels import scope_title
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 #: Function types of system commands, which have neither rate, bandwidth, size nor endpoints.
 SYSTEM_TYPES: Final = ("sys", "SYS")
+
+#: Order in which modes are listed; others follow.
+MODES: Final = ("RVT", "TDI", "DES")
+#: Rows of a lane that are looked through for launches at a time.
+_ROWS: Final = 262_144
 
 Form = Literal["int", "text", "percent", "register", "bandwidth", "endpoint"]
 
@@ -148,26 +148,18 @@ class SliceEncoder:
         releasing, reaching, leaving, operation, memory, mode, kernel, batch, system = shape
         absent = {key for key, known in (("mode", mode), ("kernel", kernel), ("batch", batch)) if not known}
         category = varint_field(EVENT_CATEGORY, self._iids(CATEGORIES, "type", rows))
-        begin = [
-            *varint_field(EVENT_TYPE, SLICE_BEGIN),
-            *varint_field(EVENT_NAME, self._iids(EVENT_NAMES, "name", rows)),
-            *category,
-        ]
+        begin = [*varint_field(EVENT_NAME, self._iids(EVENT_NAMES, "name", rows)), *category]
         for note in self._notes:
             if (note.system or not system) and note.key not in absent:
                 value = self._value(note, operation, memory, rows)
                 name = scope_title(self._profile) if note.key == "kernel" else note.name
                 begin += sequence.annotation(name, value) if value else []
-        end = [*varint_field(EVENT_TYPE, SLICE_END), *category]
+        end = category
         if self._flows is not None:
             from_it, to_begin, to_end = self._flows
             begin += from_it.fields(EVENT_FLOW, rows, leaving) + to_begin.fields(EVENT_FLOW_END, rows, reaching)
-            end += to_end.fields(EVENT_FLOW_END, rows, releasing)
-        packets = [
-            *sequence.packet(lane.take("start", rows) + self._base, begin),
-            *sequence.packet(lane.take("end", rows) + self._base, end),
-        ]
-        return messages(packets, len(rows))
+            end = [*end, *to_end.fields(EVENT_FLOW_END, rows, releasing)]
+        return sequence.slices(lane.take("start", rows) + self._base, lane.take("end", rows) + self._base, begin, end)
 
     def _value(self, note: Note, operation: int, memory: int, rows: I64) -> Pieces:
         """Value of an annotation; empty where the operation does not have it."""
@@ -204,10 +196,9 @@ class SliceEncoder:
 
     def _percents(self, key: str, rows: Rows) -> int | Values:
         """Interned ids of percentages with one decimal, as texts."""
-        if key not in self._lane:
+        if self._rates is None:
             return self._sequence.iid(NOTE_TEXTS, _placeholder(key))
-        found = tenths(self._lane.take(key, rows)) if self._rates is None else self._rates[rows]
-        distinct, inverse = np.unique(found, return_inverse=True)
+        distinct, inverse = np.unique(self._rates[rows], return_inverse=True)
         known = [self._sequence.iid(NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
         return np.array(known, dtype=np.int64)[inverse.reshape(-1)]
 
@@ -258,27 +249,113 @@ def _placeholder(key: str) -> str:
     return "" if found is None else str(found)
 
 
-def encoded_nesting(
-    profile: Profile, lane: Lane, sequence: PacketSequence, steps: I64, begins: Flags, base_ns: int
-) -> bytes:
-    """Packets of slices that may be nested, with names only.
+# Overview of kernel functions: one slice per launch on each core, and on each CDMA port that it uses.
 
-    ``steps``: row of each event, in the order in which slices begin and end; ``begins``: whether it is a begin.
-    """
-    opening, closing = np.flatnonzero(begins), np.flatnonzero(~begins)
-    parts: list[Shaped] = []
-    if len(opening):
-        rows = steps[opening]
-        texts = profile.strings["name"]
-        codes = lane.take("name", rows) if "name" in lane else np.full(len(rows), -1)
-        name = varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "name", texts, codes, _placeholder("name")))
-        event = [*varint_field(EVENT_TYPE, SLICE_BEGIN), *name]
-        parts.append((opening, messages(sequence.packet(lane.take("start", rows) + base_ns, event), len(rows))))
-    if len(closing):
-        event = varint_field(EVENT_TYPE, SLICE_END)
-        ends = lane.take("end", steps[closing]) + base_ns
-        parts.append((closing, messages(sequence.packet(ends, event), len(closing))))
-    return sequence.encoded(parts, len(steps))
+
+def scope_title(profile: Profile) -> str:
+    """Title of what issues instructions, as the reference writes it: kernel functions, or layers."""
+    return profile.vocabulary.scope.one.title()
+
+
+class Launches(Struct, frozen=True):
+    """Launches of kernel functions on one track; arrays of one length."""
+
+    start: I64
+    end: I64
+    kernel: I64  #: Codes into ``Profile.strings["kernel"]``
+    scope: I64  #: Launch number
+    #: first_batch, last_batch: Smallest and largest batch launch; the last is -1 without one.
+    first_batch: I64
+    last_batch: I64
+    modes: I64  #: One bit per code of ``Profile.strings["mode"]``
+
+
+#: How each column of a launch follows from its instructions'.
+_REDUCTIONS: Final = (np.minimum, np.maximum, np.maximum, np.maximum, np.minimum, np.maximum, np.bitwise_or)
+
+
+def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launches:
+    """Launches that the given instructions belong to, ordered by (start, end)."""
+    empty = Launches(*[np.zeros(0, np.int64)] * len(_REDUCTIONS))
+    launches = _merged([empty, *(_merged([part]) for lane, rows in chosen for part in _launched(profile, lane, rows))])
+    found: Launches = select_rows(launches, np.lexsort((launches.end, launches.start)))
+    return found
+
+
+def _launched(profile: Profile, lane: Lane, rows: Rows) -> Iterator[Launches]:
+    """A lane's instructions with a kernel function, each as a launch of its own."""
+    for part, _ in row_parts(rows, _ROWS) if "kernel" in lane else ():
+        named = np.flatnonzero(map_texts(profile, lane, "kernel", part, bool))
+        start, end, kernel, scope = (lane.take(key, part)[named] for key in ("start", "end", "kernel", "scope"))
+        batch, mode = (
+            lane.take(key, part)[named].astype(np.int64) if key in lane else np.full(len(named), -1)
+            for key in ("batch", "mode")
+        )
+        known = (mode >= 0) & (mode < 63)
+        modes = np.where(known, np.left_shift(1, np.where(known, mode, 0)), 0)
+        smallest, largest = (np.where(batch >= 0, batch, missing) for missing in (np.iinfo(np.int64).max, -1))
+        yield Launches(start, end, kernel.astype(np.int64), scope, smallest, largest, modes)
+
+
+def _merged(parts: Sequence[Launches]) -> Launches:
+    """One launch for each launch number."""
+    columns = [np.concatenate(each) for each in zip(*map(astuple, parts), strict=True)]
+    scope = columns[3]
+    order = np.argsort(scope, kind="stable")
+    first = np.flatnonzero(np.diff(scope[order], prepend=-1))
+    if not len(first):
+        return parts[0]
+    return Launches(
+        *(reduce.reduceat(column[order], first) for reduce, column in zip(_REDUCTIONS, columns, strict=True))
+    )
+
+
+def encoded_launches(profile: Profile, sequence: PacketSequence, base_ns: int, launches: Launches) -> bytes:
+    """Packets of launches that do not overlap, in time order."""
+    first, last = launches.first_batch, launches.last_batch
+    columns = [launches.modes > 0, (last >= 0) & (first != last), last >= 0]
+    parts: list[Shaped] = [
+        (indices, _launch_table(profile, sequence, base_ns, select_rows(launches, indices), shape))
+        for shape, indices in by_shape([column.astype(np.int64) for column in columns])
+    ]
+    return sequence.encoded(parts, len(first))
+
+
+def _launch_table(
+    profile: Profile, sequence: PacketSequence, base_ns: int, some: Launches, shape: Sequence[int]
+) -> npt.NDArray[np.uint8]:
+    has_mode, several, batched = shape
+    kernels = profile.strings["kernel"]
+
+    def modes(table: int) -> Values:
+        """Interned ids of the names of modes, joined by slashes."""
+        distinct, inverse = np.unique(some.modes, return_inverse=True)
+        numbers = []
+        for bits in distinct.tolist():
+            names = [text for code, text in enumerate(profile.strings["mode"]) if code < 63 and bits >> code & 1]
+            ranked = [name for name in MODES if name in names]
+            numbers.append(sequence.iid(table, "/".join([*ranked, *(name for name in names if name not in MODES)])))
+        return np.array(numbers, dtype=np.int64)[inverse.reshape(-1)]
+
+    def annotation(name: str, field: int, values: Values) -> Pieces:
+        return sequence.annotation(name, varint_field(field, values))
+
+    category = varint_field(EVENT_CATEGORY, modes(CATEGORIES)) if has_mode else []
+    begin = [
+        *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
+        *category,
+        *annotation(scope_title(profile), NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel)),
+        *annotation("Func Scope Id", NOTE_INT, some.scope),
+    ]
+    if several:
+        pairs = zip(some.first_batch.tolist(), some.last_batch.tolist(), strict=True)
+        texts = [sequence.iid(NOTE_TEXTS, f"{first}/{last}") for first, last in pairs]
+        begin += annotation("Batch Launch", NOTE_TEXT, np.array(texts, np.int64))
+    elif batched:
+        begin += annotation("Batch Launch", NOTE_INT, some.first_batch)
+    if has_mode:
+        begin += annotation("Mode", NOTE_TEXT, modes(NOTE_TEXTS))
+    return sequence.slices(some.start + base_ns, some.end + base_ns, begin, category)
 
 
 #: Flows of a lane: from its instructions, to their begin, and to their end.

@@ -1,1 +1,0 @@
-"""Perfetto trace: that of the published converter, with additions."""

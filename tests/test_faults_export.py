@@ -27,7 +27,7 @@ from tpuprof_tui.export.job import OWN_LIST, Job, run_export
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats import files
 from tpuprof_tui.formats.files import WriteError, whole_file
-from tpuprof_tui.sources.sophgo.files import registers_text
+from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "aksv_cdma"
 pytestmark = pytest.mark.skipif(not SAMPLE.is_dir(), reason="the sample captures are not there")

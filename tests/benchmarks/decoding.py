@@ -19,7 +19,7 @@ import numpy as np
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.sources.sophgo.files.workbook.fields import LaneFields
+from tpuprof_tui.sources.sophgo.files.fields import LaneFields
 
 SLICE = 65_536
 ROWS = 200

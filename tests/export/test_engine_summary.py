@@ -8,13 +8,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
 from tpuprof_tui.model import Role, Strings
-from tpuprof_tui.sources.sophgo.files.workbook.statistics import (
-    SUMMARY_COLUMNS,
-    Totals,
-    lane_totals,
-    overall_row,
-    summary_row,
-)
+from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, Totals, lane_totals, overall_row, summary_row
 
 ALL = [slice(0, 3)]
 STRINGS = {"direction": Strings(["DDR->LMEM"])}

@@ -13,9 +13,9 @@ from workbook_reading import expected, stream_order
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.selection import Selection
-from tpuprof_tui.sources.sophgo.files import merged_csv
-from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
-from tpuprof_tui.sources.sophgo.files.workbook.lanes import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files import field_texts as merged_csv
+from tpuprof_tui.sources.sophgo.files.field_texts import write_merged_csv
+from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
 
 
 def written(profile, folder, **options):

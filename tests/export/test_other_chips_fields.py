@@ -17,12 +17,12 @@ from converter import converted, needs_converter
 from workbook_reading import loaded, stream_order, table_of
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.sources.sophgo import counters
+from tpuprof_tui.sources.sophgo import schema as counters
+from tpuprof_tui.sources.sophgo.files import workbook
+from tpuprof_tui.sources.sophgo.files.field_texts import write_registers_text
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
-from tpuprof_tui.sources.sophgo.files.registers_text import write_registers_text
-from tpuprof_tui.sources.sophgo.files.workbook import workbook
-from tpuprof_tui.sources.sophgo.files.workbook.lanes import DMA_COLUMNS, TIU_COLUMNS
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 
 COUNTERS = {column.key for column in counters.COUNTERS}
 CAPTURES = ("bm1688_mode0", "bm1688_mode1", "bm1688_mode2", "cv84x6_mode0", "cv84x6_mode1", "cv84x6_mode2",

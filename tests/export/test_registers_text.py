@@ -14,8 +14,8 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Device, Role
-from tpuprof_tui.sources.sophgo.files import registers_text
-from tpuprof_tui.sources.sophgo.files.registers_text import register_files, write_registers_text
+from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
+from tpuprof_tui.sources.sophgo.files.field_texts import register_files, write_registers_text
 
 PREFIX = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
 

@@ -20,7 +20,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Role, Strings, is_missing
 from tpuprof_tui.sources.sophgo.files.outputs import write_summary
-from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
+from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
 from tpuprof_tui.sources.sophgo.files.summary_text import (
     NO_CORES,
     NO_EVENTS,

@@ -15,8 +15,8 @@ from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, Kinds, bytes_in_cell
 from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
-from tpuprof_tui.sources.sophgo.files.page_summary import summary_record
-from tpuprof_tui.sources.sophgo.files.workbook.statistics import SUMMARY_COLUMNS, lane_totals
+from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, lane_totals
+from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
 from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 # -- columns -------------------------------------------------------------------

@@ -12,10 +12,10 @@ from workbook_reading import expected, header_row, stream_order, table_of, writt
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import INT_MISSING, Role, Severity
-from tpuprof_tui.sources.sophgo.files.workbook import lanes as workbook_lanes
-from tpuprof_tui.sources.sophgo.files.workbook import workbook
-from tpuprof_tui.sources.sophgo.files.workbook.lanes import DMA_COLUMNS, TIU_COLUMNS
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.files import lane_rows as workbook_lanes
+from tpuprof_tui.sources.sophgo.files import workbook
+from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 
 
 def sheet_name(profile, lane):

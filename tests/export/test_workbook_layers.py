@@ -15,8 +15,8 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.file_names import LOCATIONS, NETWORK
-from tpuprof_tui.sources.sophgo.files.merged_csv import write_merged_csv
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.files.field_texts import write_merged_csv
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 from tpuprof_tui.sources.sophgo.read.layers import layers_of, read_layer_files
 
 MLIR = """#loc = loc(unknown)

@@ -13,8 +13,8 @@ from workbook_reading import header_row, parts_of, table_of, written
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.formats.xlsx import book as workbook_book
 from tpuprof_tui.model import Scopes
-from tpuprof_tui.sources.sophgo.files.workbook import workbook
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.files import workbook
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 
 
 def test_long_lanes_go_on_in_numbered_sheets(tmp_path, monkeypatch):

@@ -12,9 +12,8 @@ import numpy as np
 import openpyxl
 
 from tpuprof_tui.model import INT_MISSING, Role
-from tpuprof_tui.sources.sophgo.counters import COUNTERS
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
-from tpuprof_tui.sources.sophgo.schema import SCHEMA
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.schema import COUNTERS, SCHEMA
 
 FORMATS = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8")
 MAIN = {"m": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"}

@@ -40,7 +40,7 @@ CAPTURES = [
 ]  # fmt: skip
 #: Modules, the functions that matter in them (empty: all), and the tests that they meet first.
 MODULES: dict[str, tuple[tuple[str, ...], list[str]]] = {
-    READ + "pairing.pairing": ((), [
+    READ + "pairing": ((), [
         "tests/sources/sophgo/test_pairing_steps.py", "tests/sources/sophgo/test_unmatched_records.py",
         "tests/sources/sophgo/test_pairing.py", "tests/sources/sophgo/test_ambiguous_records.py",
         "-k", "(ambiguous and not captures) or steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof_tui.sources.sophgo.read.pairing.bindings import UNKNOWN, EngineItems
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import paired
+from tpuprof_tui.sources.sophgo.read.pairing import UNKNOWN, EngineItems, paired
 
 
 def items(ids: list[int], key: list[int] | None = None, kind: list[int] | None = None) -> EngineItems:

@@ -10,7 +10,7 @@ from written_captures import capture
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
+from tpuprof_tui.sources.sophgo.read.pairing import (
     SYSTEM,
     TO_BUS,
     TO_LOCAL,
@@ -18,8 +18,8 @@ from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
     WORK,
     EngineItems,
     contradicts,
+    paired,
 )
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import paired
 
 
 def _items(ids: list[int], keys: list[int], kinds: list[int] | None = None, length: int = 5) -> EngineItems:

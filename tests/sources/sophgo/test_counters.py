@@ -12,12 +12,11 @@ from written_captures import capture
 
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
-from tpuprof_tui.sources.sophgo.counters import COUNTERS
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
-from tpuprof_tui.sources.sophgo.read.columns.lane_columns import counter_columns
+from tpuprof_tui.sources.sophgo.read.columns.figures import counter_columns
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
-from tpuprof_tui.sources.sophgo.schema import SCHEMA
+from tpuprof_tui.sources.sophgo.schema import COUNTERS, SCHEMA
 
 LAYOUTS = sorted({(name, family) for name in chip_names() for family in chip_by_name(name).records})
 ENGINES = {"tiu": "TIU", "dma": "GDMA", "cdma": "CDMA"}

@@ -15,7 +15,8 @@ from written_captures import capture
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.commands.des_streams import ModelStream, match_nodes_to_streams
+from tpuprof_tui.sources.sophgo.read.commands.command_table import ModelStream
+from tpuprof_tui.sources.sophgo.read.commands.nodes import match_nodes_to_streams
 from tpuprof_tui.sources.sophgo.read.dependencies import Kind
 
 

@@ -18,10 +18,16 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
+from tpuprof_tui.sources.sophgo.read import files as framing
+from tpuprof_tui.sources.sophgo.read.files import (
+    BlockType,
+    Settings,
+    list_files,
+    read_bytes,
+    read_settings,
+    walk_blocks,
+)
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.stream import blocks as framing
-from tpuprof_tui.sources.sophgo.read.stream.blocks import BlockType, walk_blocks
-from tpuprof_tui.sources.sophgo.read.stream.files import Settings, list_files, read_bytes, read_settings
 
 # -- names -----------------------------------------------------------------
 

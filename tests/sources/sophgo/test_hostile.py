@@ -21,7 +21,7 @@ from whole_profiles import read_whole
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.stream import files as source
+from tpuprof_tui.sources.sophgo.read import files as source
 
 # -- captures with bytes changed --------------------------------------------
 

@@ -14,7 +14,7 @@ from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.pairing.ports import unwrapped_port
+from tpuprof_tui.sources.sophgo.read.ports import unwrapped_port
 from tpuprof_tui.sources.sophgo.read.problems import Report
 from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 

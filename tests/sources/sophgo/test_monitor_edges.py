@@ -9,10 +9,16 @@ from profiles import CORES
 
 from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.pairing.ports import unwrapped_port
+from tpuprof_tui.sources.sophgo.read.ports import unwrapped_port
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
-from tpuprof_tui.sources.sophgo.read.records.preamble import begins_with_preamble
+from tpuprof_tui.sources.sophgo.read.records.monitor import (
+    RecordStream,
+    begins_with_preamble,
+    in_order,
+    read_stream,
+    to_ns,
+    unwrapped_ids,
+)
 
 _WRAP, _HALF, _DISORDER = 1 << 32, 1 << 31, 1 << 24
 _CHIP = chip_by_name("aks")

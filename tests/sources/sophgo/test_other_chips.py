@@ -22,7 +22,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.read.columns.lanes import generator_role
-from tpuprof_tui.sources.sophgo.read.records.no_preamble import _strays, _strays_by_reset
+from tpuprof_tui.sources.sophgo.read.records.profiler_records import _strays, _strays_by_reset
 
 BM1688 = ("bm1688_mode0", "bm1688_mode1", "bm1688_mode2", "bm1688_bmodel")
 CV84X6 = ("cv84x6_mode0", "cv84x6_mode1", "cv84x6_mode2", "cv84x6_rvt", "cv84x6_bmodel")

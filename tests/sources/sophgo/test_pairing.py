@@ -12,15 +12,7 @@ from engine_items import pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
-    SYSTEM,
-    TO_BUS,
-    TO_LOCAL,
-    UNKNOWN,
-    WORK,
-    EngineItems,
-)
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import clean_binding
+from tpuprof_tui.sources.sophgo.read.pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems, clean_binding
 
 
 @dataclass

@@ -9,16 +9,18 @@ import pytest
 from engine_items import items as _items
 from engine_items import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing import bindings
-from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
+from tpuprof_tui.sources.sophgo.read import pairing as bindings
+from tpuprof_tui.sources.sophgo.read.pairing import (
     SYSTEM,
     TO_BUS,
     TO_LOCAL,
     UNKNOWN,
     WORK,
     EngineItems,
+    Matcher,
+    clean_binding,
+    launch_start_keys,
 )
-from tpuprof_tui.sources.sophgo.read.pairing.pairing import Matcher, clean_binding, launch_start_keys
 
 # -- runs of growing ids -----------------------------------------------------
 

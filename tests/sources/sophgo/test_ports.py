@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
-from tpuprof_tui.sources.sophgo.read.pairing.ports import read_port
+from tpuprof_tui.sources.sophgo.read.ports import read_port
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None

@@ -8,8 +8,7 @@ import raw_bytes as raw
 
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.read.problems import Report
-from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, read_stream
-from tpuprof_tui.sources.sophgo.read.records.preamble import begins_with_preamble, markers_at
+from tpuprof_tui.sources.sophgo.read.records.monitor import RecordStream, begins_with_preamble, markers_at, read_stream
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None

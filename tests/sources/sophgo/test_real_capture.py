@@ -16,7 +16,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
-from tpuprof_tui.sources.sophgo.files.workbook.workbook import write_workbook
+from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 from tpuprof_tui.views.registry import answer, view_of
 
 _REAL = Path(__file__).resolve().parents[4] / "shared" / "vendor" / "real"

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpuprof_tui.sources.sophgo.chips.commands import command_table
-from tpuprof_tui.sources.sophgo.read.commands import registers
-from tpuprof_tui.sources.sophgo.read.stream import streams
+from tpuprof_tui.sources.sophgo.read.commands import registers, streams
 
 FAMILIES = [
     ("aks", "tiu"), ("aks", "dma"), ("aks", "cdma"), ("aksv", "tiu"), ("aksv", "dma"), ("aksv", "cdma"),

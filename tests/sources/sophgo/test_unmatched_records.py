@@ -7,15 +7,7 @@ import pytest
 from engine_items import items as _items
 from engine_items import pair
 
-from tpuprof_tui.sources.sophgo.read.pairing.bindings import (
-    SYSTEM,
-    TO_BUS,
-    UNKNOWN,
-    WORK,
-    _likeliest,
-    ordered,
-    repaired,
-)
+from tpuprof_tui.sources.sophgo.read.pairing import SYSTEM, TO_BUS, UNKNOWN, WORK, _likeliest, ordered, repaired
 
 # -- what is left to find ------------------------------------------------------
 

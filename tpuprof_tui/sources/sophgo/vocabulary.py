@@ -193,7 +193,7 @@ VOCABULARY: Final = Vocabulary(
         "rules": f"{_HERE}.views.advice:RULES",
         "instructions": f"{_HERE}.files.instructions:write_instructions",
         "instructions_sorted": f"{_HERE}.files.instructions:write_in_order",
-        "page_summary": f"{_HERE}.files.page_summary:summary_record",
+        "page_summary": f"{_HERE}.files.summary_table:summary_record",
         "page_memory": f"{_HERE}.files.page_memory:memory_record",
     },
 )  # fmt: skip
@@ -225,6 +225,6 @@ BMPROFILE_VOCABULARY: Final = replace(
     views=(
         *LAYER_VOCABULARY.views,
         View("device_memory", "Device memory", "What the runtime allocated on the device, and when.",
-             f"{_HERE}.views.device_memory:device_memory", in_summary=False, place="", compared=False, facts=False),
+             f"{_HERE}.views.bandwidth:device_memory", in_summary=False, place="", compared=False, facts=False),
     ),
 )  # fmt: skip

@@ -24,9 +24,9 @@ from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.counters import PublishedColumn
 
-from .workbook.fields import DMA_REGISTERS, LaneFields
+from ..schema import Column
+from .fields import DMA_REGISTERS, LaneFields
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -133,9 +133,9 @@ def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice 
     return np.asarray(rows[lane.take("owner", rows) == unit], dtype=np.int64)
 
 
-def written_columns(profile: Profile) -> tuple[PublishedColumn, ...]:
+def written_columns(profile: Profile) -> tuple[Column, ...]:
     """Columns that are written, in order; the engine comes before them."""
-    columns = cast("tuple[PublishedColumn, ...]", profile.vocabulary.columns)
+    columns = cast("tuple[Column, ...]", profile.vocabulary.columns)
     return tuple(column for column in columns if column.file_name and column.key != "engine")
 
 
@@ -201,7 +201,7 @@ def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Seque
     return partial(rows_as_text, lane, cache(plan), syntax.opening + syntax.text(lane.kind), syntax.closing)
 
 
-def _field(profile: Profile, lane: Lane, column: PublishedColumn, syntax: RowSyntax) -> Field | str:
+def _field(profile: Profile, lane: Lane, column: Column, syntax: RowSyntax) -> Field | str:
     """A column as a field; a string if it is the same in every row."""
     lead, absent = syntax.lead(column.file_name), syntax.absent
     fixed = unit_or_port(profile, lane, column.key)
@@ -232,7 +232,7 @@ def _as_field(name: str, source: Source, syntax: RowSyntax) -> Field | str:
 
 
 def _with_registers(
-    lane: Lane, operation: int, syntax: RowSyntax, columns: Sequence[PublishedColumn], fields: Mapping[str, Field | str]
+    lane: Lane, operation: int, syntax: RowSyntax, columns: Sequence[Column], fields: Mapping[str, Field | str]
 ) -> dict[str, Field | str]:
     """The fields of rows whose command is decoded as ``operation``."""
     assert lane.registers is not None

@@ -44,7 +44,7 @@ def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Pro
 
 def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """Writes the register text, one file for each core and kind of engine."""
-    from .registers_text import write_registers_text
+    from .field_texts import write_registers_text
 
     write_registers_text(profile, job.folder, job.document_selection, progress=progress)
     return [job.folder / name for name in register_names(profile, job)]
@@ -52,15 +52,15 @@ def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress:
 
 def register_names(profile: Profile, job: Job) -> list[str]:
     """File names of the register text."""
-    from .registers_text import register_files
+    from .field_texts import register_files
 
     return list(register_files(profile, job.document_selection))
 
 
 def write_documents(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """Writes the workbook, and its rows as CSV."""
-    from .merged_csv import write_merged_csv
-    from .workbook.workbook import write_workbook
+    from .field_texts import write_merged_csv
+    from .workbook import write_workbook
 
     selection = job.document_selection
     write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))

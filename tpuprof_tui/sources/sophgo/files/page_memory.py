@@ -14,7 +14,8 @@ from tpuprof_tui.formats.web_codec import Chunk, Ints
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
+
+from ..read.arrays import map_texts
 
 #: Most accesses to local memory in a page, over all cores.
 MOST_ACCESSES: Final = 1_500_000

@@ -31,10 +31,10 @@ from tpuprof_tui.formats.perfetto.wire import varint_field
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_parts, rows_at, select_rows
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
-from tpuprof_tui.sources.sophgo.read.host_trace import EXACT, HOST_ALIGNMENT, HOST_BASE
 
+from ..groups import RX_NAMES, TX_NAMES
+from ..read.arrays import map_texts
+from ..read.host_trace import EXACT, HOST_ALIGNMENT, HOST_BASE
 from .perfetto_slices import SliceEncoder, encoded_launches, lane_flows, launches_of, rates_of, scope_title, system_rows
 
 #: Slices encoded at a time.

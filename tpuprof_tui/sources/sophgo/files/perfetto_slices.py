@@ -40,8 +40,9 @@ from tpuprof_tui.formats.perfetto.wire import (
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts, select_rows
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
-from tpuprof_tui.sources.sophgo.schema import column
+
+from ..read.arrays import map_texts
+from ..schema import column
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
+
+from ..read.arrays import map_texts
 
 _ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Rows at each end that are examined first; all rows where the pairs continue.

@@ -21,9 +21,9 @@ from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.groups import RX_NAMES, TX_NAMES
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
+from ..groups import RX_NAMES, TX_NAMES
+from ..read.arrays import map_texts
 from .published_rows import published_part, published_window
 from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
 

@@ -16,17 +16,16 @@ from tpuprof_tui.sources.source import Progress
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from ..file_names import LOCATIONS, NETWORK, is_bmprofile
-from .columns.lane_columns import report_untimed, untimed_commands
 from .commands.command_table import CORE_ENGINES, Commands
-from .core import read_core, report_unrecorded
+from .core import read_core, report_unrecorded, report_untimed, untimed_commands
 from .core_data import CoreData, number_scopes
+from .files import Settings, count_text, file_size, list_files, read_settings, settings_file
 from .problems import Report
 from .profile_builder import ProfileBuilder, check_counts
-from .records.no_preamble import sync_on_last_wait
-from .stream.files import Settings, count_text, file_size, list_files, read_settings, settings_file
+from .records.profiler_records import sync_on_last_wait
 
 if TYPE_CHECKING:
-    from .pairing.ports import PortData
+    from .ports import PortData
 
 
 def read(
@@ -53,7 +52,7 @@ def read(
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
     ports: list[PortData] = []
     if files.ports:
-        from .pairing.ports import read_port  # most captures have no ports
+        from .ports import read_port  # most captures have no ports
 
         ports = [read_port(number, port, kind) for number, port in files.ports]
     lost = check_counts(settings, kind, cores, ports, report)
@@ -70,8 +69,7 @@ def read(
     sync_on_last_wait(cores, kind, report)
     align_cores(cores, report)
     if ports:
-        from .pairing.ports import anchor_ports, report_unplaced
-        from .pairing.submitters import match_ports
+        from .ports import anchor_ports, match_ports, report_unplaced
 
         anchor_ports(ports, cores)
         match_ports(ports, cores, kind)

@@ -16,21 +16,17 @@ from .commands.lane_registers import attach_registers, block_commands, keyed_blo
 from .commands.model_interleaving import EngineCommands, concatenated, interleaved
 from .commands.nodes import decode_nodes
 from .core_data import CoreData, EngineData
-from .pairing.bindings import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems
-from .pairing.pairing import clean_binding, paired
+from .files import BlockType, read_bytes, walk_blocks
+from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems, clean_binding, paired
 from .problems import Report
-from .records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
-from .records.no_preamble import set_sync_end, trim_edges
-from .records.preamble import find_unmarked_opening
-from .records.profiler_records import separate_profiler_records, without_profiler_commands
+from .records.monitor import RecordStream, find_unmarked_opening, in_order, read_stream, to_ns, unwrapped_ids
+from .records.profiler_records import separate_profiler_records, set_sync_end, trim_edges, without_profiler_commands
 from .records.runtime_records import (
     agree_on_first_reset,
     note_unmarked,
     separate_runtime_records,
     separate_unbound_runtime_records,
 )
-from .stream.blocks import BlockType, walk_blocks
-from .stream.files import read_bytes
 
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
@@ -400,3 +396,44 @@ def _report_code(result: CoreData, lane: str, what: str, done: str, node_indices
         first -= len(payload) // 4
     result.report.error(what, done, file=result.file, offset=offset, core=result.core if lane[:4] != "port" else -1,
                         lane=lane, count=len(node_indices), **records)  # type: ignore[arg-type]  # fmt: skip
+
+
+# Captures without hardware records, from emulators or with the PMU off: only commands, without times.
+#
+# Commands are in the order of issue. The sends and waits that the profiler and, around each launch of a compiled
+# model, the runtime issue outside every kernel function are left out.
+
+
+def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
+    """Commands of each engine of a core, without engines that have none."""
+    found: dict[str, Commands] = {}
+    for name in CORE_ENGINES:
+        parts = [] if core.has_des_streams else [block_commands(core.streams.get(name, ()))]
+        if core.nodes is not None and len(core.nodes.engines[name]):
+            issued = without_profiler_commands(name, core, chip)
+            if core.bmodel:
+                synchronising = (issued.scope < 0) & (issued.type_code == chip.system_types[family_of(name)])
+                issued = issued.take(np.flatnonzero(~(synchronising & (issued.mode == Mode.TDI))))
+            parts.append(issued)
+        present = [part for part in parts if part is not None and len(part)]
+        if present:
+            found[name] = concatenated(present)
+    return found
+
+
+def report_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Report) -> None:
+    """Report the one problem that describes such a capture."""
+    counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
+    launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
+    launches += sum(len(core.nodes.scope_names) for core in cores if core.nodes is not None)
+    issued = sum(len(commands) for core in cores if core.nodes is not None for commands in core.nodes.engines.values())
+    issued += sum(map(len, (stream for core in cores if not core.has_des_streams for streams in core.streams.values()
+                            for stream in streams)))  # fmt: skip
+    left_out = issued - sum(counts.values())
+    launches_text = f"{launches:,} launch{'es' if launches != 1 else ''}; " if launches else ""
+    counts_text = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    report.warning(
+        f"No hardware records: {launches_text}{counts_text} commands without times.",
+        "They are shown in the order they were issued"
+        + (f", without {left_out:,} sends and waits around them." if left_out else "."),
+    )

@@ -9,11 +9,10 @@ import numpy as np
 from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
-from .commands.command_table import Commands, NodeStream
-from .commands.des_streams import ModelStream
+from .commands.command_table import Commands, ModelStream, NodeStream
+from .files import Block, BlockType
 from .problems import Report
 from .records.monitor import RecordStream
-from .stream.blocks import Block, BlockType
 
 
 class HostCopies(Struct, frozen=True, eq=False):

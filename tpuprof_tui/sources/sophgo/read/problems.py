@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from tpuprof_tui.model import Groups, Problem, Severity
-from tpuprof_tui.sources.sophgo.groups import core_group
 
+from ..groups import core_group
 from .arrays import I64
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes, Severity
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
 from ..chips.chip import Chip
+from ..chips.commands import command_table
 from ..file_names import SETTINGS_FILE
 from ..groups import capture_groups
 from ..vocabulary import BMPROFILE_VOCABULARY, VOCABULARY
@@ -26,12 +26,12 @@ from .commands.command_table import CORE_ENGINES, Commands
 from .commands.lane_registers import LaneRegisters
 from .core_data import CoreData, EngineData
 from .dependencies import with_dependencies
+from .files import Settings, count_text
 from .problems import ProblemLocation, Report, RowsOf
 from .records.monitor import RecordStream
-from .stream.files import Settings, count_text
 
 if TYPE_CHECKING:
-    from .pairing.ports import PortData
+    from .ports import PortData
 
 #: A larger `core_num` is rejected as nonsense.
 _MOST_CORES = 1024

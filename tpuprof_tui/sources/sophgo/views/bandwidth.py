@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.totals.chart_data import BINS
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.model import Role
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.views.answer import Answer, Column, Series, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Missing, Series, Table, Target
 from tpuprof_tui.views.curves import bandwidth as bandwidth_of_kinds
 
 Ints = npt.NDArray[np.int64]
@@ -119,3 +119,30 @@ def _by_port(query: Query, lanes: Sequence[int], edges: Ints) -> Iterator[Series
         moves = _moves(query, [number for number in lanes if column in query.profile.lanes[number]], moved=column)
         if len(moves):
             yield _series(title, moves, edges)
+
+
+# Allocations of device memory that libbmrt notes.
+
+_COLUMNS: Final = (
+    Column("use", "Use"),
+    Column("bytes", "Size", "bytes"),
+    Column("address", "Address", spare=1),
+    Column("allocated_us", "Allocated", "time"),
+    Column("freed_us", "Freed", "time"),
+)
+
+
+def device_memory(query: Query) -> Answer:
+    """Allocations of the whole recording, the largest first."""
+    memory = query.profile.table("device_memory", -1)
+    if memory is None:
+        return Answer(missing=(Missing("Device memory is not recorded."),))
+    rows = np.argsort(-memory["bytes"], kind="stable")
+    use, (size, address, start, end) = (
+        memory.values("use", rows),
+        (memory[key][rows].tolist() for key in ("bytes", "address", "allocated", "freed")),
+    )
+    lines = list(zip(use, size, map(hex, address), start, end, strict=True))
+    note = "Whole recording, by the host's clock; 0: the runtime begins to set the run up. Freed -: never."
+    table = Table.of_rows("allocations", "Device memory", _COLUMNS, lines, ordered=True)
+    return Answer(tables=(table,), notes=(note,))

@@ -14,17 +14,10 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.files.published_rows import published_rows, published_window
-from tpuprof_tui.sources.sophgo.files.summary_table import (
-    SUMMED,
-    CoreSums,
-    SummaryRow,
-    as_sums,
-    lane_weights,
-    rate_remark,
-    summary_rows,
-)
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+
+from ..files.published_rows import published_rows, published_window
+from ..files.summary_table import SUMMED, CoreSums, SummaryRow, as_sums, lane_weights, rate_remark, summary_rows
 
 
 def published(query: Query) -> Answer:

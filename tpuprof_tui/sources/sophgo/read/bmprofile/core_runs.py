@@ -15,11 +15,11 @@ from ..commands.command_table import Commands, Mode, NodeStream
 from ..commands.messages import depended_on
 from ..commands.model_interleaving import concatenated
 from ..commands.registers import codes_of_many, field_of_many, select_many
+from ..commands.streams import walk
 from ..core_data import CoreData, EngineData, HostCopies
+from ..files import Block, BlockType
 from ..problems import Report
 from ..records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
-from ..stream.blocks import Block, BlockType
-from ..stream.streams import walk
 from .plan import ENGINES, Plan, PlannedCommands
 
 if TYPE_CHECKING:

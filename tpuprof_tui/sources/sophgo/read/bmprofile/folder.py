@@ -23,14 +23,12 @@ from tpuprof_tui.sources.source import Progress, natural_order
 from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
 from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, LOCATIONS, RUN_FILE, SETTINGS_FILE
 from ..arrays import I64, Bytes
-from ..columns.lane_columns import report_untimed
-from ..core import report_unpaired, report_unrecorded
+from ..core import report_unpaired, report_unrecorded, report_untimed
 from ..core_data import number_scopes
+from ..files import Block, BlockType, Settings, count_text, file_size, read_bytes, walk_blocks
 from ..host_trace import GROUP, KIND
 from ..problems import Report
 from ..profile_builder import Lost, ProfileBuilder
-from ..stream.blocks import Block, BlockType, walk_blocks
-from ..stream.files import Settings, count_text, file_size, read_bytes
 from .core_runs import CoreRuns, Launch
 from .plan import ENGINES, Plan, read_forecast, read_plan
 

@@ -19,9 +19,9 @@ from msgspec import Struct
 from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.model.lane import Array, LazyColumn
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ...chips.chip import Chip, family_of
+from ...chips.commands import command_table
 from ..commands.lane_registers import NO_FORMAT, LaneRegisters
 from ..commands.messages import dependency_in, message_in
 from ..commands.operation_counts import base_name

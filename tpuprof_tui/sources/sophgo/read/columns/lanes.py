@@ -9,25 +9,32 @@ from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 from tpuprof_tui.model.sublanes import split_overlaps
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of, variant_direction
-from tpuprof_tui.sources.sophgo.groups import owner_groups, ports_group
 
+from ...chips.chip import Chip, family_of, variant_direction
+from ...groups import owner_groups, ports_group
 from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
 from ..commands.messages import message_columns
 from ..records.monitor import RecordStream
-from .computations import (
+from .figures import (
+    NodeWords,
+    Transfers,
+    TransferTables,
+    Words,
     at_peak,
     condensed_columns,
     conflict_columns,
+    counter_columns,
     excess,
     forecast_columns,
+    known_or_missing,
+    node_memories,
     operation_columns,
+    row_number_column,
+    scope_columns,
     unless_beaten,
 )
-from .lane_columns import NodeWords, Words, counter_columns, known_or_missing, row_number_column, scope_columns
-from .transfers import Transfers, TransferTables, node_memories
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")

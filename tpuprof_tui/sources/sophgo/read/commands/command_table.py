@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from ..arrays import I8, I32, I64, U32
-from .des_streams import Streams
+from ..arrays import I8, I16, I32, I64, U32
 
 Words = U32
 
@@ -82,6 +81,23 @@ class Commands(Struct):
         """Commands at the given rows."""
         columns = {name: values[rows] for name in self.__struct_fields__ if (values := getattr(self, name)) is not None}
         return Commands(**columns)
+
+
+class ModelStream(Struct, frozen=True, eq=False):
+    """Commands of one engine for one launch of a compiled model."""
+
+    offsets: I64  #: First byte of each command in the file, int64
+    lengths: I32  #: Size of each command in bytes, int32
+    only_ends: bool  #: Whether the stream is empty or contains only an end command
+    #: Operation index of each command; -1 for one that cannot be decoded.
+    ops: I16 = field(default_factory=lambda: np.zeros(0, np.int16))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+#: Streams by engine, in the order of the file.
+Streams = Mapping[str, Sequence[ModelStream]]
 
 
 class DesNode(Struct, frozen=True):

@@ -13,14 +13,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ...chips.chip import Chip, family_of
+from ...chips.commands import command_table
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
-from ..stream.blocks import BlockType
-from .command_table import Commands, Mode
-from .des_streams import ModelStream
+from ..files import BlockType
+from .command_table import Commands, Mode, ModelStream
 from .registers import (
     addresses_of_many,
     codes_of_many,
@@ -82,7 +81,7 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
 
 def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
     """Offset in the file and length (bytes) of the content of each DYN_EXTRA record, over all blocks."""
-    from ..stream.streams import split_extras  # only captures with registers need it
+    from .streams import split_extras  # only captures with registers need it
 
     parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     payloads, offsets = core.payloads(BlockType.DYN_EXTRA)
@@ -97,7 +96,7 @@ def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
 
 
 def _attach_blocks(core: CoreData, chip: Chip) -> None:
-    from ..stream.streams import walk  # only captures with registers need it
+    from .streams import walk  # only captures with registers need it
 
     assert core.nodes is not None
     for block in core.blocks:
@@ -152,7 +151,7 @@ def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
 
 def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
     """Streams of a bmodel for an engine, in file order."""
-    from ..stream.streams import walk  # only captures with registers need it
+    from .streams import walk  # only captures with registers need it
 
     result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])

@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows, cache_last_slice
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, MessageRule, family_of
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
 
+from ...chips.chip import Chip, MessageRule, family_of
+from ...chips.commands import command_table
 from ..arrays import I64
 from .lane_registers import LaneRegisters
 from .registers import field_of_many

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..arrays import F64, I64
-from ..pairing.bindings import UNKNOWN, EngineItems
-from ..pairing.pairing import launch_start_keys
+from ..pairing import UNKNOWN, EngineItems, launch_start_keys
 from .command_table import Commands
 
 #: Most runs without a launch, or launches without a run, in a row.

@@ -19,17 +19,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
-
+from ...chips.chip import Chip
+from ...chips.commands import command_table
 from ..arrays import I16, I64, U32, Bools, Bytes
 from ..core_data import CoreData
-from ..pairing.ports import COMMAND_BYTES, PortData, copied_commands
-from ..stream.blocks import BlockType
-from ..stream.streams import walk
+from ..files import BlockType
+from ..ports import COMMAND_BYTES, PortData, copied_commands
 from .command_table import Commands, Mode
 from .lane_registers import NO_FORMAT
 from .registers import codes_of_many, field_of_many, select_many
+from .streams import walk
 
 #: Bits of a node word that select the operation.
 _OPERATION = (1 << 20) - 1

@@ -19,10 +19,10 @@ from msgspec import Struct, convert
 from numpy.typing import NDArray
 
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
-from tpuprof_tui.sources.sophgo.chips.layout import CATALOG, ChipDataError
 
+from ...chips.chip import Chip
+from ...chips.commands import command_table
+from ...chips.layout import CATALOG, ChipDataError
 from ..arrays import F64, I64, Bools, Bytes
 from .registers import codes_of_many, fields_of_one_kind
 

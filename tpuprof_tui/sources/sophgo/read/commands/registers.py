@@ -12,16 +12,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import (
-    HEADER_BYTES,
-    CommandTable,
-    Operation,
-    OperationFields,
-    command_table,
-    has_commands,
-)
-
+from ...chips.chip import Chip
+from ...chips.commands import HEADER_BYTES, CommandTable, Operation, OperationFields, command_table, has_commands
 from ..arrays import I16, I64, Bools, Bytes
 
 Values = I64 | NDArray[np.uint64]

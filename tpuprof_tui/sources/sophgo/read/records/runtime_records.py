@@ -13,15 +13,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tpuprof_tui.sources.sophgo.chips.chip import Chip, family_of
-from tpuprof_tui.sources.sophgo.chips.commands import command_table
-
+from ...chips.chip import Chip, family_of
+from ...chips.commands import command_table
 from ..arrays import I64, Bools
 from ..commands.command_table import Commands, bits_of
 from ..commands.registers import addresses_of_many, memories_of
 from ..core_data import CoreData, EngineData, HostCopies
-from .monitor import RecordStream
-from .preamble import opens
+from .monitor import RecordStream, opens
 
 #: Largest id of a pair's record: of the first launch's, where it continues the ids of the opening pair.
 _LAST_PAIR_ID = 3

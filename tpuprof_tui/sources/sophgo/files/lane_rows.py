@@ -17,15 +17,13 @@ from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
 from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.counters import COUNTERS
-from tpuprof_tui.sources.sophgo.schema import SCHEMA
-from tpuprof_tui.sources.sophgo.schema import column as column_of
 
-from ...read.layers import LayerMap
-from ..instructions import ENGINES
-from ..published_rows import published_rows
-from ..registers_text import chosen_rows
-from .fields import PUBLISHED, LaneFields, data_type_source, recent_cycle_source
+from ..read.layers import LayerMap
+from ..schema import COUNTERS, SCHEMA
+from ..schema import column as column_of
+from .fields import PUBLISHED, LaneFields, chosen_rows, data_type_source, recent_cycle_source
+from .instructions import ENGINES
+from .published_rows import published_rows
 
 #: outputs 5.1; the order is the sheet's.
 TIU_COLUMNS: Final = tuple(

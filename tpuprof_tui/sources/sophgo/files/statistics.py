@@ -13,9 +13,9 @@ from msgspec.structs import fields
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.sophgo.schema import column
 
-from ..summary_table import direction_contains, filled_values, to_ns
+from ..schema import column
+from .summary_table import direction_contains, filled_values, to_ns
 
 Array = npt.NDArray[Any]
 

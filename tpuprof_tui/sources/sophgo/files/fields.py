@@ -20,8 +20,9 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
-from tpuprof_tui.sources.sophgo.schema import column
+
+from ..read.arrays import map_texts
+from ..schema import column
 
 # Fields of the reference's register text, in its order: by chip family, engine, and kind of command.
 #
@@ -321,6 +322,15 @@ class LaneFields:
         unknown = matches(str(column("direction").placeholder))
         involved = map_texts(self.profile, self.lane, "direction", rows, matches, unknown)
         return np.where(involved, self.lane.take(key, rows), np.nan)
+
+
+def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:
+    """Chosen rows of a lane in stream order, and their number."""
+    rows = selection.rows(profile, lane)
+    order = lane.take("order", rows)
+    if bool((order[1:] >= order[:-1]).all()):
+        return rows, len(order)
+    return row_numbers(rows)[np.argsort(order, kind="stable")], len(order)
 
 
 # -- fields that only workbook and CSV have -------------------------------

@@ -14,11 +14,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tpuprof_tui.sources.sophgo.chips.chip import Chip
-from tpuprof_tui.sources.sophgo.chips.commands import CommandTable, command_table, has_commands
-
+from ...chips.chip import Chip
+from ...chips.commands import CommandTable, command_table, has_commands
 from ..arrays import I16, I64, U8, U32, Bytes
-from ..commands.registers import as_buffer, field_of_many
+from .registers import as_buffer, field_of_many
 
 SOUND_CHAIN = 3
 """Commands in a row that must decode where a walk resumes after one that did not."""

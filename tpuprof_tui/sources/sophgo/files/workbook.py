@@ -40,12 +40,12 @@ from tpuprof_tui.model.lane import Rows, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
-from ...read.layers import layers_of
-from ..instructions import rows_as_text
-from ..published_rows import published_window
+from ..read.layers import layers_of
 from .fields import EVERYTHING
-from .lanes import SLICE, LaneRows, chosen_lanes
+from .instructions import rows_as_text
+from .lane_rows import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
+from .published_rows import published_window
 from .statistics import (
     SUMMARY_COLUMNS,
     Totals,

@@ -22,11 +22,11 @@ from tpuprof_tui.formats.xlsx.rows import (
 )
 from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows
-from tpuprof_tui.sources.sophgo.read.arrays import map_texts
 
-from ...read.layers import Layer, LayerMap
-from ..summary_table import direction_contains, filled_values, to_ns
+from ..read.arrays import map_texts
+from ..read.layers import Layer, LayerMap
 from .statistics import ratio
+from .summary_table import direction_contains, filled_values, to_ns
 
 Array = npt.NDArray[Any]
 

@@ -1,1 +1,0 @@
-"""Workbook of the published converter."""

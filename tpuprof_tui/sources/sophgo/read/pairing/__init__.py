@@ -1,1 +1,0 @@
-"""Binds records to commands."""

@@ -1,1 +1,0 @@
-"""Splits the files of a capture into settings, blocks, commands and detail records."""

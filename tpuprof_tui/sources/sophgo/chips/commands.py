@@ -102,15 +102,6 @@ class FieldPosition(Struct, frozen=True):
     wide: bool  #: Whether values may need all 64 bits
 
 
-class OperationFields(Struct, frozen=True):
-    """Positions of several fields in the commands of one operation: arrays (fields, 1), see `FieldPosition`."""
-
-    byte: NDArray[np.int64]
-    shift: NDArray[np.uint64]
-    mask: NDArray[np.uint64]
-    spill: NDArray[np.uint64]
-
-
 class CommandTable(Struct, frozen=True, eq=False, dict=True):
     """The operations of one engine family of a chip."""
 
@@ -154,23 +145,6 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
             found = [operation.by_name.get(name) if operation.known else None for operation in self.operations]
             self._positions[name] = self._field_position(found) if any(found) else None
         return self._positions[name]
-
-    @cached_property
-    def _operation_fields(self) -> dict[tuple[int, tuple[str, ...]], OperationFields]:
-        """Cache of `positions`, by operation and field names."""
-        return {}
-
-    def positions(self, operation: int, names: tuple[str, ...]) -> OperationFields:
-        """Positions of fields in the commands of an operation; masks are 0 for fields that it does not have."""
-        key = operation, names
-        if key not in self._operation_fields:
-            absent = self._field_position([None] * len(self.operations))
-            found = [self.position(name) or absent for name in names]
-            self._operation_fields[key] = OperationFields(*(
-                np.array([[getattr(each, part)[operation]] for each in found])
-                for part in ("byte", "shift", "mask", "spill")
-            ))  # fmt: skip
-        return self._operation_fields[key]
 
     def _field_position(self, found: list[Field | None]) -> FieldPosition:
         # the eight bytes that are read stay inside the command

@@ -49,9 +49,9 @@ def contradicts(recorded: I8, issued: I8) -> Bools:
 
 
 # Bindings in doubt. Where an engine lost the first commands of a launch, its ids continue without a restart, so that
-# the launch is detected only when ids of another engine restart: the records before that may belong to either launch. And
-# where whole launches are lost, the few remaining records of their neighbours may fit several launches. Such runs are
-# moved at pauses, and marked as ambiguous. Bindings out of order are removed; unbound records are bound as their
+# the launch is detected only when ids of another engine restart: the records before that may belong to either launch.
+# And where whole launches are lost, the few remaining records of their neighbours may fit several launches. Such runs
+# are moved at pauses, and marked as ambiguous. Bindings out of order are removed; unbound records are bound as their
 # neighbours imply.
 
 #: A run is certain with at least the share `_CERTAIN_COVERAGE` of its launch's commands, if it has `_ENOUGH_RECORDS`

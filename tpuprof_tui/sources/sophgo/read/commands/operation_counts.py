@@ -24,7 +24,7 @@ from ...chips.chip import Chip
 from ...chips.commands import command_table
 from ...chips.layout import CATALOG, ChipDataError
 from ..arrays import F64, I64, Bools, Bytes
-from .registers import codes_of_many, fields_of_one_kind
+from .registers import codes_of_many, commands_of_one_kind, field_of_lines
 
 MISSING = -1
 """Value of an unknown count."""
@@ -103,9 +103,9 @@ def count_operations(
         if not rules:
             continue
         rows = np.flatnonzero(ops == op)
-        names = model.registers[rules]
-        values = fields_of_one_kind(buffer, offsets[rows], table.positions(op, names)).astype(np.float64)
-        commands = _Commands(chip, model, dict(zip(names, values, strict=True)), functions[rows])
+        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[rows], op)
+        registers = {name: field_of_lines(table, lines, op, name).astype(np.float64) for name in model.registers[rules]}
+        commands = _Commands(chip, model, registers, functions[rows])
         for rule in rules:
             applies = commands.rule_mask(rule)
             if applies.all():

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...chips.chip import Chip
-from ...chips.commands import HEADER_BYTES, CommandTable, Operation, OperationFields, command_table, has_commands
+from ...chips.commands import HEADER_BYTES, CommandTable, Operation, command_table, has_commands
 from ..arrays import I16, I64, Bools, Bytes
 
 Values = I64 | NDArray[np.uint64]
@@ -108,25 +108,6 @@ def field_of_many(
         values[spilled] |= ninth << (np.uint64(64) - position.shift[ops[spilled]])
     values &= np.where(missing, np.uint64(0), position.mask[ops])
     return (values, missing) if position.wide else (values.astype(np.int64), missing)
-
-
-def fields_of_one_kind(buffer: Bytes, offsets: I64, positions: OperationFields) -> NDArray[np.uint64]:
-    """Values of several fields of commands of one operation, 0 where it has no such field; shape (fields, commands).
-
-    Args:
-        buffer: Contiguous bytes that contain the commands.
-        offsets: First byte of each command; all of them must be inside the buffer.
-        positions: From `CommandTable.positions`.
-    """
-    starts = offsets + positions.byte
-    values = _words_at(buffer, starts)
-    values >>= positions.shift
-    if positions.spill.any():
-        spilled = positions.spill[:, 0] > 0
-        ninth = buffer[starts[spilled] + HEADER_BYTES].astype(np.uint64)
-        values[spilled] |= ninth << (np.uint64(64) - positions.shift[spilled])
-    values &= positions.mask
-    return values
 
 
 def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, operation: int) -> Bytes:

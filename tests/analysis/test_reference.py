@@ -5,7 +5,7 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile
 
 from tpuprof_tui.model import Role
-from tpuprof_tui.sources.sophgo.files.summary_table import core_sums, summary_table, to_ns
+from tpuprof_tui.sources.sophgo.files.summary_table import sum_of_lanes, summary_table, to_ns
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
@@ -45,6 +45,10 @@ def table_of(profile):
     return summary_table(profile, profile.end_ns - profile.start_ns)
 
 
+def core_sums(profile, unit):
+    return sum_of_lanes(profile, profile.lanes_of(unit))
+
+
 def test_the_text_is_the_references():
     assert summary_text(alike_cores()).startswith(WRITTEN)
 
@@ -63,23 +67,23 @@ def test_directions_split_the_bytes():
     profile = make_profile([dma], strings=texts.build())
     sums = core_sums(profile, 0)
     # a missing direction is the reference's placeholder, DDR->DDR
-    assert (sums.gdma_ddr_bytes, sums.gdma_ddr_cycle) == (1 + 4 + 16, 10 + 30 + 50)
-    assert (sums.gdma_l2_bytes, sums.gdma_l2_cycle) == (2, 20)
-    assert sums.gdma_cycle == 150
+    assert (sums["gdma_ddr_bytes"], sums["gdma_ddr_cycle"]) == (1 + 4 + 16, 10 + 30 + 50)
+    assert (sums["gdma_l2_bytes"], sums["gdma_l2_cycle"]) == (2, 20)
+    assert sums["gdma_cycle"] == 150
 
 
 def test_sdma_counts_sends_but_not_waits():
     lane = make_lane("SDMA", starts=[0, 10, 20], ends=[5, 15, 25], cycles=[6, 60, 600], bytes=[100, 0, 0],
                      roles=[Role.WORK, Role.SYNC, Role.WAIT])  # fmt: skip
     sums = core_sums(make_profile([lane]), 0)
-    assert (sums.sdma_cycle, sums.sdma_ddr_bytes, sums.sdma_ddr_cycle) == (66, 100, 66)
+    assert (sums["sdma_cycle"], sums["sdma_ddr_bytes"], sums["sdma_ddr_cycle"]) == (66, 100, 66)
 
 
 def test_commands_issued_by_rvt_always_count_as_work():
     texts = Texts()
     mode = texts.codes("mode", ["TDI", "RVT"])
     lane = make_lane(starts=[0, 10], ends=[5, 15], cycles=[6, 60], roles=[Role.WAIT, Role.WAIT], mode=mode)
-    assert core_sums(make_profile([lane], strings=texts.build()), 0).tiu_cycle == 60
+    assert core_sums(make_profile([lane], strings=texts.build()), 0)["tiu_cycle"] == 60
 
 
 def test_operations_of_all_tiu_instructions_count():

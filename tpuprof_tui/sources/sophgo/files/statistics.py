@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import astuple
 
-from tpuprof_tui.model import Lane, Profile, Role, is_missing
+from tpuprof_tui.model import Lane, Profile, Role
 from tpuprof_tui.model.lane import Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
 
@@ -36,9 +37,6 @@ class Totals(Struct, frozen=True):
     ddr_cycles: int = 0
     l2_bytes: int = 0
     l2_cycles: int = 0
-    #: start, end: First start and last end, ns; None without instructions.
-    start: int | None = None
-    end: int | None = None
 
     @property
     def working(self) -> int:
@@ -46,14 +44,7 @@ class Totals(Struct, frozen=True):
         return self.cycles - self.wait_cycles
 
     def __add__(self, other: Totals) -> Totals:
-        sums: dict[str, Any] = {
-            item.name: getattr(self, item.name) + getattr(other, item.name)
-            for item in fields(self)
-            if item.name not in ("start", "end")
-        }
-        starts = [some.start for some in (self, other) if some.start is not None]
-        ends = [some.end for some in (self, other) if some.end is not None]
-        return Totals(**sums, start=min(starts, default=None), end=max(ends, default=None))
+        return Totals(*map(operator.add, astuple(self), astuple(other)))
 
 
 def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
@@ -90,15 +81,8 @@ def _part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
         count=len(cycles),
         cycles=int(cycles.sum()),
         wait_cycles=int(cycles[role == Role.WAIT].sum()),
-        start=_bound(lane, "start", rows, np.min),
-        end=_bound(lane, "end", rows, np.max),
         **sums,
     )
-
-
-def _bound(lane: Lane, key: str, rows: Rows, of: Callable[[Array], Any]) -> int | None:
-    values = lane.take(key, rows)
-    return int(of(values)) if len(values) and not is_missing(values[:1])[0] else None
 
 
 # -- TIU: by function type ----------------------------------------------------

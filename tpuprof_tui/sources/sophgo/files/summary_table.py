@@ -7,13 +7,13 @@ count as the reference's placeholder (one operation, ``DDR->DDR``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from msgspec.structs import fields
 
 from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
@@ -25,68 +25,79 @@ from .published_rows import HANDSHAKES, published_part, published_window
 
 Array = npt.NDArray[Any]
 
-#: (header, width in the text file), in order.
-COLUMNS: Final[tuple[tuple[str, int], ...]] = (
-    ("CoreId", 7),
-    ("Parallelism(%)", 14),
-    ("totalTime(us)", 14),
-    ("TiuWorkingRatio", 15),
-    ("totalTiuCycle", 14),
-    ("uArchURate", 10),
-    ("totalGdmaCycle", 16),
-    ("GdmaDdrAvgBW(GB/s)", 18),
-    ("GdmaL2AvgBW(GB/s)", 18),
-    ("totalSdmaCycle", 16),
-    ("SdmaDdrAvgBW(GB/s)", 18),
-)
-
-#: Names of the sums that lanes of an engine contribute to, by engine.
+#: Sums that lanes of an engine contribute to, by engine: cycles, operations, instructions of known operations, bytes
+#: and cycles of transfers that touch DDR, and of those that touch L2 memory and not DDR.
 SUMMED: Final[dict[str, tuple[str, ...]]] = {
     "TIU": ("tiu_cycle", "alg_ops", "uarch_ops", "known_ops"),
     "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
     "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
+    "CDMA": ("cdma_cycle", "cdma_ddr_bytes", "cdma_ddr_cycle", "cdma_l2_bytes", "cdma_l2_cycle"),
 }
+#: Sums over instructions by name; those that nothing contributes to are 0.
+Sums = Counter[str]
 
 
-class CoreSums(Struct, frozen=True):
-    """Sums over the events of one core: cycles, operations, bytes; ``known_ops``: instructions of known operations."""
+class SummaryColumn(Struct, frozen=True):
+    """A column of the summary."""
 
-    tiu_cycle: int = 0
-    alg_ops: int = 0
-    uarch_ops: int = 0
-    known_ops: int = 0
-    gdma_cycle: int = 0
-    gdma_ddr_bytes: int = 0
-    gdma_ddr_cycle: int = 0
-    gdma_l2_bytes: int = 0
-    gdma_l2_cycle: int = 0
-    sdma_cycle: int = 0
-    sdma_ddr_bytes: int = 0
-    sdma_ddr_cycle: int = 0
+    key: str
+    header: str  #: Its name in summary.txt
+    width: int  #: Characters there
+    kind: Literal["core", "percent", "time", "cycles", "rate"]  #: Unit of its values: none, %, ns, cycles, GB/s
+    help: str  #: What the web page says of it
+    #: Peak bandwidth that its values are compared with in the page, ``ddr`` or ``l2``; ``ratio`` for a share of time.
+    peak: str = ""
+    page_header: str = ""  #: Its name in the page; empty: that of summary.txt, with ``Bandwidth`` written out
 
-    def __add__(self, other: CoreSums) -> CoreSums:
-        return CoreSums(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
+    def text(self, value: Any, device: Device, core: int | None) -> str:
+        """A value of a core, or (``core`` None) of all of them: then cycles are written as us."""
+        if self.kind == "cycles" and core is None:
+            mhz = device.clock("TIU" if self.key == "tiu_cycles" else "DMA")
+            return f"{value / mhz if mhz > 0 else 0:.3f}(us)"
+        if self.kind in ("core", "cycles"):
+            return str(value)
+        return f"{value / 1000:.3f}" if self.kind == "time" else f"{value:.2f}{'%' if self.kind == 'percent' else ''}"
+
+
+COLUMNS: Final = (
+    SummaryColumn("core", "CoreId", 7, "core", "Number of the core."),
+    SummaryColumn("parallelism", "Parallelism(%)", 14, "percent",
+                  "Working time of all engines over total time; adds up engines that ran together."),
+    SummaryColumn("total_us", "totalTime(us)", 14, "time", "From the first start to the last end of all engines."),
+    SummaryColumn("tiu_ratio", "TiuWorkingRatio", 15, "percent",
+                  "Working time of the TIU over total time. Below 30 % yellow, below 15 % red.", "ratio"),
+    SummaryColumn("tiu_cycles", "totalTiuCycle", 14, "cycles", "Cycles of the TIU's work, without sends: the "
+                  "workbook's totalTiuCycle has them.", page_header="TiuWorkCycle"),
+    SummaryColumn("uarch_rate", "uArchURate", 10, "percent",
+                  "Operations the algorithm asked for over those performed; needs mode 2 or DES blocks."),
+    SummaryColumn("gdma_cycles", "totalGdmaCycle", 16, "cycles", "Cycles of the GDMA's work, without sends: the "
+                  "workbook's totalGdmaCycle has them.", page_header="GdmaWorkCycle"),
+    SummaryColumn("gdma_ddr", "GdmaDdrAvgBW(GB/s)", 18, "rate", "Bytes over working time of GDMA transfers that touch "
+                  "DDR. Below 75 % of the peak yellow, below 50 % red.", "ddr"),
+    SummaryColumn("gdma_l2", "GdmaL2AvgBW(GB/s)", 18, "rate",
+                  "The same for transfers that touch L2 memory and not DDR.", "l2"),
+    SummaryColumn("sdma_cycles", "totalSdmaCycle", 16, "cycles", "Cycles of the SDMA without waits."),
+    SummaryColumn("sdma_ddr", "SdmaDdrAvgBW(GB/s)", 18, "rate",
+                  "Bytes over working time of SDMA transfers that touch DDR.", "ddr"),
+)  # fmt: skip
+#: Columns of the page in captures with CDMA.
+CDMA_COLUMNS: Final = (
+    SummaryColumn("cdma_cycles", "totalCdmaCycle", 16, "cycles",
+                  "Cycles of all CDMA ports without waits; in the row of the last core."),
+    SummaryColumn("cdma_ddr", "CdmaDdrAvgBW(GB/s)", 18, "rate",
+                  "Bytes over working time of CDMA transfers that touch DDR.", "ddr"),
+    SummaryColumn("cdma_l2", "CdmaL2AvgBW(GB/s)", 18, "rate",
+                  "The same for transfers that touch L2 memory and not DDR.", "l2"),
+)  # fmt: skip
 
 
 class SummaryRow(Struct, frozen=True):
     """One row of the reference's summary."""
 
     core: int | None  #: Core number; None for the row over all cores
-    sums: CoreSums  #: Sums that the figures are computed from
-    total_ns: int  #: Length of the profile, ns
-    #: tiu_cycles, gdma_cycles, sdma_cycles: Cycles of the engine; over all cores those of the core with most.
-    tiu_cycles: int
-    gdma_cycles: int
-    sdma_cycles: int
-    #: parallelism, tiu_ratio, uarch_rate: Percent.
-    parallelism: float
-    tiu_ratio: float
-    uarch_rate: float
-    #: gdma_ddr_bandwidth, gdma_l2_bandwidth, sdma_ddr_bandwidth: GB/s.
-    gdma_ddr_bandwidth: float
-    gdma_l2_bandwidth: float
-    sdma_ddr_bandwidth: float
-    cells: tuple[str, ...]  #: Texts of the columns, in the order of ``COLUMNS``
+    known_ops: int  #: Number of instructions of known operations
+    values: tuple[Any, ...]  #: Values of the columns in their units; cycles over all cores: of the core with most
+    cells: tuple[str, ...]  #: Their texts
 
 
 def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:
@@ -98,11 +109,11 @@ def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:
     """
     if not profile.units or not profile.instructions or not profile.timed:
         return []
-    sums = [core_sums(profile, unit) for unit in profile.units]
+    sums = [sum_of_lanes(profile, profile.lanes_of(unit)) for unit in profile.units]
     return summary_rows(profile.device, profile.groups.numbers, sums, total_ns)
 
 
-def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
+def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[Sums], total_ns: int) -> list[SummaryRow]:
     """Rows of the summary from the sums of each core.
 
     ``total_ns``: as for `summary_table`.
@@ -115,24 +126,22 @@ def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums],
 def rate_remark(profile: Profile, rows: Sequence[SummaryRow]) -> str:
     """Remark on uArchURate below mode 2, where only commands of DES blocks have operations."""
     mode = profile.source_data["mode"]
-    if not any(row.sums.known_ops for row in rows):
+    if not any(row.known_ops for row in rows):
         return f"uArchURate is meaningless in mode {mode}: operations are known from mode 2 on."
-    cores = "" if all(row.sums.known_ops for row in rows) else "; it is meaningless for cores without any"
+    cores = "" if all(row.known_ops for row in rows) else "; it is meaningless for cores without any"
     return f"uArchURate in mode {mode} is that of commands of DES blocks: of others no operations are known{cores}."
 
 
-def core_sums(profile: Profile, unit: int) -> CoreSums:
-    """Sums of one core (metrics 5.1)."""
-    found = CoreSums()
-    for lane in profile.lanes_of(unit):
-        if lane.kind in SUMMED:
-            found += as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
-    return found
+def sum_of_lanes(profile: Profile, lanes: Iterable[Lane]) -> Sums:
+    """Sums over all rows of some lanes (metrics 5.1)."""
+    parts = (as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
+             for lane in lanes if lane.kind in SUMMED)  # fmt: skip
+    return sum(parts, Sums())
 
 
-def as_sums(lane: Lane, totals: Array) -> CoreSums:
-    """Totals of ``lane_weights`` as `CoreSums`."""
-    return CoreSums(**dict(zip(SUMMED[lane.kind], totals.tolist(), strict=True)))
+def as_sums(lane: Lane, totals: Array) -> Sums:
+    """Totals of ``lane_weights`` by name."""
+    return Sums(dict(zip(SUMMED[lane.kind], totals.tolist(), strict=True)))
 
 
 def to_ns(cycles: int, mhz: float) -> int:
@@ -140,50 +149,37 @@ def to_ns(cycles: int, mhz: float) -> int:
     return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
 
 
-def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
+def _row(device: Device, core: int | None, parts: Sequence[Sums], total: int, several: bool) -> SummaryRow:
     """Row of one core, or over all of them (``core`` None)."""
     tiu_mhz, dma_mhz = device.clock("TIU"), device.clock("DMA")
-    sums = sum(parts, CoreSums())
-    tiu_time = sum(to_ns(part.tiu_cycle, tiu_mhz) for part in parts)
-    busy_time = tiu_time + sum(to_ns(part.gdma_cycle, dma_mhz) for part in parts)
+    sums = sum(parts, Sums())
+    tiu_time = sum(to_ns(part["tiu_cycle"], tiu_mhz) for part in parts)
+    busy_time = tiu_time + sum(to_ns(part["gdma_cycle"], dma_mhz) for part in parts)
     if several:
-        busy_time += sum(to_ns(part.sdma_cycle, dma_mhz) for part in parts)
-    parallelism = _percent(busy_time, total * len(parts))
-    tiu_ratio = _percent(tiu_time, total * len(parts))
-    uarch_rate = _percent(sums.alg_ops, sums.uarch_ops)
-    bandwidths = (
-        _bandwidth(sums.gdma_ddr_bytes, sums.gdma_ddr_cycle, dma_mhz),
-        _bandwidth(sums.gdma_l2_bytes, sums.gdma_l2_cycle, dma_mhz),
-        _bandwidth(sums.sdma_ddr_bytes, sums.sdma_ddr_cycle, dma_mhz),
-    )
-    tiu, gdma, sdma = (max(getattr(part, f"{engine}_cycle") for part in parts) for engine in ("tiu", "gdma", "sdma"))
+        busy_time += sum(to_ns(part["sdma_cycle"], dma_mhz) for part in parts)
+    tiu, gdma, sdma = (max(part[f"{engine}_cycle"] for part in parts) for engine in ("tiu", "gdma", "sdma"))
+    values = (
+        "Overall" if core is None else core, _percent(busy_time, total * len(parts)), total,
+        _percent(tiu_time, total * len(parts)), tiu, _percent(sums["alg_ops"], sums["uarch_ops"]), gdma,
+        _bandwidth(sums, "gdma_ddr", dma_mhz), _bandwidth(sums, "gdma_l2", dma_mhz), sdma,
+        _bandwidth(sums, "sdma_ddr", dma_mhz),
+    )  # fmt: skip
+    return SummaryRow(core, sums["known_ops"], values, _cells(COLUMNS, values, device, core))
 
-    def text(cycles: int, mhz: float) -> str:
-        return str(cycles) if core is not None else f"{cycles / mhz if mhz > 0 else 0:.3f}(us)"
 
-    cells = (
-        "Overall" if core is None else str(core),
-        f"{parallelism:.2f}%",
-        f"{total / 1000:.3f}",
-        f"{tiu_ratio:.2f}%",
-        text(tiu, tiu_mhz),
-        f"{uarch_rate:.2f}%",
-        text(gdma, dma_mhz),
-        f"{bandwidths[0]:.2f}",
-        f"{bandwidths[1]:.2f}",
-        text(sdma, dma_mhz),
-        f"{bandwidths[2]:.2f}",
-    )
-    return SummaryRow(core, sums, total, tiu, gdma, sdma, parallelism, tiu_ratio, uarch_rate, *bandwidths, cells)
+def _cells(
+    columns: Sequence[SummaryColumn], values: Sequence[Any], device: Device, core: int | None
+) -> tuple[str, ...]:
+    return tuple(column.text(value, device, core) for column, value in zip(columns, values, strict=True))
 
 
 def _percent(part: int, whole: int) -> float:
     return part / whole * 100 if whole > 0 else 0.0
 
 
-def _bandwidth(size: int, cycles: int, mhz: float) -> float:
-    time = to_ns(cycles, mhz)
-    return size / time if time else 0.0
+def _bandwidth(sums: Sums, moves: str, mhz: float) -> float:
+    time = to_ns(sums[f"{moves}_cycle"], mhz)
+    return sums[f"{moves}_bytes"] / time if time else 0.0
 
 
 def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
@@ -192,7 +188,7 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
     int64 (k, rows), one line for each name in ``SUMMED``.
     """
     role, cycles = lane.take("role", rows), _values_or_zero(lane, "cycles", rows)
-    if lane.kind == "SDMA":
+    if lane.kind in ("SDMA", "CDMA"):
         counted = role != Role.WAIT
     else:
         # in the reference a command issued by RVT is never a system command
@@ -206,6 +202,8 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
         weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops")), known]
     else:
         ddr, sizes = direction_contains(profile, lane, "DDR", rows), _values_or_zero(lane, "bytes", rows) * counted
+        if lane.kind == "CDMA" and "direction" in lane:  # unlike with other engines, a missing direction is none
+            ddr &= lane.take("direction", rows) >= 0
         if lane.kind == "SDMA":
             weights = [cycles, sizes * ddr, cycles * ddr]
         else:
@@ -245,57 +243,25 @@ GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
 EVERYTHING: Final = Selection()
 
 
-class SummaryColumn(Struct, frozen=True):
-    """A column of the summary."""
-
-    name: str
-    help: str
-    #: Peak bandwidth that its values are compared with, ``ddr`` or ``l2``; ``ratio`` for a share of time.
-    peak: str = ""
-
-
-SUMMARY_COLUMNS: Final = (
-    SummaryColumn("CoreId", "Number of the core."),
-    SummaryColumn("Parallelism(%)", "Working time of all engines over total time; adds up engines that ran together."),
-    SummaryColumn("totalTime(us)", "From the first start to the last end of all engines."),
-    SummaryColumn("TiuWorkingRatio", "Working time of the TIU over total time. Below 30 % yellow, below 15 % red.",
-                  "ratio"),
-    SummaryColumn("TiuWorkCycle", "Cycles of the TIU's work, without sends: the workbook's totalTiuCycle has them."),
-    SummaryColumn("uArchURate", "Operations the algorithm asked for over those performed; needs mode 2 or DES blocks."),
-    SummaryColumn("GdmaWorkCycle", "Cycles of the GDMA's work, without sends: the workbook's totalGdmaCycle has them."),
-    SummaryColumn("GdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of GDMA transfers that touch DDR. "
-                  "Below 75 % of the peak yellow, below 50 % red.", "ddr"),
-    SummaryColumn("GdmaL2AvgBandwidth(GB/s)", "The same for transfers that touch L2 memory and not DDR.", "l2"),
-    SummaryColumn("totalSdmaCycle", "Cycles of the SDMA without waits."),
-    SummaryColumn("SdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of SDMA transfers that touch DDR.", "ddr"),
-)  # fmt: skip
-CDMA_COLUMNS: Final = (
-    SummaryColumn("totalCdmaCycle", "Cycles of all CDMA ports without waits; in the row of the last core."),
-    SummaryColumn("CdmaDdrAvgBandwidth(GB/s)", "Bytes over working time of CDMA transfers that touch DDR.", "ddr"),
-    SummaryColumn("CdmaL2AvgBandwidth(GB/s)", "The same for transfers that touch L2 memory and not DDR.", "l2"),
-)
-
-
 def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
     """The reference's summary of a selection: columns, rows of texts, and the colour level of each cell."""
     chosen = selected_profile(published_part(profile), selection)
     first, last = published_window(selected_query(profile, selection))
-    table = summary_table(chosen, last - first)
     ports = [lane for lane in chosen.lanes if lane.kind == "CDMA" and len(lane)]
-    columns = SUMMARY_COLUMNS + (CDMA_COLUMNS if ports else ())
-    extra = _cdma_cells(chosen, ports) if ports else ((), ())
+    columns = (*COLUMNS, *(CDMA_COLUMNS if ports else ()))
+    device, sums = profile.device, sum_of_lanes(chosen, ports)
+    speeds = (_bandwidth(sums, moves, device.clock("DMA")) for moves in ("cdma_ddr", "cdma_l2"))
+    of_ports = (sums["cdma_cycle"], *speeds)
     rows = []
-    for row in table:
-        cells = list(row.cells)
+    for row in summary_table(chosen, last - first):
+        cells = row.cells
         if ports:
-            last = row.core == chosen.groups.numbers[-1]
-            cells += extra[1] if row.core is None else extra[0] if last else ("-",) * len(CDMA_COLUMNS)
-        rows.append({
-            "core": row.core,
-            "cells": cells,
-            "levels": [_level(profile, column, cell) for column, cell in zip(columns, cells, strict=True)],
-        })  # fmt: skip
-    return {"columns": [[column.name, column.help] for column in columns], "rows": rows}
+            has = row.core in (None, chosen.groups.numbers[-1])
+            cells += _cells(CDMA_COLUMNS, of_ports, device, row.core) if has else ("-",) * len(CDMA_COLUMNS)
+        levels = [_level(profile, column, cell) for column, cell in zip(columns, cells, strict=True)]
+        rows.append({"core": row.core, "cells": list(cells), "levels": levels})
+    headers = [column.page_header or column.header.replace("BW", "Bandwidth") for column in columns]
+    return {"columns": [[header, column.help] for header, column in zip(headers, columns, strict=True)], "rows": rows}
 
 
 def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
@@ -309,23 +275,3 @@ def _level(profile: Profile, column: SummaryColumn, cell: str) -> str:
         return GOOD  # nothing moved: no bandwidth was missed
     bad, doubtful = RATIO_LIMITS if column.peak == "ratio" else BANDWIDTH_LIMITS
     return BAD if value < bad else DOUBTFUL if value < doubtful else GOOD
-
-
-def _cdma_cells(profile: Profile, ports: list[Lane]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Cells of all CDMA ports: for the row of the last core, and for the row over all cores."""
-    mhz = profile.device.clock("DMA")
-    cycles = 0
-    moved = {"DDR": [0, 0], "L2": [0, 0]}
-    for lane in ports:
-        everything, lane_cycles, sizes = slice(0, len(lane)), lane["cycles"], lane["bytes"]
-        counted = (lane["role"] != Role.WAIT) & ~is_missing(lane_cycles)
-        cycles += int(lane_cycles[counted].sum())
-        ddr = map_texts(profile, lane, "direction", everything, lambda text: "DDR" in text, "direction" not in lane)
-        l2 = map_texts(profile, lane, "direction", everything, lambda text: "L2" in text) & ~ddr
-        for memory, mask in (("DDR", ddr), ("L2", l2)):
-            rows = counted & mask & (sizes > 0)
-            moved[memory][0] += int(sizes[rows].sum())
-            moved[memory][1] += int(lane_cycles[rows].sum())
-    speeds = [f"{size / time if time else 0:.2f}" for size, time in
-              ((size, to_ns(used, mhz)) for size, used in moved.values())]  # fmt: skip
-    return (str(cycles), *speeds), (f"{cycles / mhz if mhz > 0 else 0:.3f}(us)", *speeds)

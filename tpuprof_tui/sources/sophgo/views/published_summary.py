@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -14,10 +15,16 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
+from tpuprof_tui.views.answer import Answer, Column, Kind, Missing, Table, Target
 
 from ..files.published_rows import published_rows, published_window
-from ..files.summary_table import SUMMED, CoreSums, SummaryRow, as_sums, lane_weights, rate_remark, summary_rows
+from ..files.summary_table import COLUMNS, SUMMED, SummaryRow, Sums, as_sums, lane_weights, rate_remark, summary_rows
+
+#: Kind and unit of the columns of the answer, by kind of column of the summary.
+_KINDS: Final[dict[str, tuple[Kind, str]]] = {
+    "core": ("text", ""), "percent": ("number", "%"), "time": ("duration", ""), "cycles": ("count", ""),
+    "rate": ("rate", ""),
+}  # fmt: skip
 
 
 def published(query: Query) -> Answer:
@@ -33,14 +40,7 @@ def published(query: Query) -> Answer:
     detail = query.profile.has(DETAIL)
     if not detail:
         notes.append(rate_remark(query.profile, rows))
-    columns = (
-        Column("core", "CoreId"), Column("parallelism", "Parallelism", "number", "%"),
-        Column("total_us", "totalTime", "duration"), Column("tiu_ratio", "TiuWorkingRatio", "number", "%"),
-        Column("tiu_cycles", "totalTiuCycle", "count"), Column("uarch_rate", "uArchURate", "number", "%"),
-        Column("gdma_cycles", "totalGdmaCycle", "count"), Column("gdma_ddr", "GdmaDdrAvgBW", "rate"),
-        Column("gdma_l2", "GdmaL2AvgBW", "rate"), Column("sdma_cycles", "totalSdmaCycle", "count"),
-        Column("sdma_ddr", "SdmaDdrAvgBW", "rate"),
-    )  # fmt: skip
+    columns = tuple(Column(column.key, column.header.partition("(")[0], *_KINDS[column.kind]) for column in COLUMNS)
     groups = query.profile.groups
     unit_of = {groups.number(unit): unit for unit in groups.units_within(query.scope.group)}
 
@@ -49,10 +49,10 @@ def published(query: Query) -> Answer:
         return None if core is None else Target(scope=Scope(unit_of[core]))
 
     # where no operations are known the rate is missing, not the converter's placeholder
+    rate = [column.key for column in COLUMNS].index("uarch_rate")
     values = [
-        ("Overall" if row.core is None else str(row.core), row.parallelism, row.total_ns, row.tiu_ratio,
-         row.tiu_cycles, row.uarch_rate if detail or row.sums.known_ops else None, row.gdma_cycles,
-         row.gdma_ddr_bandwidth, row.gdma_l2_bandwidth, row.sdma_cycles, row.sdma_ddr_bandwidth)
+        (str(row.values[0]), *row.values[1:rate], row.values[rate] if detail or row.known_ops else None,
+         *row.values[rate + 1 :])
         for row in rows
     ]  # fmt: skip
     table = Table.of_rows("published", "As bigTpuProfile counts", columns, values, total=True, notes=tuple(notes),
@@ -68,7 +68,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
     lanes = [index.lane for _, index in indexes]
     if not units or not all("cycles" in lane and (lane.kind == "TIU" or "bytes" in lane) for lane in lanes):
         return  # a source without cycles has no such figures
-    sums, count = dict.fromkeys(units, CoreSums()), 0
+    sums, count = {unit: Sums() for unit in units}, 0
     for whole, index in indexes:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
@@ -96,7 +96,7 @@ def _common(rows: slice, counted: Rows) -> Rows:
     return np.asarray(counted[(counted >= rows.start) & (counted < rows.stop)])
 
 
-def _sums(profile: Profile, index: LaneIndex, rows: Rows) -> CoreSums:
+def _sums(profile: Profile, index: LaneIndex, rows: Rows) -> Sums:
     lane = index.lane
     if len(lane) < MIN_BLOCKS * BLOCK:
         return as_sums(lane, lane_weights(profile, lane, rows).sum(axis=1))

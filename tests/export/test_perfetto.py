@@ -20,8 +20,7 @@ from tpuprof_tui.formats.perfetto import tracks
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.files import perfetto
-from tpuprof_tui.sources.sophgo.files.outputs import write_trace
-from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
+from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto, write_trace
 
 REFERENCES = ("aks_mode2", "aks_sdma", "aks_cdma", "aks_des_kv", "aksv_mode2", "aksv_rvt")
 HEAD = {"Batch Launch": "batch_launch", "Kernel Function": "kernel_func", "Function Type": "Function Type"}

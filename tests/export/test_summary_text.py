@@ -19,7 +19,6 @@ from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Role, Strings, is_missing
-from tpuprof_tui.sources.sophgo.files.outputs import write_summary
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
 from tpuprof_tui.sources.sophgo.files.summary_text import (
     NO_CORES,
@@ -27,6 +26,7 @@ from tpuprof_tui.sources.sophgo.files.summary_text import (
     summary_console,
     summary_missing,
     summary_text,
+    write_summary,
 )
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 from tpuprof_tui.sources.sophgo.views.kernel_launches import kernel_launches

@@ -28,28 +28,28 @@ _HERE: Final = "tpuprof_tui.sources.sophgo"
 
 OUTPUTS: Final = (
     Output(
-        "xlsx", "workbook", f"{_HERE}.files.outputs:write_documents",
+        "xlsx", "workbook", f"{_HERE}.files.workbook:write_documents",
         files=("PerfDoc/PerfAI_output.xlsx", "PerfDoc/PerfAI_output.csv"), shown="PerfDoc/PerfAI_output.xlsx, .csv",
         action="workbook", letter="x",
         help="Write the workbook and the merged CSV.", short="Workbook", list_order=10, write_order=40,
         sets=frozenset(("doc", "enable_doc", "num_core")), cost=(350.0, 30_000.0), detailed=(525.0, 65_000.0),
     ),
     Output(
-        "pftrace", "Perfetto trace", f"{_HERE}.files.outputs:write_trace", files=("perfetto.pftrace",),
+        "pftrace", "Perfetto trace", f"{_HERE}.files.perfetto:write_trace", files=("perfetto.pftrace",),
         action="perfetto", letter="p",
         help="Write the trace for Perfetto.", short="Perfetto", list_order=30, write_order=20,
         sets=frozenset(("perfetto", "enable_doc")),
     ),
     Output(
-        "summary", "summary", f"{_HERE}.files.outputs:write_summary", files=("summary.txt",),
-        progress_name="summary.txt", finish=f"{_HERE}.files.outputs:console_summary", letter="s",
+        "summary", "summary", f"{_HERE}.files.summary_text:write_summary", files=("summary.txt",),
+        progress_name="summary.txt", finish=f"{_HERE}.files.summary_text:console_summary", letter="s",
         help="Write the summary as text.", short="Summary", list_order=40, write_order=10,
         sets=frozenset(("perfetto", "enable_doc", "summary")),
     ),
     Output(
-        "regs", "register text", f"{_HERE}.files.outputs:write_registers",
+        "regs", "register text", f"{_HERE}.files.field_texts:write_registers",
         shown="tiuRegInfo_n.txt, tdmaRegInfo_n.txt, ...", pattern=r"(tiu|tdma|cdma)RegInfo_\d{1,9}\.txt",
-        names=f"{_HERE}.files.outputs:register_names", action="registers", letter="r",
+        names=f"{_HERE}.files.field_texts:register_names", action="registers", letter="r",
         help="Write the registers of all commands as text.", short="Registers", list_order=50, write_order=30,
         sets=frozenset(("beside", "enable_doc", "num_core")),
     ),

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection, ordered_lanes
 from tpuprof_tui.formats.escape import csv_text, line_text
 from tpuprof_tui.formats.files import whole_file
@@ -32,6 +33,17 @@ Progress = Callable[[float], None]
 #: Rows rendered and written at a time.
 SLICE: Final = 16_384
 _FILES: Final = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
+
+
+def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """Writes the register text, one file for each core and kind of engine."""
+    write_registers_text(profile, job.folder, job.document_selection, progress=progress)
+    return [job.folder / name for name in register_names(profile, job)]
+
+
+def register_names(profile: Profile, job: Job) -> list[str]:
+    """File names of the register text."""
+    return register_files(profile, job.document_selection)
 
 
 def write_registers_text(

@@ -7,7 +7,8 @@ dependencies are flows. Timestamps are ns; with a host trace they are the host's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import IO, Final
 
 import numpy as np
@@ -15,8 +16,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
+from tpuprof_tui.export.job import Job as ExportJob
 from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.export.trace import NestedSlices
+from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.tracks import (
     EVENT_NAME,
     EVENT_NAMES,
@@ -44,6 +47,15 @@ _GBPS: Final = "GB/s"
 
 #: Lanes by their indices into ``Profile.lanes``, with the rows to use.
 Sources = tuple[tuple[int, Rows], ...]
+
+
+def write_trace(
+    profile: Profile, job: ExportJob, paths: Sequence[Path], progress: Callable[[float], None]
+) -> list[Path]:
+    """Writes the trace to a file."""
+    with whole_file(paths[0]) as stream:
+        write_perfetto(profile.timed_part, stream, job.selection, progress=progress)
+    return list(paths)
 
 
 def write_perfetto(

@@ -7,8 +7,9 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,9 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
+from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
+from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
@@ -48,6 +51,21 @@ _SHARE_HEADER: Final = (
     ("Idle(us)", 14), ("Compute", 9), ("Transfer", 9), ("Overlap", 9), ("Exposed", 9), ("Idle", 9),
 )  # fmt: skip
 Header = tuple[tuple[str, int], ...]
+
+
+def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+    """Writes the published summary; no file without instructions."""
+    data = summary_text(profile.timed_part, job.selection).encode("ascii")
+    if data:
+        with whole_file(paths[0]) as stream:
+            stream.write(data)
+    progress(1.0)
+    return list(paths) if data else []
+
+
+def console_summary(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
+    """Why there is no summary (empty if there is one), and a function that returns its table for the terminal."""
+    return summary_missing(profile, selection), partial(summary_console, profile, selection)
 
 
 def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
@@ -83,8 +101,8 @@ def _published_table(profile: Profile, selection: Selection) -> list[SummaryRow]
 
 def _reference_block(table: Sequence[SummaryRow]) -> str:
     """The reference's table; empty without one."""
-    rows = [row.cells for row in table]
-    return _table("Summary", COLUMNS, rows[:-1], rows[-1:], ()) if rows else ""
+    rows, header = [row.cells for row in table], tuple((column.header, column.width) for column in COLUMNS)
+    return _table("Summary", header, rows[:-1], rows[-1:], ()) if rows else ""
 
 
 def _remarks(profile: Profile, chosen: Profile, table: Sequence[SummaryRow]) -> str:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection, selected_query, selection_facts
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
@@ -41,6 +42,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
 from ..read.layers import layers_of
+from .field_texts import write_merged_csv
 from .fields import EVERYTHING
 from .instructions import rows_as_text
 from .lane_rows import SLICE, LaneRows, chosen_lanes
@@ -78,6 +80,14 @@ _SCALED: Final = frozenset(("uArch Rate", "DDR Bandwidth(GB/s)", "L2M Bandwidth(
 _BARRED: Final = frozenset(("Asic Cycle",))
 #: Share of the progress for computing sums, before rows are written.
 _SUMS_SHARE: Final = 0.1
+
+
+def write_documents(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+    """Writes the workbook, and its rows as CSV."""
+    selection = job.document_selection
+    write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))
+    write_merged_csv(profile, paths[1], selection, progress=lambda done: progress(0.85 + 0.15 * done))
+    return list(paths)
 
 
 def write_workbook(

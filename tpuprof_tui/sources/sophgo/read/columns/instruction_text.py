@@ -22,8 +22,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn
 
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
-from ..commands.lane_registers import NO_FORMAT, LaneRegisters
-from ..commands.messages import dependency_in, message_in
+from ..commands.lane_registers import NO_FORMAT, LaneRegisters, dependency_in, message_in
 from ..commands.operation_counts import base_name
 from ..commands.registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
 

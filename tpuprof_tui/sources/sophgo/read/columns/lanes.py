@@ -14,8 +14,7 @@ from ...chips.chip import Chip, family_of, variant_direction
 from ...groups import owner_groups, ports_group
 from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode
-from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane
-from ..commands.messages import message_columns
+from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane, message_columns
 from ..records.monitor import RecordStream
 from .figures import (
     NodeWords,

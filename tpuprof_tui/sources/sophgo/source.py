@@ -29,7 +29,6 @@ def _megahertz(text: str) -> int:
 
 
 def _chips() -> Sequence[str]:
-    """Names of the chips with a data file."""
     return sorted(path.stem.upper() for path in Path(__file__).with_name("chips").glob("*.json"))
 
 

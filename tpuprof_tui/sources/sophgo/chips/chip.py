@@ -239,7 +239,6 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
 
 
 def _check(chip: Chip) -> None:
-    """Raise ChipDataError if parts of a chip's data are inconsistent."""
     rule = chip.memory_of_address
     faults = {
         "an engine code does not fit three bits or has no engine": any(

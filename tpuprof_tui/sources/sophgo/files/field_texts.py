@@ -24,7 +24,7 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 
 from ..read.layers import layers_of
-from .fields import EVERYTHING, FieldSet, LaneFields, chosen_rows
+from .fields import EVERYTHING, FieldSet, LaneFields, chosen_rows, text_field
 from .instructions import rows_as_text
 from .lane_rows import LaneRows, chosen_lanes
 
@@ -111,12 +111,7 @@ def _plan(fields: FieldSet) -> list[Field | str]:
 def _line(lead: str, source: Source, after: str = "") -> Field | str:
     """One line; empty if there is no value."""
     absent = "" if source.absent is None else f"{lead}{source.absent}{after}"
-    if source.values is None:
-        return absent
-    if source.kind == "text":
-        return Field(source.values, lead, absent, source.texts, lambda text: line_text(text) + after)
-    form = "%.1f%%" if source.kind == "percent" else "%s"
-    return Field(source.values, lead, absent, form=form, decimals=4 if source.kind == "float" else None, span=64)
+    return text_field(source, lead, absent, lambda text: line_text(text) + after)
 
 
 # All instructions of all cores and ports as one CSV, in the order in which they started (outputs 5.4).
@@ -208,7 +203,6 @@ def _merged_lines(
 
 
 def _row_formatter(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
-    """A function that returns the lines of some rows of a lane."""
     plans = {
         # the first field has no comma before it
         operation: [_field(lane, name, sources.get(name), "," if index else "") for index, name in enumerate(names)]
@@ -223,9 +217,4 @@ def _field(lane: LaneRows, name: str, source: Source | None, lead: str) -> Field
     # the reference reads bandwidths of cores as numbers, those of ports as texts
     number = name in _BANDWIDTHS and lane.lane.kind != "CDMA"
     absent = "" if source.absent is None else csv_text(str(float(source.absent) if number else source.absent))
-    if source.values is None:
-        return lead + absent
-    if source.kind == "text":
-        return Field(source.values, lead, lead + absent, source.texts, csv_text)
-    form = "%.1f%%" if source.kind == "percent" else "%s"
-    return Field(source.values, lead, lead + absent, form=form, decimals=4 if source.kind == "float" else None, span=64)
+    return text_field(source, lead, lead + absent, csv_text)

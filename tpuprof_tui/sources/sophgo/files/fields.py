@@ -6,7 +6,7 @@ other fields than a condensed one, so a lane has one set of fields per operation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
@@ -298,7 +299,6 @@ class LaneFields:
         return Source(kind, partial(lane.take, key), absent, texts)
 
     def _rvt_mask(self, rows: Rows) -> Array:
-        """Mask of the rows dispatched by RVT."""
         return map_texts(self.profile, self.lane, "mode", rows, "RVT".__eq__)
 
     def _precision(self, rows: Rows) -> Array:
@@ -322,6 +322,16 @@ class LaneFields:
         unknown = matches(str(column("direction").placeholder))
         involved = map_texts(self.profile, self.lane, "direction", rows, matches, unknown)
         return np.where(involved, self.lane.take(key, rows), np.nan)
+
+
+def text_field(source: Source, lead: str, absent: str, spell: Callable[[str], str] = str) -> Field | str:
+    """A field of rows of text: ``lead`` and the value as the reference writes it; ``absent`` without one."""
+    if source.values is None:
+        return absent
+    if source.kind == "text":
+        return Field(source.values, lead, absent, source.texts, spell)
+    form = "%.1f%%" if source.kind == "percent" else "%s"
+    return Field(source.values, lead, absent, form=form, decimals=4 if source.kind == "float" else None, span=64)
 
 
 def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:

@@ -26,7 +26,7 @@ from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_p
 from tpuprof_tui.model.uniques import uniques
 
 from ..schema import Column
-from .fields import DMA_REGISTERS, LaneFields
+from .fields import DMA_REGISTERS, LaneFields, text_field
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -186,7 +186,6 @@ def rows_as_text(
 
 
 def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Sequence[str]) -> _Formatter:
-    """A function that returns the lines of some rows of a lane."""
     columns = written_columns(profile)
     fields = {column.file_name: _field(profile, lane, column, syntax) for column in columns}
     in_text = LaneFields(profile, lane)
@@ -226,9 +225,7 @@ def _as_field(name: str, source: Source, syntax: RowSyntax) -> Field | str:
     lead, absent = syntax.lead(name), syntax.absent
     if source.absent is not None:
         absent = lead + (syntax.text(source.absent) if isinstance(source.absent, str) else str(source.absent))
-    if source.values is None:
-        return absent
-    return Field(source.values, lead, absent, source.texts if source.kind == "text" else None, syntax.text, span=64)
+    return text_field(source, lead, absent, syntax.text)
 
 
 def _with_registers(

@@ -161,7 +161,6 @@ class LaneRows(Struct, dict=True):
 
     @cached_property
     def _text_sources(self) -> dict[str, Source]:
-        """Fields of these rows in the register text."""
         found: dict[str, Source] = {}
         for operation in self.operations:
             fields = self.fields.of(operation)

@@ -157,8 +157,6 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
 
 
 class _Commands:
-    """Commands of one operation."""
-
     def __init__(self, profile: Profile, lane: Lane, memory: LocalMemory, operation: int, rows: Ints) -> None:
         assert lane.registers is not None
         self._profile = profile

@@ -163,7 +163,6 @@ class Trace:
             self._add_bandwidth("L2M Bandwidth", root, -3, transfers, memory="l2", description=description)
 
     def _add_ports(self) -> None:
-        """Add the tracks of all CDMA ports with instructions."""
         ports = self._sources("CDMA", -1)
         if not ports:
             return
@@ -187,7 +186,6 @@ class Trace:
             self._add_bandwidth(f"{name} Bandwidth", port, -1, source, memory="ddr", description=both)
 
     def _add_others(self) -> None:
-        """Add the lanes of the host, and all others."""
         alignment = self._profile.facts.get(HOST_ALIGNMENT)
         description = alignment if isinstance(alignment, str) and alignment != EXACT else ""
         has_other_lanes = False

@@ -188,7 +188,6 @@ class SliceEncoder:
         return np.where(values == INT_MISSING, 0, values)
 
     def _iids(self, table: int, key: str, rows: Rows) -> int | Values:
-        """Interned ids of the texts of a text column."""
         missing = _placeholder(key)
         if key not in self._lane:
             return self._sequence.iid(table, missing)

@@ -12,10 +12,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from tpuprof_tui.model import Lane, Profile, Role
-from tpuprof_tui.model.lane import Rows, row_numbers
-from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.model.lane import ALL, Rows
 
-from ..schema import column
 from .summary_table import direction_contains, filled_values, to_ns
 
 Array = npt.NDArray[Any]
@@ -49,74 +47,39 @@ class Totals(Struct, frozen=True):
 
 def lane_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Totals:
     """Sums over some rows of a lane."""
-    return sum((_part(profile, lane, rows) for rows in parts), Totals())
+    return sum((_totals(_shares(profile, lane, rows)) for rows in parts), Totals())
 
 
-def port_totals(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> dict[int | None, Totals]:
-    """Sums over some rows of a port, by submitting core; None: core not known."""
-    totals: dict[int | None, Totals] = {}
+def totals_by(profile: Profile, lane: Lane, parts: Iterable[Rows], key: str) -> dict[int, Totals]:
+    """Sums over some rows of a lane by the value of a column, -1 where it has none, in order of first appearance."""
+    totals: dict[int, Totals] = {}
     for rows in parts:
-        numbers = row_numbers(rows)
-        cores = lane.take("core", rows) if "core" in lane else np.full(len(numbers), -1)
-        for core in uniques(np.maximum(cores, -1)).tolist():
-            owner = None if core < 0 else core
-            owned = numbers[cores < 0 if core < 0 else cores == core]
-            totals[owner] = totals.get(owner, Totals()) + _part(profile, lane, owned)
+        shares = _shares(profile, lane, rows)
+        values = np.maximum(lane.take(key, rows), -1) if key in lane else np.full(len(shares["count"]), -1)
+        _, first = np.unique(values, return_index=True)
+        for value in values[np.sort(first)].tolist():
+            totals[value] = totals.get(value, Totals()) + _totals(shares, values == value)
     return totals
 
 
-def _part(profile: Profile, lane: Lane, rows: Rows) -> Totals:
+def _totals(shares: Mapping[str, Array], rows: Array | slice = ALL) -> Totals:
+    return Totals(**{name: int(values[rows].sum()) for name, values in shares.items()})
+
+
+def _shares(profile: Profile, lane: Lane, rows: Rows) -> dict[str, Array]:
+    """What each row contributes to `Totals`, by name."""
     cycles, role = filled_values(lane, "cycles", rows), lane.take("role", rows)
+    shares = {"count": np.ones(len(cycles), np.int64), "cycles": cycles, "wait_cycles": cycles * (role == Role.WAIT)}
     if lane.kind == "TIU":
-        sums = {key: int(filled_values(lane, key, rows).sum()) for key in ("alg_cycle", "alg_ops", "uarch_ops")}
-    else:
-        sums, sizes = {"stall": int(filled_values(lane, "stall", rows).sum())}, filled_values(lane, "bytes", rows)
-        # system commands have no direction
-        works = (role == Role.WORK) & ((sizes > 0) | (lane.kind != "CDMA"))
-        ddr = direction_contains(profile, lane, "DDR", rows)
-        l2 = ~ddr & direction_contains(profile, lane, "L2", rows)
-        for memory, mask in (("ddr", works & ddr), ("l2", works & l2)):
-            sums |= {f"{memory}_bytes": int(sizes[mask].sum()), f"{memory}_cycles": int(cycles[mask].sum())}
-    return Totals(
-        count=len(cycles),
-        cycles=int(cycles.sum()),
-        wait_cycles=int(cycles[role == Role.WAIT].sum()),
-        **sums,
-    )
-
-
-# -- TIU: by function type ----------------------------------------------------
-
-
-class TypeRow(Struct, frozen=True):
-    """Sums over the TIU commands of one function type."""
-
-    name: str
-    count: int
-    alg_ops: int
-    alg_cycle: int
-    uarch_ops: int
-    cycles: int
-
-
-def type_rows(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> list[TypeRow]:
-    """Sums by function type, in order of first appearance."""
-    keys = ("alg_ops", "alg_cycle", "uarch_ops", "cycles")
-    sums: dict[int, list[int]] = {}
-    for rows in parts:
-        count = len(lane.take("start", rows))
-        codes = lane.take("type", rows) if "type" in lane else np.full(count, -1, dtype=np.int32)
-        distinct, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        columns = [np.ones(count, dtype=np.int64), *(filled_values(lane, key, rows) for key in keys)]
-        added = [np.zeros(len(distinct), dtype=np.int64) for _ in columns]
-        for total, values in zip(added, columns, strict=True):
-            np.add.at(total, inverse, values)
-        for index in np.argsort(first).tolist():
-            row_sums = sums.setdefault(int(distinct[index]), [0] * len(columns))
-            for number, total in enumerate(added):
-                row_sums[number] += int(total[index])
-    unknown = str(column("type").placeholder)
-    return [TypeRow(profile.strings["type"][code] or unknown, *values) for code, values in sums.items()]
+        return shares | {key: filled_values(lane, key, rows) for key in ("alg_cycle", "alg_ops", "uarch_ops")}
+    sizes = filled_values(lane, "bytes", rows)
+    # system commands have no direction
+    works = (role == Role.WORK) & ((sizes > 0) | (lane.kind != "CDMA"))
+    ddr = direction_contains(profile, lane, "DDR", rows)
+    l2 = ~ddr & direction_contains(profile, lane, "L2", rows)
+    for memory, moved in (("ddr", works & ddr), ("l2", works & l2)):
+        shares |= {f"{memory}_bytes": sizes * moved, f"{memory}_cycles": cycles * moved}
+    return shares | {"stall": filled_values(lane, "stall", rows)}
 
 
 # -- ratios -------------------------------------------------------------------

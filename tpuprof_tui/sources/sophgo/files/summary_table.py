@@ -213,7 +213,6 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int
 
 
 def _values_or_zero(lane: Lane, key: str, rows: Rows) -> Array:
-    """Values of some rows, 0 where missing."""
     values = lane.take(key, rows)
     return np.where(is_missing(values), 0, values)
 

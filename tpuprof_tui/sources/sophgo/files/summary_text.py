@@ -106,7 +106,6 @@ def _reference_block(table: Sequence[SummaryRow]) -> str:
 
 
 def _remarks(profile: Profile, chosen: Profile, table: Sequence[SummaryRow]) -> str:
-    """Notes on the reference's table."""
     lines = [] if profile.has(DETAIL) else [rate_remark(profile, table)]
     device = sum(len(lane) for lane in profile.lanes if lane.kind in ENGINES)
     if chosen.instructions != device:

@@ -6,7 +6,7 @@ a slice at a time, so memory does not grow with their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -42,6 +42,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.as_sheet import sheets
 
 from ..read.layers import layers_of
+from ..schema import column as column_of
 from .field_texts import write_merged_csv
 from .fields import EVERYTHING
 from .instructions import rows_as_text
@@ -51,14 +52,12 @@ from .published_rows import published_window
 from .statistics import (
     SUMMARY_COLUMNS,
     Totals,
-    TypeRow,
     bandwidth,
     lane_totals,
     overall_row,
-    port_totals,
     ratio,
     summary_row,
-    type_rows,
+    totals_by,
 )
 
 Progress = Callable[[float], None]
@@ -109,8 +108,6 @@ def write_workbook(
 
 
 class _Workbook:
-    """One workbook being written."""
-
     def __init__(self, profile: Profile, selection: Selection, progress: Progress | None) -> None:
         self._profile = profile
         self._book = Book(profile.name)
@@ -140,7 +137,6 @@ class _Workbook:
     # -- figures ----------------------------------------------------------
 
     def _sums(self) -> None:
-        """Compute the totals of all lanes."""
         self._cores: dict[int, dict[str, Totals]] = {}
         self._unknown_core = Totals()
         added = 0
@@ -152,9 +148,9 @@ class _Workbook:
                 self._cores.setdefault(core, {})[lane.kind] = total
             else:
                 total = Totals()
-                for owner, totals in port_totals(self._profile, lane, parts).items():
+                for owner, totals in totals_by(self._profile, lane, parts, "core").items():
                     total += totals
-                    if owner is None:
+                    if owner < 0:
                         self._unknown_core += totals
                     else:
                         sums = self._cores.setdefault(owner, {})
@@ -166,7 +162,6 @@ class _Workbook:
             self._progress(_SUMS_SHARE * added / self._todo)
 
     def _summaries(self) -> None:
-        """Write the sheets of layers, where they are known, then the summary of engines."""
         profile = self._profile
         cores = dict(sorted(self._cores.items()))
         start, end = published_window(selected_query(profile, self._selection)) if profile.timed else (0, 0)
@@ -215,7 +210,8 @@ class _Workbook:
         if sheet.lane.kind != "TIU":
             header_row = dma_head(page, self._profile, self._totals[sheet.title])
         else:
-            types = type_rows(self._profile, sheet.lane, (part for part, _ in row_parts(sheet.rows, 4 * SLICE)))
+            parts = (part for part, _ in row_parts(sheet.rows, 4 * SLICE))
+            types = totals_by(self._profile, sheet.lane, parts, "type")
             header_row = tiu_head(page, self._profile, self._totals[sheet.title], types)
         page.link(1, 1, _SUMMARY)
         return header_row
@@ -357,7 +353,7 @@ _SUMMARY_NOTES: Final = (
 _BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5))
 
 
-def tiu_head(page: Page, profile: Profile, total: Totals, types: Sequence[TypeRow]) -> int:
+def tiu_head(page: Page, profile: Profile, total: Totals, types: Mapping[int, Totals]) -> int:
     """Writes totals, specification, description, statistics of a TIU sheet; returns the row of the column headers."""
     header_row = len(types) + 9
     page.put(1, 1, "Performance", LABEL)
@@ -378,10 +374,10 @@ def tiu_head(page: Page, profile: Profile, total: Totals, types: Sequence[TypeRo
         page.sheet.merge_cells(f"Q{row}:AD{row}")
     page.put(6, 1, "Statistics", LABEL)
     page.line(6, 2, _TYPE_COLUMNS, BLOCK_HEADER)
-    for row, some in enumerate(types, 7):
-        _values(page, row, 2, _type_cells(some, total), BLOCK_VALUE)
-    overall = TypeRow("Overall", total.count, total.alg_ops, total.alg_cycle, total.uarch_ops, total.working)
-    cells = list(_type_cells(overall, total))
+    for row, (code, some) in enumerate(types.items(), 7):
+        name = profile.strings["type"][code] or str(column_of("type").placeholder)
+        _values(page, row, 2, _type_cells(name, some, some.cycles, total), BLOCK_VALUE)
+    cells = list(_type_cells("Overall", total, total.working, total))
     cells[3] = cells[5] = cells[8] = cells[10] = 1.0
     _values(page, 7 + len(types), 2, cells, BLOCK_VALUE)
     folded = header_row > _TALLEST_BLOCK
@@ -390,11 +386,11 @@ def tiu_head(page: Page, profile: Profile, total: Totals, types: Sequence[TypeRo
     return header_row
 
 
-def _type_cells(some: TypeRow, total: Totals) -> tuple[Value, ...]:
+def _type_cells(name: str, some: Totals, cycles: int, total: Totals) -> tuple[Value, ...]:
     return (
-        some.name, some.count, some.alg_ops, ratio(some.alg_ops, total.alg_ops), some.alg_cycle,
+        name, some.count, some.alg_ops, ratio(some.alg_ops, total.alg_ops), some.alg_cycle,
         ratio(some.alg_cycle, total.alg_cycle), some.uarch_ops, ratio(some.alg_ops, some.uarch_ops),
-        ratio(some.uarch_ops, total.uarch_ops), some.cycles, ratio(some.cycles, total.working),
+        ratio(some.uarch_ops, total.uarch_ops), cycles, ratio(cycles, total.working),
     )  # fmt: skip
 
 

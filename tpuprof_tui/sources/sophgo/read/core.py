@@ -263,7 +263,6 @@ def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
 
 
 def _bind(result: CoreData, chip: Chip) -> None:
-    """Bind each record to its command."""
     names = [name for name, engine in result.engines.items() if engine.commands is not None]
     for engine in result.engines.values():
         engine.bound = np.full(len(engine.stream), -1, np.int64)

@@ -112,7 +112,6 @@ def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> lis
 
 
 def _report_files(add: Callable[..., None], what: str, done: str, paths: list[Path]) -> None:
-    """Report each file, or one problem for all if there are many."""
     if len(paths) > _MOST_NAMED:
         add(what, f"{done} First of {len(paths)} such files.", file=paths[0].name, count=len(paths))
         return

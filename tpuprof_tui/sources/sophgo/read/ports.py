@@ -451,8 +451,6 @@ def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tupl
 
 
 class _Launch:
-    """Records of one launch on a port."""
-
     def __init__(self, port: PortData, begin: int, end: int) -> None:
         self.begin, self.end = begin, end
         ids = port.stream.id[begin:end]

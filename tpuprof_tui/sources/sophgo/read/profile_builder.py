@@ -187,7 +187,6 @@ class ProfileBuilder(Struct):
         self.report.error(what if size else "All files of cores and ports are empty.", "Nothing can be shown.")
 
     def _report_register_problems(self, groups: Groups, lanes: list[Lane]) -> None:
-        """Add a Problem for each anomaly in the registers of a lane."""
         cores = {core.core: core for core in self.cores}
         for lane in lanes:
             if not isinstance(lane.registers, LaneRegisters):

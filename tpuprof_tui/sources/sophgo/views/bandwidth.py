@@ -114,7 +114,6 @@ def _by_memory(query: Query, moves: Frame, edges: Ints) -> Iterator[Series]:
 
 
 def _by_port(query: Query, lanes: Sequence[int], edges: Ints) -> Iterator[Series]:
-    """Curves of the bytes read and written at each bus port to DDR."""
     for title, column in _PORTS:
         moves = _moves(query, [number for number in lanes if column in query.profile.lanes[number]], moved=column)
         if len(moves):

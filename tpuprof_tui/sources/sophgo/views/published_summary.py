@@ -90,7 +90,6 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
 
 
 def _common(rows: slice, counted: Rows) -> Rows:
-    """Rows that are in both."""
     if isinstance(counted, slice):
         return slice(max(rows.start, counted.start), max(rows.start, min(rows.stop, counted.stop)))
     return np.asarray(counted[(counted >= rows.start) & (counted < rows.stop)])

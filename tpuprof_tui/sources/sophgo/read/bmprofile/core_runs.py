@@ -46,8 +46,6 @@ class Launch(Struct):
 
 
 class _Engine(Struct):
-    """One engine of a launch."""
-
     stream: RecordStream
     commands: Commands  #: Commands that leave records, and those beyond that were recorded
     planned: PlannedCommands
@@ -208,7 +206,6 @@ class CoreRuns(Struct):
             engine.commands.batch = np.full(len(layer), batch, np.int32)
 
     def _align_engines(self, engines: Mapping[str, _Engine], report: Report) -> None:
-        """Put TIU on the time line of GDMA."""
         tiu, gdma = (_model_records(engines[name]) for name in ENGINES)
         if not len(tiu.stream) or not len(gdma.stream):
             return
@@ -240,7 +237,6 @@ class CoreRuns(Struct):
                 engine.stream.shift(shift or 0)
 
     def _waits(self, engine: _Engine) -> I64:
-        """Starts of the recorded waits for messages."""
         rows = np.flatnonzero(engine.bound >= 0)
         offsets = engine.commands.register_offset
         assert offsets is not None

@@ -360,7 +360,6 @@ class Transfers(Struct, frozen=True, dict=True):
 
     @cached_property
     def _memory_pair(self) -> LazyColumn:
-        """Packed memories of each row."""
         word, memories = self.nodes.word, self.memories  # without self, which would be a reference cycle
         return (
             cache_last_slice(lambda rows: node_memories(word[rows]))
@@ -442,8 +441,6 @@ class Transfers(Struct, frozen=True, dict=True):
 
 
 def _address_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColumn]:
-    """Columns of the addresses of decoded commands."""
-
     def address(side: str) -> LazyColumn:
         def values(rows: Rows) -> Array:
             operation = registers.operation[rows]

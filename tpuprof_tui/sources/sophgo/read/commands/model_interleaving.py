@@ -67,7 +67,6 @@ def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:
 
 
 def _counts(numbers: Sequence[I64]) -> I64:
-    """Number of commands of each launch (rows) and engine (columns)."""
     rows = max((int(part.max()) + 1 for part in numbers if len(part)), default=0)
     return np.stack([np.bincount(part, minlength=rows) for part in numbers], axis=1)
 

@@ -43,8 +43,6 @@ _Key = tuple[int, int, bytes]
 
 
 class _Stream(Struct, frozen=True, eq=False):
-    """Commands for one launch on some port."""
-
     core: int  #: Core of the file that contains them; -1 for a port's file
     port: int  #: Port; -1 unknown
     data: Bytes

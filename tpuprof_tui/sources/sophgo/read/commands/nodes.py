@@ -52,8 +52,6 @@ def decode_nodes(
 
 
 class _Decoder:
-    """The array computations of ``decode_nodes``."""
-
     def __init__(self, words: Words, skeleton: Skeleton, rules: NodeRules, report: Report, offset: int) -> None:
         self.words = words
         self.kinds = skeleton.kinds
@@ -122,7 +120,6 @@ class _Decoder:
             self.report.error(what, "They were skipped.", offset=offset, count=len(unknown))
 
     def _command_indices(self, name: str) -> I64:
-        """Indices of an engine's commands in the stream."""
         codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
         return np.flatnonzero(self.is_command & np.isin(np.arange(8), codes)[self.engine_of])
 

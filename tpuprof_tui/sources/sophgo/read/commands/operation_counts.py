@@ -215,7 +215,6 @@ _TERMS: Mapping[str, _Term] = {
 
 
 def _registers_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    """Names of the registers that formulas need."""
     needed = {"opt_opd0_prec"}
     for rule in rules:
         for token in re.split("[ *^]+", f"{rule.alg} {rule.uarch} {rule.cycles or ''}"):
@@ -238,7 +237,6 @@ def _product(commands: _Commands, factors: str) -> I64:
 
 
 def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule: Rule, uarch: bool) -> None:
-    """Store the figures of ``commands`` at ``rows``."""
     model = commands.model
     alg = _product(commands, rule.alg)
     result.alg_ops[rows] = alg

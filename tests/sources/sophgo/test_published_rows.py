@@ -16,7 +16,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.files.published_rows import published_part, published_rows
+from tpuprof_tui.sources.sophgo.files.summary_table import published_part, published_rows
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 

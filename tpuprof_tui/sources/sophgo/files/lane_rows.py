@@ -23,7 +23,7 @@ from ..schema import COUNTERS, SCHEMA
 from ..schema import column as column_of
 from .fields import PUBLISHED, LaneFields, chosen_rows, data_type_source, recent_cycle_source
 from .instructions import ENGINES
-from .published_rows import published_rows
+from .summary_table import published_rows
 
 #: outputs 5.1; the order is the sheet's.
 TIU_COLUMNS: Final = tuple(

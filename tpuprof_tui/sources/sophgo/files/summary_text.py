@@ -27,8 +27,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..groups import RX_NAMES, TX_NAMES
 from ..read.arrays import map_texts
-from .published_rows import published_part, published_window
-from .summary_table import COLUMNS, SummaryRow, rate_remark, summary_table
+from .summary_table import COLUMNS, SummaryRow, published_part, published_window, rate_remark, summary_table
 
 ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Characters of a line in the console form of the reference's table: eight columns.

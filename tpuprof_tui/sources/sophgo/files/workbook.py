@@ -48,17 +48,8 @@ from .fields import EVERYTHING
 from .instructions import rows_as_text
 from .lane_rows import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
-from .published_rows import published_window
-from .statistics import (
-    SUMMARY_COLUMNS,
-    Totals,
-    bandwidth,
-    lane_totals,
-    overall_row,
-    ratio,
-    summary_row,
-    totals_by,
-)
+from .statistics import SUMMARY_COLUMNS, Totals, bandwidth, lane_totals, overall_row, ratio, summary_row, totals_by
+from .summary_table import published_window
 
 Progress = Callable[[float], None]
 

@@ -11,9 +11,9 @@ from tpuprof_tui.model.uniques import uniques
 
 from ..chips.chip import Chip, family_of
 from .arrays import I64, Bools
-from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream, bits_of
+from .commands.command_table import CORE_ENGINES, Commands, Mode, NodeRules, NodeStream, bits_of, concatenated
 from .commands.lane_registers import attach_registers, block_commands, keyed_blocks, model_streams
-from .commands.model_interleaving import EngineCommands, concatenated, interleaved
+from .commands.model_interleaving import EngineCommands, interleaved
 from .commands.nodes import decode_nodes
 from .core_data import CoreData, EngineData
 from .files import BlockType, read_bytes, walk_blocks

@@ -20,8 +20,7 @@ from tpuprof_tui.model.uniques import uniques
 
 from ..chips.chip import Chip
 from .arrays import I32, I64, Bools, Bytes
-from .commands.command_table import Commands, Mode
-from .commands.model_interleaving import concatenated
+from .commands.command_table import Commands, Mode, concatenated
 from .core_data import CoreData
 from .files import BlockType, read_bytes, walk_blocks
 from .problems import Report

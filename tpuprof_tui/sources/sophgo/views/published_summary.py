@@ -17,8 +17,18 @@ from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.views.answer import Answer, Column, Kind, Missing, Table, Target
 
-from ..files.published_rows import published_rows, published_window
-from ..files.summary_table import COLUMNS, SUMMED, SummaryRow, Sums, as_sums, lane_weights, rate_remark, summary_rows
+from ..files.summary_table import (
+    COLUMNS,
+    SUMMED,
+    SummaryRow,
+    Sums,
+    as_sums,
+    lane_weights,
+    published_rows,
+    published_window,
+    rate_remark,
+    summary_rows,
+)
 
 #: Kind and unit of the columns of the answer, by kind of column of the summary.
 _KINDS: Final[dict[str, tuple[Kind, str]]] = {

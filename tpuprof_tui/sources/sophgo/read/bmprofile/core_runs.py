@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from ...chips.chip import Chip, family_of
 from ..arrays import I64, Bools, Bytes
-from ..commands.command_table import Commands, Mode, NodeStream
+from ..commands.command_table import Commands, Mode, NodeStream, concatenated
 from ..commands.lane_registers import depended_on
-from ..commands.model_interleaving import concatenated
 from ..commands.registers import codes_of_many, field_of_many, select_many
 from ..commands.streams import walk
 from ..core_data import CoreData, EngineData, HostCopies

@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..arrays import I8, I16, I32, I64, U32
 
@@ -98,6 +99,16 @@ class ModelStream(Struct, frozen=True, eq=False):
 
 #: Streams by engine, in the order of the file.
 Streams = Mapping[str, Sequence[ModelStream]]
+
+
+def concatenated(parts: Sequence[Commands]) -> Commands:
+    """Concatenated lists of commands."""
+    filled = []
+    for part in parts:  # registers were not attached
+        none = {"register_offset": np.full(len(part), -1, np.int64), "register_size": np.zeros(len(part), np.int32)}
+        filled.append(part if part.register_offset is not None else replace(part, **none))
+    names = [name for name in Commands.__struct_fields__ if all(getattr(part, name) is not None for part in filled)]
+    return Commands(**{name: np.concatenate([getattr(part, name) for part in filled]) for name in names})
 
 
 class DesNode(Struct, frozen=True):

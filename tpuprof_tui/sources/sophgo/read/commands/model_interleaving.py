@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ..arrays import F64, I64
 from ..pairing import UNKNOWN, EngineItems, launch_start_keys
-from .command_table import Commands
+from .command_table import Commands, concatenated
 
 #: Most runs without a launch, or launches without a run, in a row.
 _SLACK = 3
@@ -31,16 +30,6 @@ class EngineCommands(Struct, frozen=True):
     records: EngineItems
     static: Commands  #: Commands of the model's streams; ``node_index`` is the stream number
     dynamic: Commands  #: Commands of nodes; ``node_index`` is the index of the node
-
-
-def concatenated(parts: Sequence[Commands]) -> Commands:
-    """Concatenated lists of commands."""
-    filled = []
-    for part in parts:  # registers were not attached
-        none = {"register_offset": np.full(len(part), -1, np.int64), "register_size": np.zeros(len(part), np.int32)}
-        filled.append(part if part.register_offset is not None else replace(part, **none))
-    names = [name for name in Commands.__struct_fields__ if all(getattr(part, name) is not None for part in filled)]
-    return Commands(**{name: np.concatenate([getattr(part, name) for part in filled]) for name in names})
 
 
 def interleaved(engines: Sequence[EngineCommands]) -> list[Commands]:

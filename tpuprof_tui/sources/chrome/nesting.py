@@ -12,6 +12,7 @@ candidate that that one has reached so far, so a run of n siblings takes about l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -97,7 +98,7 @@ def subtree_end(depth: Integers) -> I64:
 
 
 def innermost(
-    outer: tuple[I64, I64, Integers], inner: tuple[I64, I64, Integers], parent: I64 | None = None
+    outer: tuple[I64, I64, Integers], inner: tuple[I64, I64, Integers], parent: Integers | None = None
 ) -> I64:  # fmt: skip
     """Index of the last event of ``outer`` that contains each event of ``inner``; -1 if none does.
 
@@ -185,7 +186,7 @@ def _parents_by_thread(start: I64, end: I64, thread: Integers) -> I64:
     return np.concatenate(found)
 
 
-def _nearest_previous_at_least(found: I64, left: I64, height: I64, needed: I64, above: I64 | None = None) -> None:
+def _nearest_previous_at_least(found: I64, left: I64, height: I64, needed: I64, above: Integers | None = None) -> None:
     """Moves ``found`` of each event to the nearest preceding one whose height is at least the one needed; -1 if none.
 
     Args:
@@ -249,6 +250,46 @@ def _move_overlapping(start: I64, end: I64, sublane: I16, moved: I64) -> None:
             number += 1
         sublane[row] = number
         reach[number] = max(reach.get(number, until), until)
+
+
+class Nesting:
+    """Nesting of slices that are in nesting order; each part is computed on first use.
+
+    ``thread``: of each; None: all are of one.
+    """
+
+    def __init__(self, start: I64, end: I64, thread: Integers | None = None) -> None:
+        self._places = start, end, np.zeros(len(start), np.int8) if thread is None else thread
+
+    @cached_property
+    def parent(self) -> I32:
+        """Index of the enclosing slice; -1 at top level."""
+        return parents(*self._places).astype(np.int32)
+
+    @cached_property
+    def depth(self) -> I32:
+        """Number of enclosing slices."""
+        return depths(self.parent)
+
+    @cached_property
+    def sublane(self) -> I16:
+        """Sub-lane of each."""
+        return nested_sublanes(*self._places[:2], self.depth)
+
+    @cached_property
+    def _until(self) -> I64:
+        return subtree_end(self.depth)
+
+    def total(self, own: npt.NDArray[Any]) -> Any:
+        """Sums of a value over each slice and those in it."""
+        sums = np.append(0, np.cumsum(own))
+        return sums[self._until] - sums[:-1]
+
+    def without_children(self, total: I64) -> Any:
+        """A value of each slice without that of the slices directly in it."""
+        found, inner = total.copy(), np.flatnonzero(self.parent >= 0)
+        np.subtract.at(found, self.parent[inner], total[inner])
+        return found
 
 
 class CounterSeries(Struct, frozen=True, eq=False):

@@ -19,6 +19,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.nesting import Nesting
 
 from ..recorded import ASYNC_NPU, KERNEL_TEXTS
 from ..vocabulary import METRICS
@@ -292,10 +293,9 @@ class OperatorTimes:
     def _values(self) -> dict[str, I64]:
         """Values of the columns in the order of ``Timeline.operators``; those of AI Cores only if cores are known."""
         timeline, kernels = self._timeline, self._kernels
-        rows, above = timeline.operators, timeline.operator_parents
+        rows = timeline.operators
+        nesting = Nesting(timeline.start[rows], timeline.end[rows], timeline.track[rows])
         total = timeline.end[rows] - timeline.start[rows]
-        own = total.copy()
-        np.subtract.at(own, above[above >= 0], total[above >= 0])
         flows = timeline.flows
         links = flows.of(ASYNC_NPU)
         links = links[(flows.from_row[links] >= 0) & (flows.to_row[links] >= 0)]
@@ -307,26 +307,18 @@ class OperatorTimes:
         index_of_row[rows] = np.arange(len(rows))
         owner = index_of_row[flows.from_row[links]]
         known = owner >= 0
-        values = {"host_self": own, "host_total": total}
-        values["device_self"], values["device_total"] = _sums(owner[known], task[known], timeline, above)
+
+        def of_tasks(kind: str, which: npt.NDArray[np.bool_]) -> None:
+            own, finer = np.zeros(len(rows), np.int64), np.zeros(len(rows))
+            np.add.at(own, owner[which], timeline.end[task[which]] - timeline.start[task[which]])
+            np.add.at(finer, owner[which], timeline.finer[task[which]])
+            values[f"device_self{kind}"] = own + np.rint(finer).astype(np.int64)
+            values[f"device_total{kind}"] = nesting.total(own) + np.rint(nesting.total(finer)).astype(np.int64)
+
+        values = {"host_self": nesting.without_children(total), "host_total": total}
+        of_tasks("", known)
         if kernels.file and (kernels.file != timeline.file or kernels.type.texts):
             cores = AI_CORES_OF_DATABASE if kernels.file.endswith(".db") else AI_CORES
             on_cores = np.append(kernels.core.where(cores.match), False)[rows_of_work(kernels, timeline, task)] & known
-            values["device_self_aicore"], values["device_total_aicore"] = _sums(
-                owner[on_cores], task[on_cores], timeline, above
-            )
+            of_tasks("_aicore", on_cores)
         return values
-
-
-def _sums(owner: I64, task: I64, timeline: Timeline, above: I64) -> tuple[I64, I64]:
-    own = np.zeros(len(above), np.int64)
-    np.add.at(own, owner, timeline.end[task] - timeline.start[task])
-    finer = np.zeros(len(above))
-    np.add.at(finer, owner, timeline.finer[task])
-    total, more = own.copy(), finer.copy()
-    # children follow their parents
-    for index in np.flatnonzero(above >= 0)[::-1].tolist():
-        if total[index]:
-            total[above[index]] += total[index]
-            more[above[index]] += more[index]
-    return own + np.rint(finer).astype(np.int64), total + np.rint(more).astype(np.int64)

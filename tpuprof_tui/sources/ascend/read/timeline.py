@@ -18,7 +18,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.columns import I32, I64
 from tpuprof_tui.sources.chrome.nesting import CounterSeries as CounterSeries
-from tpuprof_tui.sources.chrome.nesting import Slices, order_of_nesting, parents
+from tpuprof_tui.sources.chrome.nesting import Slices, order_of_nesting
 
 Mask = npt.NDArray[np.bool_]
 
@@ -223,11 +223,6 @@ class Timeline(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     def operators(self) -> I64:
         """Rows of the framework operators, in nesting order."""
         return self.rows(SliceClass.OPERATOR)
-
-    @cached_property
-    def operator_parents(self) -> I64:
-        """Index among ``operators`` of the enclosing operator of each; -1 at top level."""
-        return parents(self.start[self.operators], self.end[self.operators], self.track[self.operators])
 
     @cached_property
     def work(self) -> I64:

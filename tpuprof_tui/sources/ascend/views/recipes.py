@@ -22,7 +22,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.sources.chrome.columns import lookup
-from tpuprof_tui.sources.chrome.nesting import depths, parents, subtree_end
+from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
 from ..recorded import OTHER, RecordedRank
@@ -87,19 +87,15 @@ def _every_module(query: Query) -> Frame:
     operators = events["host_total"] != INT_MISSING
     places = events["start"], events["end"], events["lane"]
     chosen = np.flatnonzero(events.has("name", lambda name: name.startswith(MODULE)))
-    until = subtree_end(depths(parents(*places)))[chosen]
-    above = parents(*(column[chosen] for column in places))
+    every, modules = Nesting(*places), Nesting(*(column[chosen] for column in places))
     device = np.where(operators & (events["device_self"] != INT_MISSING), events["device_self"], 0)
-    frame, inside = events.take(chosen), np.flatnonzero(above >= 0)
-    columns = {"number": query.session.offsets[frame["lane"]] + frame["row"]}
-    for name, own in (("operators", operators), ("device_total", device)):
-        sums = np.append(0, np.cumsum(own))
-        columns[name] = sums[until] - sums[chosen]
-    columns["host_total"] = frame["end"] - frame["start"]
-    for side in ("host", "device"):
-        columns[f"{side}_self"] = columns[f"{side}_total"].copy()
-        np.subtract.at(columns[f"{side}_self"], above[inside], columns[f"{side}_total"][inside])
-    return frame.with_columns(None, **columns)
+    frame = events.take(chosen)
+    totals = {"host": frame["end"] - frame["start"], "device": every.total(device)[chosen]}
+    return frame.with_columns(
+        None, number=query.session.offsets[frame["lane"]] + frame["row"], operators=every.total(operators)[chosen],
+        **{f"{side}_total": total for side, total in totals.items()},
+        **{f"{side}_self": modules.without_children(total) for side, total in totals.items()},
+    )  # fmt: skip
 
 
 # -- matrix multiplications

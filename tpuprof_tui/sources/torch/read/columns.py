@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
-from tpuprof_tui.sources.chrome.nesting import depths, nested_sublanes, parents
+from tpuprof_tui.sources.chrome.nesting import Nesting
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..kernel_names import CATEGORIES, COLLECTIVES, COPY, category_of
@@ -56,28 +56,6 @@ class Texts:
         tables = {key: builder.build() for key, builder in self.builders.items()}
         return {**tables, **self.read_again, "operator": tables["name"], "frame": tables["name"],
                 "op_category": self._categories}  # fmt: skip
-
-
-class _Nesting:
-    """Call-stack nesting of the events of one thread, in nesting order; computed on first use."""
-
-    def __init__(self, start: I64, end: I64) -> None:
-        self._start, self._end = start, end
-
-    @cached_property
-    def parent(self) -> I32:
-        """Row of the enclosing event; -1 at top level."""
-        return parents(self._start, self._end, np.zeros(len(self._start), np.int8)).astype(np.int32)
-
-    @cached_property
-    def depth(self) -> I32:
-        """Number of enclosing events."""
-        return depths(self.parent)
-
-    @cached_property
-    def sublane(self) -> npt.NDArray[np.int16]:
-        """Sub-lane of each event."""
-        return nested_sublanes(self._start, self._end, self.depth)
 
 
 class LaneColumns:
@@ -119,7 +97,7 @@ class LaneColumns:
         for key in _READ_AGAIN:
             texts.read_again[key].read_all.append(partial(self._codes_at, key, None))
         #: Rows and nesting of the host events of a thread, by its index.
-        self._nesting: dict[int, tuple[I64 | slice, _Nesting]] = {}
+        self._nesting: dict[int, tuple[I64 | slice, Nesting]] = {}
 
     def lane(self, kind: str, thread: int, rows: I64 | slice, group: int, title: str) -> Lane:
         """The lane of some events of a thread; ``kind``: stream, annotation, wait or thread."""
@@ -137,7 +115,7 @@ class LaneColumns:
         numbers = {"rank": self._rank, **{key: _number(text) for key, text in places.items()}}
         columns |= {key: constant(count, number, np.int64) for key, number in numbers.items() if number >= 0}
         if kind == "thread":
-            nesting = _Nesting(start, end)
+            nesting = Nesting(start, end)
             self._nesting[thread] = rows, nesting
             columns |= {"sublane": lambda some: nesting.sublane[some], "depth": lambda some: nesting.depth[some],
                         "parent": lambda some: nesting.parent[some]}  # fmt: skip

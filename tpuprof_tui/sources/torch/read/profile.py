@@ -338,7 +338,7 @@ def _captures(trace: Trace, rank: int | None) -> Captures | None:
 
 def _release(arrays: MappedArrays, trace: Trace) -> None:
     """Moves what was computed of a trace to files, if memory is short."""
-    arrays.spill(*([trace.tree] if "tree" in vars(trace) else []), trace, trace.launchers)
+    arrays.spill(*([trace.tree, trace.tree.nesting] if "tree" in vars(trace) else []), trace, trace.launchers)
 
 
 def _identities(traces: Sequence[Trace]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.columns import I32, I64, ArgumentColumns, Codes, lookup, printable
-from tpuprof_tui.sources.chrome.nesting import Slices, depths, innermost, parents, subtree_end
+from tpuprof_tui.sources.chrome.nesting import Nesting, Slices, innermost
 
 from ..categories import MODULE, Kind
 from ..kernel_names import ELIGIBLE, is_tree_annotation
@@ -224,7 +224,8 @@ class Tree:
         self.module = module[rows]
         self.operator = trace.launchers.operators[rows]
         self._threads = trace.thread_of(rows)
-        self._encloses = parent = parents(trace.start[rows], trace.end[rows], self._threads)
+        self.nesting = Nesting(trace.start[rows], trace.end[rows], self._threads)
+        parent = self.nesting.parent.astype(np.int64)
         inner = parent >= 0
         children = np.bincount(parent[inner], minlength=len(rows))
         merged = np.zeros(len(rows), np.bool_)
@@ -236,15 +237,6 @@ class Tree:
         self.merged_into, self.unmerged = merged_into, ~merged
         self.parent = np.where(inner, merged_into[parent] if len(parent) else -1, -1)
         self.parent[merged] = -1
-
-    @cached_property
-    def _subtree_end(self) -> I64:
-        return subtree_end(depths(self._encloses))
-
-    def subtree_sums(self, own: I64) -> I64:
-        """Sum of a value over each node and its descendants."""
-        sums = np.concatenate([[0], np.cumsum(own)])
-        return np.asarray(sums[self._subtree_end] - sums[:-1])
 
     def at(self, rows: I64) -> I64:
         """Index of the node that each event is merged into; -1 for events that are no node, and for row -1."""
@@ -268,7 +260,7 @@ class Tree:
         chosen = which & (self.work_node >= 0)
         found = np.zeros(len(self.rows), np.int64)
         np.add.at(found, self.work_node[chosen], (trace.end[rows] - trace.start[rows])[chosen])
-        return found, self.subtree_sums(found)
+        return found, self.nesting.total(found)
 
     @cached_property
     def device(self) -> tuple[I64, I64]:
@@ -296,7 +288,7 @@ class Tree:
         found = self._trace.named(ELIGIBLE.__contains__)[self.rows] & self.operator
         used = self._trace.launchers.tensor_cores & (self.work_node >= 0)
         found[self.work_node[used]] = True
-        return self.subtree_sums(found.astype(np.int64)) > 0
+        return np.asarray(self.nesting.total(found) > 0)
 
     @property
     def host(self) -> tuple[I64, I64]:
@@ -349,5 +341,7 @@ class Tree:
     def node_at(self, thread: npt.NDArray[np.integer], time: I64) -> I64:
         """Index of the innermost node of a thread at each time (start <= time < end); -1 if none."""
         trace, rows = self._trace, self.rows
-        index = innermost((trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self._encloses)
+        index = innermost(
+            (trace.start[rows], trace.end[rows], self._threads), (time, time, thread), self.nesting.parent
+        )
         return np.where(index >= 0, self.merged_into[index] if len(rows) else -1, -1)

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import lookup
-from tpuprof_tui.sources.chrome.nesting import depths, parents, subtree_end
+from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
 
 from ..recorded import GPU_TYPES
@@ -103,7 +103,7 @@ def _statistics(events: WorkerEvents, instants: Frame) -> Table:
     host = events.whole.frame("thread", "name", "lane", "row", "host_total")
     operators = host.take(host["host_total"] != INT_MISSING)
     start, end, lane = operators["start"], operators["end"], operators["lane"]
-    stop = subtree_end(depths(parents(start, end, lane)))
+    nesting = Nesting(start, end, lane)
     numbers = events.query.session.offsets[lane] + operators["row"]
     place = lookup(numbers, instants["event"])
     instants, place = instants.take(place >= 0), place[place >= 0]
@@ -116,8 +116,7 @@ def _statistics(events: WorkerEvents, instants: Frame) -> Table:
         for values in (change, (change > 0).astype(np.int64), np.maximum(change, 0)):
             own = np.zeros(len(operators), np.int64)
             np.add.at(own, here["place"], values)
-            sums = np.concatenate([[0], np.cumsum(own)])
-            columns += [groups.reduce((sums[stop] - sums[:-1])[selected]), groups.reduce(own[selected])]
+            columns += [groups.reduce(nesting.total(own)[selected]), groups.reduce(own[selected])]
         found = np.flatnonzero(np.stack(columns).any(axis=0)) if groups.count else np.zeros(0, np.int64)
         labels = key("name")(groups)
         rows += zip([device] * len(found), [labels[number] for number in found.tolist()], groups.sizes[found].tolist(),

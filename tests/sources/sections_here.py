@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tpuprof_tui.sources.chrome import collector, sections
+from tpuprof_tui.sources.chrome import collector
 
 #: Where the sections began that were read in this process.
 READ_FROM: list[int] = []
@@ -35,7 +35,7 @@ def in_process(count: int) -> Iterator[list[InProcess]]:
 
 def by_several(patched: pytest.MonkeyPatch, process: Callable[[int], Any] = in_process, count: int = 2) -> None:
     """Lets small files be read by several processes."""
-    patched.setattr(sections, "_SMALLEST", 1)
-    patched.setattr(sections, "_STARTING", 0)
+    patched.setattr(collector, "_SMALLEST", 1)
+    patched.setattr(collector, "_STARTING", 0)
     patched.setattr(collector, "cores", lambda: count)
     patched.setattr(collector, "workers", process)

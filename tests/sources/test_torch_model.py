@@ -28,7 +28,7 @@ from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Activity, Role
-from tpuprof_tui.sources.chrome import sections
+from tpuprof_tui.sources.chrome import collector
 from tpuprof_tui.sources.torch.read import several
 from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.views import screen as screen_views
@@ -300,7 +300,7 @@ def test_few_large_ranks_are_read_in_turn_each_in_sections(tmp_path, monkeypatch
 
     by_several(monkeypatch, counted, cores)
     for module, name, value in (
-        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (sections, "_MOST", 4 if cores > 2 else 1),
+        (several, "_WORTH_IT", 1), (several, "cores", lambda: cores), (collector, "_MOST", 4 if cores > 2 else 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     profile = open_profile(tmp_path)

@@ -17,8 +17,8 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.torch.peek import sessions
 from tpuprof_tui.sources.torch.read import reading
+from tpuprof_tui.sources.torch.read.identities import sessions
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.views.comparing import Compared
 from tpuprof_tui.views.registry import views_of

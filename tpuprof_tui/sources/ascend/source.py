@@ -75,9 +75,7 @@ class AscendSource(Source):
         workers = folders.found_at(path).workers if path.is_dir() else ()
         if len({worker.root for worker in workers}) < 2:
             return ()
-        from .peek import sessions
-
-        return sessions(workers)
+        return folders.sessions(workers)
 
     def whole(self, path: Path) -> Path:
         """The output folder that a file belongs to."""

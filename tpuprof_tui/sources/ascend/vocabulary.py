@@ -184,7 +184,7 @@ VOCABULARY: Final = Vocabulary(
              f"{_VIEWS}.recipes:modules", place="", in_summary=False, facts=False),
         View("mfu", "MFU", "Operations per time of matrix multiplications, as a share of what the cube cores could do.",
              f"{_VIEWS}.recipes:mfu", place="", in_summary=False, facts=False),
-        View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.api:api"),
+        View("api", "Calls of CANN", "Time of calls by name, and how long launches took.", f"{_VIEWS}.kernels:api"),
         View("memory", "Memory", "Memory over time, its peaks, allocations and what was never released.",
              f"{_VIEWS}.device:memory"),
         View("tables", "Other tables", "Tables of the exporter that no other view shows, as recorded.",

@@ -18,9 +18,8 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 
-from .collector import Collector, collected
+from .collector import Collector, Phases, collected, event
 from .columns import I32, I64, MOST_NS, printable
-from .sections import Phases, event
 
 _LONGEST_NAME: Final = 4096
 #: Times are added up in femtoseconds.

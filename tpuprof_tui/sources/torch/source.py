@@ -131,7 +131,7 @@ class TorchSource(Source):
         files = self.files(path) if os.path.isdir(path) else ()
         if len(files) < 2:
             return ()
-        from .peek import sessions
+        from .read.identities import sessions
 
         return sessions(files)
 

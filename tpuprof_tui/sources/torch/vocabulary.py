@@ -149,9 +149,9 @@ VOCABULARY: Final = Vocabulary(
         View("steps", "Steps", "The steps that the host annotated, and their length on the device.",
              f"{_VIEWS}.overview:steps"),
         View("streams", "Streams", "Busy and idle time of each stream and why, exposed communication and copies.",
-             f"{_VIEWS}.streams:streams", place="second"),
+             f"{_VIEWS}.overview:streams", place="second"),
         View("launches", "Launches", "How long launches took, and how long what they started waited.",
-             f"{_VIEWS}.streams:launches"),
+             f"{_VIEWS}.overview:launches"),
         View("roofline", "Roofline", "How fast operators were for their shapes, the share of the card's peak, and "
              "whether computing or memory bounds them.", f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
         View("fusion", "Fusion candidates", "Sequences of light kernels that repeat, their source line, and what one "

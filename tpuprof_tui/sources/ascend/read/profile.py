@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import time_text
-from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import (
     INT_MISSING,
     Activity,
@@ -50,16 +49,14 @@ from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of_metrics, metric_key
-from .clocks import align
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
-from .folders import Export, WorkerFiles, export_command, found_at, relative
+from .folders import RECORDING, Export, WorkerFiles, export_command, found_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .rank import Rank
-from .records import Records, cluster_records
 from .steps import device_steps, host_steps, step_numbers
-from .tables import codes_in, codes_of, table_of, tables_of
+from .tables import Records, cluster_records, codes_in, codes_of, table_of, tables_of
 from .timeline import Layer, SliceClass, Timeline, Track
 
 I32 = npt.NDArray[np.int32]
@@ -73,8 +70,6 @@ _OWN_COLUMNS: Final = {
 _ON_HOST: Final = (Layer.PYTHON, Layer.CANN, Layer.OTHER)
 _LINKS: Final = {ASYNC_NPU: "operator", HOST_TO_DEVICE: "launch", "async_task_queue": "queue", "fwdbwd": "backward",
                  "MsTx": "mark"}  # fmt: skip
-#: Host and process in the name of a rank's folder.
-_PROCESS: Final = lazy_pattern(r"(.+_\d+)_\d{14,}_ascend_(?:pt|ms)")
 
 
 def open_profile(path: Path, progress: ProgressCallback | None = None, recordings: str = "") -> Profile:
@@ -171,7 +166,7 @@ class _ProfileBuilder:
             order = sorted(range(len(numbers)), key=lambda index: numbers[index] or 0)
             self._ranks = [self._ranks[index] for index in order]
         spans, keys = self._spans(), self._keys()
-        moved = align(self._ranks, spans)
+        moved = _align(self._ranks, spans)
         # what ranks have in common: the opened folder, or one with several devices; empty: unknown
         jobs = ["ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
                 for rank in self._ranks]  # fmt: skip
@@ -248,7 +243,7 @@ class _ProfileBuilder:
         """The worker of a recording: its rank, else host and process of its folder, else its key."""
         if rank.rank is not None:
             return f"rank {rank.rank}"
-        process = _PROCESS.fullmatch(rank.paths.name)
+        process = RECORDING.fullmatch(rank.paths.name)
         return process[1] if process and not rank.paths.several else key
 
     def _keys(self) -> list[str]:
@@ -574,3 +569,66 @@ def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     kind, from_row, to_row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     launching = frozenset(map(kinds.index, ("operator", "launch")))
     return Links(kinds, kind, from_row, to_row, launching=launching)
+
+
+# Clocks of the ranks of a run are compared by their communication operators: one ends on all ranks at about the same
+# time, and every rank is in it until then. Its name (``hcom_allReduce__586_0_1``) has the group and a number, so it is
+# the same on all ranks of the group. If most operators of two ranks do not overlap in time, one of the clocks is wrong.
+
+#: Start and end of each operator of a rank, ns, by its name and its number among those of the name.
+_Operators = dict[tuple[str | None, int], tuple[int, int]]
+
+
+def _align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
+    """Offset in ns to add to the clock of each rank; 0 for clocks that agree with another's.
+
+    Args:
+        ranks: The recordings.
+        spans: Number of each among those of its rank: only those of one number are compared.
+    """
+    found = [0] * len(ranks)
+    known: dict[int, list[tuple[_Operators, set[str], int]]] = {}
+    for number, (rank, span) in enumerate(zip(ranks, spans, strict=True)):
+        if rank.rank is None:
+            continue
+        own, steps = _operators(rank), _steps_of_rank(rank)
+        for other, other_steps, shift in known.get(span, ()):
+            # what was recorded in other steps ran at another time
+            apart = _apart(other, own) if steps & other_steps or not (steps and other_steps) else None
+            if apart is not None:
+                found[number] = shift - apart
+                break
+        if own:
+            known.setdefault(span, []).append((own, steps, found[number]))
+    return found
+
+
+def _steps_of_rank(rank: Rank) -> set[str]:
+    timeline = rank.timeline
+    return {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
+
+
+def _operators(rank: Rank) -> _Operators:
+    timeline, kernels = rank.timeline, rank.kernels
+    if len(rows := timeline.rows(SliceClass.COLLECTIVE)):
+        start, end = timeline.start[rows], timeline.end[rows]
+        names: list[str | None] = [timeline.names[code] for code in timeline.name[rows].tolist()]
+    else:
+        rows = np.flatnonzero(kernels.communicates & kernels.timed)
+        start, end, names = kernels.start[rows], kernels.end[rows], kernels.name.values(rows)
+    counts: dict[str | None, int] = {}
+    found: _Operators = {}
+    for row in np.argsort(start, kind="stable").tolist():
+        count = counts[names[row]] = counts.get(names[row], -1) + 1
+        found[names[row], count] = int(start[row]), int(end[row])
+    return found
+
+
+def _apart(one: _Operators, two: _Operators) -> int | None:
+    """How much the second clock is ahead, ns; 0 if they agree, None if the ranks have no operator in common."""
+    pairs = [(*one[key], *two[key]) for key in one.keys() & two.keys()]
+    if not pairs:
+        return None
+    one_start, one_end, two_start, two_end = np.array(pairs, np.int64).T
+    disjoint = np.maximum(one_start, two_start) > np.minimum(one_end, two_end)
+    return int(np.median(two_end - one_end)) if 2 * int(disjoint.sum()) > len(pairs) else 0

@@ -27,14 +27,13 @@ from .database import Database, kernels_of_database, timeline_of_database
 from .files import ROUNDED_NS, Files, read_json, rounded_times
 from .folders import WorkerFiles, export_command
 from .kernels import START_NAMES, Kernels, kernels_of_table, kernels_of_timeline
-from .records import DATABASES, Records, number, of_csv, records_of
 from .steps import Iterations, steps_of, work_starts
+from .tables import DATABASES, KERNEL_TABLES, Records, number, of_csv, records_of
 from .timeline import Layer, Timeline
 from .trace_view import read_trace_view
 
 I64 = npt.NDArray[np.int64]
 
-KERNEL_TABLES: Final = ("kernel_details.csv", "op_summary.csv")
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 _PARTS: Final = (
     "thread_group.json", "task_time.json", "acl.json", "runtime_api.json", "ge.json", "ge_op_execute.json",

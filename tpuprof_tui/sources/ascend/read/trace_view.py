@@ -18,7 +18,17 @@ from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.collector import Collector, SectionEvents, collected
+from tpuprof_tui.sources.chrome.collector import (
+    Collector,
+    FlowEnd,
+    FlowStart,
+    Metadata,
+    Phases,
+    Sample,
+    SectionEvents,
+    collected,
+    complete_events,
+)
 from tpuprof_tui.sources.chrome.columns import (
     ANY,
     F64,
@@ -33,7 +43,6 @@ from tpuprof_tui.sources.chrome.columns import (
     printable,
 )
 from tpuprof_tui.sources.chrome.nesting import innermost, parents
-from tpuprof_tui.sources.chrome.sections import FlowEnd, FlowStart, Metadata, Phases, Sample, complete_events
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
 from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of

@@ -15,8 +15,8 @@ from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import distinct_together
+from tpuprof_tui.sources.chrome.collector import memory_bytes
 from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns, lookup, printable
-from tpuprof_tui.sources.chrome.sections import memory_bytes
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import COLLECTIVE_COMM, Kind
 from tpuprof_tui.sources.torch.read.arguments import Arguments

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.sources.chrome.chunks import chunks_of
+from tpuprof_tui.sources.chrome.collector import FLOW, Metadata, Phases, Sample, complete_events, event, state_of
 from tpuprof_tui.sources.chrome.columns import (
     ANY,
     FLOAT,
@@ -29,7 +30,6 @@ from tpuprof_tui.sources.chrome.columns import (
     to_int64,
 )
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
-from tpuprof_tui.sources.chrome.sections import FLOW, Metadata, Phases, Sample, complete_events, event, state_of
 
 #: Bytes of an element by the type that PyTorch names in the arguments of collectives.
 ELEMENT_BYTES: Final = {

@@ -27,7 +27,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.chunks import chunks_of
-from tpuprof_tui.sources.chrome.collector import Collector, collected, opened
+from tpuprof_tui.sources.chrome.collector import Collector, Section, collected, memory_bytes, opened, state_of
 from tpuprof_tui.sources.chrome.columns import (
     F64,
     I32,
@@ -43,7 +43,6 @@ from tpuprof_tui.sources.chrome.columns import (
 )
 from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, ConvertedTrace, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
-from tpuprof_tui.sources.chrome.sections import Section, memory_bytes, state_of
 from tpuprof_tui.sources.source import Part
 
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tpuprof_tui.child_process import cores
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays
+from tpuprof_tui.sources.chrome.collector import section_count
 from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.processes import Worker, workers
-from tpuprof_tui.sources.chrome.sections import section_count
 from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
 

@@ -29,7 +29,7 @@ from ..vocabulary import DEVICE, MEMORY
 from .distributed import transfers_by_run
 from .fusion import repeated_sequences
 from .memory import by_device
-from .streams import streams
+from .overview import streams
 from .worker_events import WorkerEvents, worker_by_worker, workers_of
 
 #: Kernels below this duration in ns are short; at least this many in a row are reported.

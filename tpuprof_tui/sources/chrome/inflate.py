@@ -5,15 +5,10 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.model import Problem
 
 #: Compressed bytes read at a time: damage loses at most the text of these.
 _READ_SIZE: Final = 4096
@@ -69,7 +64,12 @@ class PackedText(ABC):
         damaged: Whether the data ended early or could not be decompressed; the text before that is sound.
         wrong_checksum: Whether a checksum of the data is wrong; all the text was decompressed.
         too_long: Whether the text is longer than a sound file of this size holds; the rest is not read.
+        is_text: Whether this is a text: the events of other formats are decoded to columns.
+        ratio: Bytes of the text of a Chrome trace that a byte stands for, at most.
     """
+
+    is_text = True
+    ratio = 1
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -103,45 +103,6 @@ class PackedText(ABC):
 
 #: What the metadata of a converted trace say of its format (``format``).
 FORMAT: Final = "Perfetto"
-
-
-class ConvertedTrace(PackedText):
-    """A trace of another format, whose events are decoded to columns: its text is not that of a Chrome trace.
-
-    Attributes:
-        ratio: Bytes of the text of a Chrome trace that a byte of such a trace stands for, at most.
-    """
-
-    ratio = 1
-    units: dict[tuple[str, str], str]  #: Units of counters, by process and name
-    end: int  #: Offset behind what was read
-    #: states, pieces, added: What arguments of events are found by, see `PacketArguments`.
-    states: Any
-    pieces: list[tuple[int, int]]
-    added: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
-    @abstractmethod
-    def found(self, codes: dict[str, Any]) -> Iterator[tuple[int, Any]]:
-        """Offset and events of one piece after the other; ``codes``: tables that codes in them are from."""
-
-    @property
-    @abstractmethod
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """What each event lacks of its length, ns; when all was read."""
-
-    @property
-    @abstractmethod
-    def flows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Numbers of the events that flows join: of causes, and of consequences."""
-
-    @property
-    @abstractmethod
-    def waits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Likewise, of work of GPUs that other work waits for."""
-
-    @abstractmethod
-    def problems(self, file: str) -> Iterator[Problem]:
-        """What is wrong with the trace, and what of it is not followed."""
 
 
 class RestartPoint(NamedTuple):

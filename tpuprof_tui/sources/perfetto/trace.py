@@ -15,7 +15,7 @@ from msgspec import Struct
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.model.uniques import distinct, distinct_together
 from tpuprof_tui.sources.chrome.columns import Codes, GrowingColumns
-from tpuprof_tui.sources.chrome.inflate import ConvertedTrace, PackedText
+from tpuprof_tui.sources.chrome.inflate import PackedText
 
 from . import packets as of
 from .events import BEGIN, COUNTER, END, INSTANT, Events, Group
@@ -96,16 +96,18 @@ class Found(Struct):
     names: list[tuple[tuple[str, ...], str]]  #: Processes, or processes and threads, and their names
 
 
-class PerfettoTrace(ConvertedTrace):
+class PerfettoTrace(PackedText):
     """A trace. Slices and instants become complete events."""
 
-    ratio = 4
+    is_text, ratio = False, 4
 
     def __init__(self, raw: BinaryIO, source: BinaryIO | PackedText) -> None:
         super().__init__(raw)
         self._source, self._packets = source, Packets(source.read)
         self.restart_points: Any = () if source is raw else getattr(source, "restart_points", None)
-        self.states, self._clocks, self._tracks, self.units = States(), Clocks(), Tracks(), {}
+        self.states, self._clocks, self._tracks = States(), Clocks(), Tracks()
+        #: Units of counters, by process and name.
+        self.units: dict[tuple[str, str], str] = {}
         #: Of each piece the number of its first packet, and the bytes that might be unpacked of them.
         self.pieces: list[tuple[int, int]] = []
         self._packet = self._count = self._latest = 0
@@ -500,7 +502,8 @@ class PerfettoTrace(ConvertedTrace):
 
     # -- when all is read
 
-    def problems(self, file: str) -> Iterator[Problem]:  # noqa: D102
+    def problems(self, file: str) -> Iterator[Problem]:
+        """What is wrong with the trace, and what of it is not followed."""
         packets = self._packets
         if packets.fault and not self.fault:
             yield Problem(Severity.ERROR, f"The trace {packets.fault}.", "All events before are shown.", file=file,

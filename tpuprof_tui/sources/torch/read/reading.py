@@ -41,7 +41,7 @@ from tpuprof_tui.sources.chrome.columns import (
     printable,
     to_int64,
 )
-from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, ConvertedTrace, text_of, unpacked
+from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, PackedText, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
 from tpuprof_tui.sources.source import Part
 
@@ -105,12 +105,7 @@ def read_trace(
         return trace if is_merged(trace) else believable(trace)[0]
     if part is None:
         raise _refusal(path, text)
-    first = collected(
-        path,
-        lambda: TraceEvents(_of_outline),
-        progress,
-        alone=True,
-    )
+    first = collected(path, lambda: TraceEvents(_of_outline), progress, alone=True)
     outline, recording = first.trace(), None
     if is_merged(outline):
         window = _window_of(ranks_of(outline), outline.zero_ns, part)
@@ -129,7 +124,7 @@ def _too_large(path: Path) -> int:
         size = os.fstat(raw.fileno()).st_size
         text = text_of(path, raw)
         text_size = size if unpacked(path, raw) is raw else _text_size(raw, size)
-        text_size *= text.ratio if isinstance(text, ConvertedTrace) else 1
+        text_size *= text.ratio if isinstance(text, PackedText) else 1
     return text_size if text_size >= _LARGE and _fitting_share(text_size) < 1 else 0
 
 
@@ -201,15 +196,16 @@ class TraceEvents(Collector):
         self._complete, self._work = GrowingColumns(), GrowingColumns()
         #: Number of the first complete event of these.
         self._first = 0
-        self.converted: ConvertedTrace | None = None
+        #: A trace of another format, which is no text.
+        self.converted: Any = None
 
     def read(
         self, raw: BinaryIO, path: Path, progress: Callable[[int, int], None] | None = None,
         section: Section | None = None, *, in_object: bool = True,
     ) -> bool:  # fmt: skip
         """Reads a file or a section of it; whether its borders are right."""
-        source = text_of(path, raw) if section is None else raw
-        if not isinstance(source, ConvertedTrace):
+        source: Any = text_of(path, raw) if section is None else raw
+        if getattr(source, "is_text", True):
             return super().read(raw, path, progress, section, in_object=in_object)
         self.packed = self.converted = source
         self.path, self.state, self.text_end = path, state_of(raw.fileno()), -1

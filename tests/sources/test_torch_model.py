@@ -256,11 +256,11 @@ def test_a_few_operators_were_given_the_same_as_among_all(folder):
     trace = read_trace(folder / "h100.pt.trace.json.gz")
     rows = trace.operator_rows[7:400:9][::-1]
     assert len(rows) * 8 < len(trace.operator_rows)
-    alone, texts = trace.operator_arguments(rows)
+    alone, texts = trace.details("operators", rows)
     given = [texts[code] for code in alone["shapes"].tolist()]
     assert len(set(given)) > 3
-    assert trace.operator_details
-    among, texts = trace.operator_arguments(rows)
+    assert trace.details("operators")
+    among, texts = trace.details("operators", rows)
     assert given == [texts[code] for code in among["shapes"].tolist()]
 
 

@@ -549,7 +549,7 @@ def test_a_run_is_read_by_several_processes(tmp_path, monkeypatch):
         assert isinstance(trace, Trace)
         assert told(trace) == slow(trace.path)
         assert trace.arguments.of(0)["Input Dims"] == [[worker.rank, 2]]
-        (arguments, texts), ids = trace.operator_details, trace.frame_details
+        (arguments, texts), ids = trace.details("operators"), trace.details("frames")[0]
         assert [texts[code] for code in arguments["shapes"].tolist()] == [f"[[{worker.rank}, 2]]"]
         assert [ids[key].tolist() for key in ("id", "module", "parent")] == [[5], [worker.rank], [INT_MISSING]]
     (counter, *_) = profile.counters
@@ -661,4 +661,4 @@ def test_odd_entries_leave_the_others(tmp_path, entry, events):
             trace = read_trace(path)
             assert len(trace) == events
             assert trace.arguments.of(0) == {"x": 1}
-            assert len(trace.operator_details[0]["shapes"]) == int((trace.kind == Kind.OPERATOR).sum())
+            assert len(trace.details("operators")[0]["shapes"]) == int((trace.kind == Kind.OPERATOR).sum())

@@ -11,7 +11,7 @@ A recording without such events costs a few passes over the starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import INT_MISSING, Problem, Severity
+from tpuprof_tui.model import INT_MISSING, Activity, Lane, Problem, Severity
+from tpuprof_tui.model.lane import ASIDE, aside_columns
 from tpuprof_tui.model.uniques import uniques
 
 I64 = npt.NDArray[np.int64]
@@ -280,6 +281,26 @@ def away_words(away: int, length: int) -> str:
     return f"{time_words(abs(away))} {'after' if away > 0 else 'before'} the rest" if away else "far from its launch"
 
 
+def aside_lane(
+    title: str, group: int, columns: dict[str, Any], start: I64, end: I64,
+    more: Callable[[int], Mapping[str, Any]] = lambda row: {},
+) -> Lane:  # fmt: skip
+    """The lane of set aside events that were recorded for another.
+
+    Args:
+        title, group: The lane that they were recorded for, and the group that this one is of.
+        columns: Their columns, without times.
+        start, end: ns as in the file, which are told among their arguments.
+        more: Further arguments of the event in a row.
+    """
+
+    def arguments(row: int) -> dict[str, Any]:
+        return {"ts": time_text(int(start[row])), "dur": time_text(int(end[row] - start[row])), **more(row)}
+
+    return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
+                arguments=arguments, activity=Activity.HOST, counted=False)  # fmt: skip
+
+
 def aside_problem(title: str, start: I64, end: I64, away: I64, **place: Any) -> Problem:
     """The problem of set aside events of one lane.
 
@@ -307,6 +328,25 @@ def time_words(ns: int) -> str:
     """A long time in the largest unit of which it holds two: 53.9 years."""
     unit, word, decimals = next((each for each in _UNITS if ns >= 2 * each[0]), _UNITS[-1])
     return f"{ns / unit:,.{decimals}f} {word}"
+
+
+def clock_difference(one: tuple[I64, I64], two: tuple[I64, I64]) -> int:
+    """How much the clock of the second of two ranks is ahead of the first's, ns, by collectives that both ran.
+
+    A collective ends on all ranks at about the same time, and every rank is in it until then: if most do not overlap in
+    time, one of the clocks is wrong, by the median difference of their ends; else 0.
+
+    Args:
+        one, two: Starts and ends of the same collectives, ns.
+    """
+    apart = np.maximum(one[0], two[0]) > np.minimum(one[1], two[1])
+    return int(np.median(two[1] - one[1])) if 2 * int(apart.sum()) > len(apart) else 0
+
+
+def step_numbers(labels: Sequence[str]) -> I64:
+    """Numbers of steps by their labels (what follows ``ProfilerStep#``); 0, 1, 2, ... if these are not all distinct."""
+    numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    return np.array(numbers if len(set(numbers)) == len(labels) else range(len(labels)), np.int64)
 
 
 # -- when a trace was recorded, by both ends of its file: an estimate for lists of folders, which read no file whole

@@ -33,15 +33,14 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import Worker, free_number
-from tpuprof_tui.model.lane import ASIDE, LazyColumn, Rows, aside_columns, constant, row_numbers
+from tpuprof_tui.model.lane import LazyColumn, Rows, constant, row_numbers
 from tpuprof_tui.model.profile import Recording, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.sources.chrome.impossible_times import aside_problem
-from tpuprof_tui.sources.chrome.impossible_times import time_text as exact_text
+from tpuprof_tui.sources.chrome.impossible_times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
 
@@ -55,7 +54,7 @@ from .files import Files
 from .folders import RECORDING, Export, WorkerFiles, export_command, found_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .rank import Rank
-from .steps import device_steps, host_steps, step_numbers
+from .steps import device_steps, host_steps
 from .tables import Records, cluster_records, codes_in, codes_of, table_of, tables_of
 from .timeline import Layer, SliceClass, Timeline, Track
 
@@ -336,20 +335,10 @@ class _ProfileBuilder:
                 title = track.label if track.device < 0 else f"NPU {track.device} {track.label}"
                 own = {"order": aside.file_order[rows], "name": names[rows], "type": kinds[rows]}
                 start, end = aside.start[rows], aside.end[rows]
-                label = self._add_aside_lane(top, title, own, start, end)
+                self._aside.append(aside_lane(title, top, own, start, end))
                 self._problems.append(aside_problem(title, start, end, aside.away[rows], file=aside.file, group=top,
-                                                    lane=label))  # fmt: skip
+                                                    lane=self._aside[-1].label))  # fmt: skip
         return columns.slice_of_kernel()
-
-    def _add_aside_lane(self, top: int, title: str, columns: dict[str, Any], start: I64, end: I64) -> str:
-        label = f"{title}: set aside"
-
-        def arguments(row: int) -> dict[str, Any]:
-            return {"ts": exact_text(int(start[row])), "dur": exact_text(int(end[row] - start[row]))}
-
-        self._aside.append(Lane(kind=ASIDE, group=top, label=label, columns=aside_columns(columns), arguments=arguments,
-                                activity=Activity.HOST, counted=False))  # fmt: skip
-        return label
 
     def _add_kernels(self, rank: Rank, kernels: Kernels, unit: int, top: int) -> I64:
         """Adds lanes for kernels without a timeline: one for each stream, one for communication.
@@ -392,7 +381,7 @@ class _ProfileBuilder:
             self._lanes.append(lane)
         if len(rows := kernels.aside):
             own, start = {"order": rows, "name": name[rows], "type": kind[rows]}, kernels.start[rows]
-            self._add_aside_lane(top, "Kernels", own, start, start + kernels.duration[rows])
+            self._aside.append(aside_lane("Kernels", top, own, start, start + kernels.duration[rows]))
         return events
 
 
@@ -571,9 +560,8 @@ def _links(timelines: Sequence[tuple[Timeline, int]]) -> Links:
     return Links(kinds, kind, from_row, to_row, launching=launching)
 
 
-# Clocks of the ranks of a run are compared by their communication operators: one ends on all ranks at about the same
-# time, and every rank is in it until then. Its name (``hcom_allReduce__586_0_1``) has the group and a number, so it is
-# the same on all ranks of the group. If most operators of two ranks do not overlap in time, one of the clocks is wrong.
+# Clocks of the ranks of a run are compared by their communication operators: the name of one
+# (``hcom_allReduce__586_0_1``) has the group and a number, so it is the same on all ranks of the group.
 
 #: Start and end of each operator of a rank, ns, by its name and its number among those of the name.
 _Operators = dict[tuple[str | None, int], tuple[int, int]]
@@ -594,9 +582,10 @@ def _align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
         own, steps = _operators(rank), _steps_of_rank(rank)
         for other, other_steps, shift in known.get(span, ()):
             # what was recorded in other steps ran at another time
-            apart = _apart(other, own) if steps & other_steps or not (steps and other_steps) else None
-            if apart is not None:
-                found[number] = shift - apart
+            common = own.keys() & other.keys() if steps & other_steps or not (steps and other_steps) else ()
+            if common:
+                one, two = (np.array([of[key] for key in common], np.int64).T for of in (other, own))
+                found[number] = shift - clock_difference((one[0], one[1]), (two[0], two[1]))
                 break
         if own:
             known.setdefault(span, []).append((own, steps, found[number]))
@@ -622,13 +611,3 @@ def _operators(rank: Rank) -> _Operators:
         count = counts[names[row]] = counts.get(names[row], -1) + 1
         found[names[row], count] = int(start[row]), int(end[row])
     return found
-
-
-def _apart(one: _Operators, two: _Operators) -> int | None:
-    """How much the second clock is ahead, ns; 0 if they agree, None if the ranks have no operator in common."""
-    pairs = [(*one[key], *two[key]) for key in one.keys() & two.keys()]
-    if not pairs:
-        return None
-    one_start, one_end, two_start, two_end = np.array(pairs, np.int64).T
-    disjoint = np.maximum(one_start, two_start) > np.minimum(one_end, two_end)
-    return int(np.median(two_end - one_end)) if 2 * int(disjoint.sum()) > len(pairs) else 0

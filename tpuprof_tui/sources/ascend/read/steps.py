@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.sources.chrome.impossible_times import step_numbers
 
 from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels
@@ -96,13 +97,6 @@ def _marked(timeline: Timeline, work: I64) -> tuple[Step, ...]:
         low = starts[index] if begun[index] is None else begun[index]
         steps.append(Step(label, number, low, low if begun[index] is None else high, starts[index], ends[index]))
     return tuple(steps)
-
-
-def step_numbers(labels: Sequence[str]) -> I64:
-    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
-    numbers = [_number(label) for label in labels]
-    distinct = -1 not in numbers and len(set(numbers)) == len(labels)
-    return np.array(numbers if distinct else list(range(len(labels))), np.int64)
 
 
 def _number(label: str | None) -> int:

@@ -7,7 +7,7 @@ stay in `Trace.aside`, for the table of events.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from tpuprof_tui.sources.chrome.impossible_times import (
     DeviceEvents,
     Judgement,
     judged,
-    time_text,
     time_words,
 )
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
@@ -185,9 +184,3 @@ def is_fragmentary(trace: Trace) -> bool:
     """Whether so much device work is set aside that nothing is concluded from the rest."""
     aside = 0 if trace.aside is None else int(np.isin(trace.aside.kind, DEVICE_WORK).sum())
     return aside > FRAGMENTARY * (aside + len(trace.work_rows))
-
-
-def aside_arguments(aside: Trace, row: int) -> dict[str, Any]:
-    """Arguments of a set aside event, with the time of the file that it has no column for."""
-    start, end = int(aside.start[row]), int(aside.end[row])
-    return {"ts": time_text(start), "dur": time_text(end - start), **aside.arguments.of(int(aside.file_order[row]))}

@@ -144,7 +144,7 @@ def _size(name: str) -> int:
 def _calls(trace: Trace, rows: I64) -> list[Call]:
     owner = trace.launchers.of_call[rows] if len(rows) else rows
     owners = uniques(owner[owner >= 0])
-    arguments, texts = trace.operator_arguments(owners)
+    arguments, texts = trace.details("operators", owners)
     shapes = dict(zip(owners.tolist(), arguments["shapes"].tolist(), strict=True))
     modules = np.flatnonzero((trace.kind == Kind.FRAME) & trace.named(lambda name: name.startswith(MODULE)))
     around = trace.launchers.enclosing(modules, rows)

@@ -3,9 +3,6 @@
 Newer files state an id that is the same on all ranks (``Comms Id``), or the number of the collective within its process
 group (``Seq``); ids of several kernels, or of several calls of one collective, count in order of start. Without any the
 k-th collectives belong together, if all ranks have the same in the same order.
-
-A collective ends on all ranks at about the same time, and every rank is in it until then. If most collectives of two
-ranks do not overlap in time, one of their clocks is wrong: it is moved by the median difference of their ends.
 """
 
 from __future__ import annotations
@@ -15,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from tpuprof_tui.sources.chrome.impossible_times import clock_difference
 
 from ..categories import Kind
 from ..kernel_names import COLLECTIVE, COMMUNICATION
@@ -111,8 +110,6 @@ def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
         if len(rows) < _FEW:
             continue
         one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]
-        begin = np.maximum(one.start[rows], two.start[other_rows] + apart)
-        end = np.minimum(one.end[rows], two.end[other_rows] + apart)
-        if 2 * int((begin > end).sum()) > len(begin):
-            found[number] = -int(np.median(two.end[other_rows] + apart - one.end[rows]))
+        found[number] = -clock_difference((one.start[rows], one.end[rows]),
+                                          (two.start[other_rows] + apart, two.end[other_rows] + apart))  # fmt: skip
     return found

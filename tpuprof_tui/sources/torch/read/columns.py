@@ -13,18 +13,18 @@ import numpy.typing as npt
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Activity, Lane, Role, StringsBuilder
 from tpuprof_tui.model.intervals import interval_at
-from tpuprof_tui.model.lane import ASIDE, Rows, aside_columns, constant, rows_at
+from tpuprof_tui.model.lane import Rows, constant, rows_at
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
+from tpuprof_tui.sources.chrome.impossible_times import aside_lane
 from tpuprof_tui.sources.chrome.nesting import Nesting
 
 from ..categories import DEVICE_WORK, MODULE, Kind
 from ..kernel_names import CATEGORIES, COLLECTIVES, COPY, category_of
 from ..recorded import known
-from .believable import aside_arguments
 from .trace import Trace
 
 #: Text columns that are read from the file again.
@@ -161,9 +161,8 @@ class LaneColumns:
             "type": self._types[aside.category[rows]], "correlation": aside.correlation[rows],
             "external": aside.external[rows],
         }  # fmt: skip
-        return Lane(kind=ASIDE, group=group, label=f"{title}: set aside", columns=aside_columns(columns),
-                    arguments=lambda row: aside_arguments(aside, rows.start + row), activity=Activity.HOST,
-                    counted=False)  # fmt: skip
+        return aside_lane(title, group, columns, aside.start[rows], aside.end[rows],
+                          lambda row: aside.arguments.of(int(aside.file_order[rows.start + row])))  # fmt: skip
 
     # -- steps
 
@@ -343,7 +342,7 @@ class LaneColumns:
     def _codes_at(self, key: str, operators: I64 | None) -> I32:
         """Codes of what the file states of operators in some rows; None: of all."""
         trace = self._trace
-        arguments, texts = trace.operator_details if operators is None else trace.operator_arguments(operators)
+        arguments, texts = trace.details("operators", operators)
         return self._coded_texts(key, arguments[key], texts)
 
     def _coded_texts(self, key: str, codes: I32, texts: Sequence[str]) -> I32:
@@ -370,7 +369,7 @@ class LaneColumns:
 
         def of_frames(key: str, rows: I64) -> I64:
             index = lookup(trace.frame_rows, rows)
-            return np.where(index >= 0, np.append(trace.frame_details[key], INT_MISSING)[index], INT_MISSING)
+            return np.where(index >= 0, np.append(trace.details("frames")[0][key], INT_MISSING)[index], INT_MISSING)
 
         def of_nodes(values: Callable[[], I64], rows: I64) -> I64:
             return values()[lookup(trace.tree.rows, rows)] if len(rows) else rows
@@ -383,7 +382,7 @@ class LaneColumns:
         }
         return {
             **{key: partial(self._tree_figure, key) for key in (*_FIGURES, "eligible")},
-            "module_id": partial(of_modules, trace.module_ids),
+            "module_id": partial(of_modules, lambda rows: trace.details("frames", rows)[0]["module"]),
             "python_id": partial(of_frames, "id"), "python_parent": partial(of_frames, "parent"),
             **{key: partial(of_modules, partial(of_nodes, values)) for key, values in figures.items()},
             "unrecorded": lambda rows: np.isin(rows, trace.launchers.launches[0][trace.launchers.launches[1]]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.sources.chrome.impossible_times import step_numbers
 
 from ..categories import STEP, Kind
 
@@ -168,11 +169,3 @@ _EXECUTIONS: Final[tuple[tuple[tuple[Kind, ...], Callable[[str], Execution | Non
     (_HOST, lambda name: Execution() if re.match(r"execute_model\b", name) else None),
     ((Kind.FRAME,), _of_frame),
 )
-
-
-def step_numbers(labels: Sequence[str]) -> I64:
-    """Step numbers from the texts behind ``ProfilerStep#``; 0, 1, 2, ... if these are not distinct numbers."""
-    numbers = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
-    if len(set(numbers)) < len(labels):
-        numbers = list(range(len(labels)))
-    return np.array(numbers, np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -160,31 +160,21 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         """Rows of Python frames."""
         return np.flatnonzero(self.kind == Kind.FRAME)
 
-    @cached_property
-    def operator_details(self) -> tuple[Columns, tuple[str, ...]]:
-        """Arguments of all operators and annotations, and texts of codes in them."""
-        (found,), texts = self.arguments_at((OPERATORS, self.operator_rows))
-        return found, texts
+    def details(self, of: Literal["operators", "frames"], rows: I64 | None = None) -> tuple[Columns, tuple[str, ...]]:
+        """Arguments of operators and annotations, or of Python frames, and the texts of codes in them.
 
-    @cached_property
-    def frame_details(self) -> Columns:
-        """Arguments of all Python frames."""
-        return self.arguments_at((FRAMES, self.frame_rows))[0][0]
-
-    def operator_arguments(self, rows: I64) -> tuple[Columns, tuple[str, ...]]:
-        """Arguments of the operators in some rows, and their texts; read for these alone if they are few."""
-        if "operator_details" not in vars(self) and _FEW * len(rows) < len(self.operator_rows):
-            (found,), texts = self.arguments_at((OPERATORS, rows))
-            return found, texts
-        operators, texts = self.operator_details
-        indices = np.searchsorted(self.operator_rows, rows)
-        return {key: values[indices] for key, values in operators.items()}, texts
-
-    def module_ids(self, rows: I64) -> I64:
-        """Ids of the nn.Modules whose frames are in some rows; read for these alone if they are few."""
-        if "frame_details" not in vars(self) and _FEW * len(rows) < len(self.frame_rows):
-            return self.arguments_at((FRAMES, rows))[0][0]["module"]
-        return self.frame_details["module"][np.searchsorted(self.frame_rows, rows)]
+        ``rows``: those of these events, which are read for them alone if they are few; None: of all, which are kept.
+        """
+        every, columns = (self.operator_rows, OPERATORS) if of == "operators" else (self.frame_rows, FRAMES)
+        alone = rows is not None and of not in vars(self) and _FEW * len(rows) < len(every)
+        if of not in vars(self):
+            (found,), texts = self.arguments_at((columns, rows if alone and rows is not None else every))
+            if alone:
+                return found, texts
+            vars(self)[of] = found, texts
+        found, texts = vars(self)[of]
+        places = slice(None) if rows is None else np.searchsorted(every, rows)
+        return {key: values[places] for key, values in found.items()}, texts
 
     def identities_at(self, rows: I64) -> list[str]:
         """What identifies the collectives of events in some rows; empty if nothing does."""

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome import nesting
 
 #: Thread, start and length; few times, so that many begin, end and cross at the same.
@@ -64,15 +63,6 @@ def test_events_of_one_line_do_not_overlap(rows, most):
         assert (line >= depth[mine]).all()
         for each in set(line.tolist()):
             assert (start[mine][line == each][1:] >= end[mine][line == each][:-1]).all()
-
-
-@settings(deadline=None)
-@given(rows=EVENTS)
-def test_stacks_that_cross_have_lines_of_their_own(rows):
-    start, end, thread = columns([(0, *row[1:]) for row in rows])
-    order = np.lexsort((-end, start))
-    start, end = start[order], end[order]
-    assert nesting.stacked_sublanes(start, end).tolist() == nested_depths(start, end, thread)[0].tolist()
 
 
 def test_a_deep_stack_and_a_long_row_are_found_quickly():

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.model import Problem
-from tpuprof_tui.model.sublanes import nested, packed
+from tpuprof_tui.model.sublanes import packed
 
 from .columns import F64, I32
 
@@ -136,33 +136,6 @@ def nested_sublanes(start: I64, end: I64, depth: Integers) -> I16:
     if len(moved):
         _move_overlapping(start, end, sublane, moved)
     return sublane
-
-
-def stacked_sublanes(start: I64, end: I64) -> I16:
-    """Sub-lanes of the events of one thread, equal to those of ``nested_depths``, vectorized for uncrossed events."""
-    thread = np.zeros(len(start), np.int8)
-    stack, depth = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
-    # these overlap an open event that does not enclose them
-    crossing = np.flatnonzero(_open_before(start, end) != depths(parents(start, end, thread)))
-    if len(crossing):
-        begins = start[crossing]
-        rows = np.searchsorted(begins, end) > np.searchsorted(begins, start)
-        rows[crossing] = True
-        depth[rows], stack[rows] = nested(start[rows], end[rows], thread[rows])
-    first = stack == 0
-    depth[first] = _open_before(start[first], end[first])
-    heights = np.zeros(int(stack.max(initial=0)) + 1, np.int64)
-    np.maximum.at(heights, stack, depth + 1)
-    sublanes = (np.cumsum(heights) - heights)[stack] + depth
-    found: I16 = np.minimum(sublanes, _MOST_SUBLANES - 1).astype(np.int16)
-    return found
-
-
-def _open_before(start: I64, end: I64) -> I64:
-    """Number of preceding events that are still open at the start of each event, in nesting order."""
-    # events of zero duration are never open
-    lasts = end > start
-    return np.cumsum(lasts) - lasts - np.searchsorted(np.sort(end[lasts]), start, side="right")
 
 
 def _concatenated(start: I64, end: I64, thread: Integers) -> tuple[I64, I64] | None:

@@ -41,7 +41,7 @@ from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.impossible_times import aside_lane, aside_problem, clock_difference, step_numbers
-from tpuprof_tui.sources.chrome.nesting import stacked_sublanes
+from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
 
 from ...ranks import ranks_in_names
@@ -396,8 +396,9 @@ def _codes(builder: StringsBuilder, texts: Iterable[str]) -> npt.NDArray[np.int3
 
 
 def _places(start: I64, end: I64, *, nested: bool = False) -> dict[str, Any]:
-    sublane = stacked_sublanes(start, end) if nested else split_overlaps(start, end)[0]
-    return {"start": start, "end": end, "sublane": np.zeros(len(start), np.int16) if sublane is None else sublane}
+    nesting, sublane = Nesting(start, end), None if nested else split_overlaps(start, end)[0]
+    lines = np.zeros(len(start), np.int16) if sublane is None else sublane
+    return {"start": start, "end": end, "sublane": (lambda rows: nesting.sublane[rows]) if nested else lines}
 
 
 def _kernel_columns(

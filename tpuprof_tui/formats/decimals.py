@@ -258,24 +258,32 @@ def _parse_decimal(text: bytes) -> Decimal | None:
     return number if number.is_finite() and abs(number.adjusted()) < 30 else None
 
 
-def wholes(values: Sequence[Any]) -> I64:
-    """Converts integers, texts of integers, and floats (truncated) to int64; ``INT_MISSING`` for anything else."""
+def wholes(values: Sequence[Any], beyond: list[int] | None = None) -> I64:
+    """Converts integers, texts of integers, and floats (truncated) to int64; ``INT_MISSING`` for anything else.
+
+    Integers of 64 bits without a sign become negative from 2^63 on, so that such addresses and ids stay distinct.
+    ``beyond``: indices of integers outside int64 are appended to it.
+    """
     try:
-        found = np.array(values)
-        if found.dtype == np.int64 and found.ndim == 1:
-            return found
-    except (ValueError, OverflowError):
-        pass
-    return np.array(list(map(_whole, values)), np.int64)
+        return np.fromiter(values, np.int64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        # most often some values are null
+        if beyond is not None:
+            beyond += [
+                row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each < 1 << 63
+            ]
+        values = [each if type(each) is int and INT_MISSING <= each < 1 << 63 else _whole(each) for each in values]
+        return np.array(values, np.int64)
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, (str, float)):
-        try:
-            value = int(value) if not isinstance(value, str) or len(value) < 20 else None
-        except (ValueError, OverflowError):
-            return INT_MISSING
-    return value if isinstance(value, int) and INT_MISSING < value < 1 << 63 else INT_MISSING
+    if not isinstance(value, (int, float, str)) or (isinstance(value, str) and len(value) > _LONGEST):
+        return INT_MISSING
+    try:
+        found = int(value)
+    except (ValueError, OverflowError):
+        return INT_MISSING
+    return found if INT_MISSING <= found < 1 << 63 else found - (1 << 64) if 0 <= found < 1 << 64 else INT_MISSING
 
 
 def reals(values: Sequence[Any]) -> F64:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.formats.decimals import numbers_in
+from tpuprof_tui.formats.decimals import numbers_in, reals, wholes
 from tpuprof_tui.model import INT_MISSING
 
 from .chunks import NOTHING
@@ -24,7 +24,6 @@ F64 = npt.NDArray[np.float64]
 Values = Sequence[Any]
 #: Numbers of a larger magnitude are taken as missing (blocks per SM, percentages).
 _MOST_FLOAT: Final = 1e12
-_LAST: Final = (1 << 63) - 1
 _HASHABLE: Final = (int, float, str, tuple, type(None))
 #: JSON of arguments that an event does not have.
 NULL: Final = msgspec.Raw(b"null")
@@ -77,41 +76,9 @@ class GrowingColumns(defaultdict[str, list[npt.NDArray[Any]]]):
 # -- values
 
 
-def to_int64(values: Values, beyond: list[int] | None = None) -> I64:
-    """int64 of integers and of decimal texts; missing for anything else.
-
-    Args:
-        values: Any values.
-        beyond: Indices of integers outside int64 are appended to it.
-    """
-    try:
-        return np.fromiter(values, np.int64, len(values))
-    except (TypeError, ValueError, OverflowError):
-        # most often some values are null
-        if beyond is not None:
-            beyond += [row for row, each in enumerate(values) if type(each) is int and not INT_MISSING <= each <= _LAST]
-        values = [each if type(each) is int and INT_MISSING <= each <= _LAST else _one_int64(each) for each in values]
-        return np.array(values, np.int64)
-
-
-def _one_int64(value: Any) -> int:
-    if isinstance(value, str):
-        digits = value.removeprefix("-")
-        value = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 40 else None
-    if not isinstance(value, int) or not INT_MISSING <= value <= _LAST:
-        # map [2^63, 2^64) to negative numbers, so that such addresses and ids stay distinct
-        return value - (1 << 64) if isinstance(value, int) and 0 <= value < 1 << 64 else INT_MISSING
-    return int(value)
-
-
 def floats(values: Values) -> F64:
-    """float64 of numbers; NaN for anything else."""
-    if not set(map(type, values)) <= {float, int}:
-        values = [value if type(value) in (float, int) else np.nan for value in values]
-    try:
-        found = np.array(values, np.float64)
-    except OverflowError:
-        found = np.array([value if abs(value) < _MOST_FLOAT else np.nan for value in values], np.float64)
+    """float64 of numbers and texts of numbers; NaN for anything else."""
+    found = reals(values)
     return np.where(np.abs(found) < _MOST_FLOAT, found, np.nan)
 
 
@@ -159,7 +126,7 @@ class Kind(Struct, frozen=True):
     type: Any = Any
 
 
-INTEGER: Final = Kind(lambda values, _, beyond: to_int64(values, beyond), INT_MISSING)
+INTEGER: Final = Kind(lambda values, _, beyond: wholes(values, beyond), INT_MISSING)
 FLOAT: Final = Kind(lambda values, *_: floats(values), np.nan)
 #: Codes of texts; -1 for anything else, and for empty ones.
 TEXT: Final = Kind(lambda values, texts, _: text_codes(texts, values))

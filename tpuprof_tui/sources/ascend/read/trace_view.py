@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import astuple, replace
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.formats.decimals import numbers_in, one_real, reals, wholes
+from tpuprof_tui.formats.decimals import numbers_in, one_real, reals
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from tpuprof_tui.model.uniques import uniques
@@ -34,10 +34,10 @@ from tpuprof_tui.sources.chrome.columns import (
     F64,
     I32,
     I64,
+    INTEGER,
     TEXT,
     ArgumentColumns,
     Codes,
-    Kind,
     exact_ns,
     lookup,
     printable,
@@ -57,10 +57,9 @@ _DEVICE: Final = lazy_pattern(r"NPU\s*(\d+)")
 #: Separator between the number of a file and a process id.
 _PART: Final = "\x1f"
 
-_WHOLE: Final = Kind(lambda values, *_: wholes(values), INT_MISSING)
 #: Arguments of slices that become columns.
 _ARGUMENTS: Final = ArgumentColumns(
-    connection=(_WHOLE, "connection_id"), size=(_WHOLE, "size(Byte)", "size(B)"), shapes=(TEXT, "Input Dims"),
+    connection=(INTEGER, "connection_id"), size=(INTEGER, "size(Byte)", "size(B)"), shapes=(TEXT, "Input Dims"),
     stacks=(TEXT, "Call stack"), task=(ANY, "Task Type", "task type"), level=(ANY, "level"),
 )  # fmt: skip
 _Slice: Final = complete_events(_ARGUMENTS.struct)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.formats.decimals import wholes
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import FLOW, Metadata, Phases, Sample, complete_events, event, state_of
 from tpuprof_tui.sources.chrome.columns import (
@@ -27,7 +28,6 @@ from tpuprof_tui.sources.chrome.columns import (
     ArgumentColumns,
     Codes,
     Kind,
-    to_int64,
 )
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
 
@@ -44,7 +44,7 @@ _ID: Final = Kind(lambda values, texts, _: np.array(
     [-1 if value is None else texts[str(value)] for value in values], np.int32))  # fmt: skip
 _COUNT: Final = Kind(lambda values, texts, _: np.array([texts[str(value)] for value in values], np.int32))
 _GIVEN: Final = Kind(lambda values, *_: np.array([value is not None for value in values], np.bool_))
-_ELEMENT: Final = Kind(lambda values, *_: to_int64(
+_ELEMENT: Final = Kind(lambda values, *_: wholes(
     [ELEMENT_BYTES.get(value) if isinstance(value, str) else None for value in values]))  # fmt: skip
 
 #: Arguments of device work; others of all complete events: ids, and what identifies a collective.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.formats.decimals import wholes
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Lane, Links
 from tpuprof_tui.model.uniques import uniques
@@ -28,7 +29,6 @@ from tpuprof_tui.sources.chrome.columns import (
     lookup,
     printable,
     text_of_times,
-    to_int64,
 )
 
 from ..categories import DEVICE_WORK, Kind, legacy_lanes
@@ -296,7 +296,7 @@ def flow_ends_of(
         starts = np.array([type(each) is NamedStart for each in flows], np.bool_)
         of_device = np.array([each.cat in _WORK_FLOWS for each in flows], np.bool_)
         parts.append((
-            starts, of_device, to_int64([each.id for each in flows]),
+            starts, of_device, wholes([each.id for each in flows]),
             *(np.array([texts[str(getattr(each, key))] for each in flows], np.int32) for key in ("id", "pid", "tid")),
         ))  # fmt: skip
         times.append(text_of_times([each.ts for each in flows]))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.errors import UnreadableError, UsageError
+from tpuprof_tui.formats.decimals import wholes
 from tpuprof_tui.formats.parsing import TimeBase, range_typed
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -39,7 +40,6 @@ from tpuprof_tui.sources.chrome.columns import (
     is_number,
     lookup,
     printable,
-    to_int64,
 )
 from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, PackedText, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
@@ -299,8 +299,8 @@ class TraceEvents(Collector):
             # JAX has another key
             correlation = [one if one is not INT_MISSING else each.correlation_1
                            for one, each in zip(correlation, arguments, strict=True)]  # fmt: skip
-        self._complete.add(key=key, name=name, external=to_int64(external, beyond),
-                           correlation=to_int64(correlation, beyond))  # fmt: skip
+        self._complete.add(key=key, name=name, external=wholes(external, beyond),
+                           correlation=wholes(correlation, beyond))  # fmt: skip
         if beyond:
             self.count_defect("beyond", len(beyond), "X", min(beyond))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
@@ -348,7 +348,7 @@ class TraceEvents(Collector):
         arguments = {row: each or _NO_ARGS for row, each in zip(rows.tolist(), decoded, strict=True)}
         beyond: list[int] = []
         for column in columns:
-            given = to_int64([getattr(each, column) for each in arguments.values()], beyond)
+            given = wholes([getattr(each, column) for each in arguments.values()], beyond)
             columns[column][rows] = np.where(given == INT_MISSING, columns[column][rows], given)
         if beyond:
             self.count_defect("beyond", len(beyond), "X", int(slot[rows[min(beyond)]]))

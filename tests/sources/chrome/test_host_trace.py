@@ -20,7 +20,8 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.model.sublanes import nested_depths
 from tpuprof_tui.sources.chrome import inflate
-from tpuprof_tui.sources.chrome.trace import femtoseconds, nanoseconds, read_host_trace
+from tpuprof_tui.sources.chrome.columns import exact_ns
+from tpuprof_tui.sources.chrome.trace import read_host_trace
 from tpuprof_tui.sources.sophgo.read.host_trace import MARKS, with_host_trace
 
 HERE = Path(__file__).resolve().parent
@@ -114,7 +115,7 @@ def test_times_at_the_edge_of_what_can_be_do_not_wrap(moment, tmp_path):
     for profile in (device(), device(tail_offset_ns=None)):
         joined = with_host_trace(profile, path)
         base = joined.facts["host_base_ns"]
-        goal = nanoseconds(femtoseconds(moment))
+        goal = int(exact_ns(f"{moment},".encode())[0])
         cpu, launches = (sorted(int(start) + base for start in lane["start"]) for lane in joined.lanes[-2:])
         assert cpu == [goal]
         assert launches == sorted([goal, 100_000])
@@ -162,9 +163,7 @@ def test_a_slice_without_a_length_has_none(tmp_path):
     assert not found.problems
 
 
-@pytest.mark.parametrize(
-    "bad", ["NaN", "Infinity", "null", "true", '"x"', "[1]", "1e300", "-1", "9" * 400, "1e-999999"]
-)
+@pytest.mark.parametrize("bad", ["NaN", "Infinity", "null", "true", '"x"', "[1]", "1e300", "-1", "9" * 400])
 def test_lengths_that_cannot_be_cost_their_slice_alone(bad, tmp_path):
     found = read_host_trace(host_file(tmp_path, event(dur=bad), LAUNCH), MARKS)
     assert len(found.events) == 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from decimal import Context, Decimal
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -13,19 +12,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .collector import Collector, Phases, collected, event
-from .columns import I32, I64, MOST_NS, printable
+from .columns import I32, I64, MOST_NS, exact_ns, printable
 
 _LONGEST_NAME: Final = 4096
-#: Times are added up in femtoseconds.
-_PER_NANOSECOND: Final = 10**6
-_NUMBER: Final = lazy_pattern(r"-?\d{1,63}(?:\.\d{1,63})?(?:[eE][+-]?\d{1,3})?")
-_EXACT: Final = Context(prec=200)
 _UNNAMED: Final = "unknown"
 
 
@@ -98,34 +93,28 @@ class _HostSlices(Collector):
     def __init__(self, marks: HostMarks) -> None:
         super().__init__()
         self._marks = marks
-        #: Ends of the last slice that ends the recording, and of the first launch, fs.
-        self._closing: int | None = None
-        self._first_launch: int | None = None
-        self._untimed = 0
 
     def add_slices(self, slices: Sequence[Any]) -> None:
-        """Adds slices, but for those that are left out."""
-        marks, texts, threads, rows = self._marks, self.codes["texts"], self.codes["threads"], []
-        for each in slices:
-            start, length = (femtoseconds(bytes(raw).decode("utf-8", "replace").strip('"'))
-                             for raw in (each.ts, each.dur))  # fmt: skip
-            if start is None or length is None or length < 0 or nanoseconds(start + length) >= MOST_NS:
-                self._untimed += 1
-                continue
-            name, category, end = _text(each.name, _UNNAMED), _text(each.cat, ""), start + length
-            if category == marks.launches and name == marks.closing:
-                self._closing = end if self._closing is None else max(self._closing, end)
-            if name in marks.left_out:
-                continue
-            if category == marks.launches and self._first_launch is None:
-                self._first_launch = end
-            thread = threads[_text(each.pid, "")[:64], _text(each.tid, "")[:64]]
-            rows.append((nanoseconds(start), nanoseconds(end), texts[name], texts[category], thread))
-        columns = np.array(rows, np.int64).reshape(-1, len(HostEvents.__struct_fields__)).T
-        self.tables["events"].add(**dict(zip(HostEvents.__struct_fields__, columns, strict=True)))
+        """Adds slices."""
+        names, categories, pids, tids, starts, lengths = zip(*map(astuple, slices), strict=True)
+        texts = self.codes["texts"]
+        self.tables["events"].add(
+            name=np.array([texts[_text(name, _UNNAMED)] for name in names], np.int32),
+            category=np.array([texts[_text(category, "")] for category in categories], np.int32),
+            thread=self.codes["threads"].of([(_text(pid, "")[:64], _text(tid, "")[:64])
+                                             for pid, tid in zip(pids, tids, strict=True)]),
+        )  # fmt: skip
+        self.wait("events", "start", starts)
+        self.wait("events", "end", lengths)
+
+    def convert(self) -> None:
+        """Converts the waiting times to columns."""
+        start, length = (exact_ns(self.waiting("events", key)) for key in ("start", "end"))
+        possible = (start != INT_MISSING) & (length >= 0) & (start + np.maximum(length, 0) < MOST_NS)
+        self.tables["events"].add(start=np.where(possible, start, INT_MISSING), end=start + np.maximum(length, 0))
 
     def trace(self) -> HostTrace:
-        """The trace.
+        """The trace, without the slices that are left out.
 
         Raises:
             UnreadableError: There is no list of events.
@@ -133,34 +122,23 @@ class _HostSlices(Collector):
         if not self.chunks.found and self.fault is None:
             raise UnreadableError(f"{self.path} holds no traceEvents.",
                                   "A host trace is Chrome-trace JSON, as PyTorch's profiler writes it.")  # fmt: skip
-        events = self.tables["events"]
-        columns: dict[str, Any] = {
-            key: events.take(key).astype(np.int64 if key in ("start", "end") else np.int32)
-            for key in HostEvents.__struct_fields__
-        }
-        closing, launch = (None if femto is None else nanoseconds(femto)
-                           for femto in (self._closing, self._first_launch))  # fmt: skip
-        return HostTrace(str(self.path), self._marks, HostEvents(**columns), tuple(self.codes["texts"]), closing,
-                         launch, tuple(self._problems()))  # fmt: skip
-
-    def _problems(self) -> Iterator[Problem]:
-        yield from self.problems("host trace", self.path.name)
-        if self._untimed:
-            yield Problem(Severity.ERROR, "Slices of the host trace without a possible time.",
-                          "They were left out.", file=self.path.name, count=self._untimed)  # fmt: skip
-
-
-def femtoseconds(text: str) -> int | None:
-    """A time in microseconds as whole fs, further digits cut off; None if it is not a valid time."""
-    value = Decimal(text) if text.isascii() and _NUMBER.fullmatch(text) else Decimal(MOST_NS)
-    # scaleb is exact: the exponent has at most three digits
-    found = int(value.scaleb(9, _EXACT)) if value.adjusted() < 20 else MOST_NS * _PER_NANOSECOND
-    return found if abs(found) < MOST_NS * _PER_NANOSECOND else None
-
-
-def nanoseconds(femto: int) -> int:
-    """A time in fs as whole ns, rounded towards zero."""
-    return femto // _PER_NANOSECOND if femto >= 0 else -(-femto // _PER_NANOSECOND)
+        columns = {key: self.tables["events"].take(key, np.int64 if key in ("start", "end") else np.int32)
+                   for key in HostEvents.__struct_fields__}  # fmt: skip
+        timed = columns["start"] != INT_MISSING
+        untimed = int((~timed).sum())
+        lost = Problem(Severity.ERROR, "Slices of the host trace without a possible time.", "They were left out.",
+                       file=self.path.name, count=untimed)  # fmt: skip
+        marks, code_of = self._marks, self.codes["texts"].get
+        launches = timed & (columns["category"] == code_of(marks.launches, -1))
+        closing = columns["end"][launches & (columns["name"] == code_of(marks.closing, -1))]
+        kept = timed & ~np.isin(columns["name"], [code_of(name, -1) for name in marks.left_out])
+        first = columns["end"][launches & kept][:1]
+        return HostTrace(
+            str(self.path), marks, HostEvents(**{key: values[kept] for key, values in columns.items()}),
+            tuple(self.codes["texts"]), int(closing.max()) if len(closing) else None,
+            int(first[0]) if len(first) else None,
+            (*self.problems("host trace", self.path.name), *([lost] if untimed else [])),
+        )  # fmt: skip
 
 
 def _text(value: object, missing: str) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.sources.chrome.impossible_times import step_numbers
 
 from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
@@ -123,6 +123,6 @@ def _numbers_at(steps: Sequence[Step], times: I64, bounds: Sequence[tuple[Any, A
     if not parts:
         return found
     starts, ends, numbers = np.array(parts, np.int64).T
-    index = np.searchsorted(starts, times, side="right") - 1
-    inside = (index >= 0) & (times < ends[index]) & (numbers[index] >= 0)
-    return np.where(inside, numbers[index], INT_MISSING)
+    index = interval_at(starts, ends, times)
+    found = numbers[np.maximum(index, 0)]
+    return np.where((index != INT_MISSING) & (found >= 0), found, INT_MISSING)

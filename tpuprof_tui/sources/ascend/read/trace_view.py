@@ -258,12 +258,9 @@ class TimelineEvents(Collector):
         begin = np.full(len(ids), -1, np.int64)
         for code in range(len(_FLOWS)):
             here, starts = np.flatnonzero(category == code), np.flatnonzero(begins.column("category", np.int8) == code)
-            starts = starts[np.argsort(begin_ids[starts], kind="stable")]
             # of several starts with one id the last counts
-            index = np.searchsorted(begin_ids[starts], ids[here], side="right") - 1
-            hit = np.flatnonzero(index >= 0)
-            hit = hit[begin_ids[starts[index[hit]]] == ids[here[hit]]]
-            begin[here[hit]] = starts[index[hit]]
+            starts = starts[np.lexsort((-starts, begin_ids[starts]))]
+            begin[here] = lookup(begin_ids[starts], ids[here], starts)
         from_times, to_times = begins.column("time"), ends.column("time")
         end = np.flatnonzero((begin >= 0) & (np.append(from_times, INT_MISSING)[begin] != INT_MISSING)
                              & (to_times != INT_MISSING))  # fmt: skip

@@ -21,6 +21,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Role
 from tpuprof_tui.model.intervals import Intervals, positions_in_runs
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from ..recorded import (
@@ -217,9 +218,7 @@ class RankFigures:
         def ending(category: str) -> I64:
             rows = np.flatnonzero(launches.has("category", category.__eq__))
             rows = rows[np.argsort(launches["start"][rows], kind="stable")]
-            times = np.append(launches["start"][rows], INT_MISSING)
-            index = np.searchsorted(times[:-1], ends)
-            return np.where(times[index] == ends, np.append(rows, -1)[index], -1)
+            return lookup(launches["start"][rows], ends, rows)
 
         return ending(ASYNC_NPU), ending(HOST_TO_DEVICE)
 
@@ -277,7 +276,7 @@ class RankFigures:
 
         On lanes of the framework only operators count.
         """
-        found, low, high = np.full(len(lanes), -1), self.gaps.start, self.gaps.end
+        found = np.full(len(lanes), -1)
         for number in uniques(lanes[lanes >= 0]).tolist():
             if self._session.profile.lanes[number].kind not in kinds:
                 continue
@@ -290,42 +289,38 @@ class RankFigures:
             cuts = cuts[np.append(True, cuts[1:] > cuts[:-1])]
             begin, stop = cuts[:-1], cuts[1:]
             inner = innermost((start, end, np.zeros_like(start)), (begin, begin, np.zeros_like(begin)))
-            name = np.append(frame["name"], -1)[inner]
-            first = np.searchsorted(stop, low[gaps_here], side="right")
-            count = np.maximum(np.searchsorted(begin, high[gaps_here]) - first, 0)
-            # all pairs of a gap and a part that overlaps it
-            gap, part = np.repeat(gaps_here, count), np.repeat(first, count) + positions_in_runs(count)
-            covered = np.minimum(stop[part], high[gap]) - np.maximum(begin[part], low[gap])
-            pairs = Frame({"gap": gap, "name": name[part], "covered": covered}, {}).take(name[part] >= 0)
-            # the last assignment to each gap wins: the longest time, among equals the first name
-            groups = Groups(pairs, ["gap", "name"])
-            times, of_name = groups.reduce(groups.frame["covered"]), groups.values("name")
-            order = np.lexsort((-of_name, times))
-            found[groups.values("gap")[order]] = of_name[order]
+            found[gaps_here] = self._longest(gaps_here, begin, stop, np.append(frame["name"], -1)[inner])
         return found
+
+    def _longest(self, of_gaps: I64, start: I64, end: I64, what: I64) -> I64:
+        """What covers most of some gaps, by starts: of equals the first (-1 for those that nothing covers)."""
+        low, high = self.gaps.start, self.gaps.end
+        reach = np.maximum.accumulate(end) if len(end) else end
+        first = np.searchsorted(reach, low[of_gaps], side="right")
+        count = np.maximum(np.searchsorted(start, high[of_gaps]) - first, 0)
+        # all pairs of a gap and an interval that may overlap it
+        gap, part = np.repeat(of_gaps, count), np.repeat(first, count) + positions_in_runs(count)
+        covered = np.minimum(end[part], high[gap]) - np.maximum(start[part], low[gap])
+        pairs = Frame({"gap": gap, "what": what[part], "covered": covered}, {}).take((what[part] >= 0) & (covered > 0))
+        # the last assignment to each gap wins: the longest time, among equals the first
+        groups = Groups(pairs, ["gap", "what"])
+        times, values = groups.reduce(groups.frame["covered"]), groups.values("what")
+        order = np.lexsort((-values, times))
+        found = np.full(len(low), -1)
+        found[groups.values("gap")[order]] = values[order]
+        return found[of_gaps]
 
     def device_of_gaps(self) -> list[str | None]:
         """Task that covers most of each gap of cause ``device``; None for other causes."""
-        found: list[str | None] = [None] * len(self.gaps)
-        wanted = np.flatnonzero(self.causes == CAUSES.index("device"))
-        if not len(wanted):
-            return found
-        tasks = self.events(("stream",), "name", "start", "end", "role", "activity", filtered=False)
-        works = (tasks["role"] == Role.WORK) & (tasks["activity"] == Activity.COMPUTE)
-        tasks = tasks.take(~works & (tasks["role"] != Role.ANNOTATION))
-        tasks = tasks.take(np.argsort(tasks["start"], kind="stable"))
-        start, end, names = tasks["start"], tasks["end"], tasks.texts["name"]
-        reach = np.maximum.accumulate(end) if len(end) else end
-        for gap in wanted.tolist():
-            low, high = int(self.gaps.start[gap]), int(self.gaps.end[gap])
-            first, last = int(np.searchsorted(reach, low, side="right")), int(np.searchsorted(start, high))
-            if first >= last:
-                continue
-            covered = np.minimum(end[first:last], high) - np.maximum(start[first:last], low)
-            best = int(np.argmax(covered))
-            if covered[best] > 0:
-                found[gap] = names[int(tasks["name"][first + best])]
-        return found
+        found, wanted = np.full(len(self.gaps), -1), np.flatnonzero(self.causes == CAUSES.index("device"))
+        if len(wanted):
+            tasks = self.events(("stream",), "name", "start", "end", "role", "activity", filtered=False)
+            works = (tasks["role"] == Role.WORK) & (tasks["activity"] == Activity.COMPUTE)
+            tasks = tasks.take(~works & (tasks["role"] != Role.ANNOTATION))
+            tasks = tasks.take(np.argsort(tasks["start"], kind="stable"))
+            found[wanted] = self._longest(wanted, tasks["start"], tasks["end"], np.arange(len(tasks)))
+            found[wanted] = np.append(tasks["name"], -1)[found[wanted]]
+        return self._names(found)
 
 
 def _union(frame: Frame) -> Intervals:

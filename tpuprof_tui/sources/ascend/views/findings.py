@@ -23,7 +23,7 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.units import bytes_text, percent_text, time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.lane import ALL
 from tpuprof_tui.model.uniques import distinct
 from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
@@ -395,8 +395,7 @@ def _unaligned(query: Query, rule: Rule, least: float) -> Found:
 def _contention(query: Query, rule: Rule, least: float) -> Found:
     moves, computing = _moves(query), (_figures(query).coverage or {}).get(COMPUTING, Intervals.empty())
     groups, took = Groups(moves, ("bytes",)), moves["end"] - moves["start"]
-    at = np.searchsorted(computing.starts, moves["start"], side="right") - 1
-    meanwhile = (at >= 0) & (moves["start"] < np.append(computing.ends, 0)[at])
+    meanwhile = interval_at(computing.starts, computing.ends, moves["start"]) != INT_MISSING
     alone = groups.reduce(took * ~meanwhile) / np.where(known := groups.count_of(~meanwhile), known, np.nan)
     lost, whole = (float(np.nansum(each[meanwhile])) for each in (took - alone[groups.index], took))
     if lost > rule.threshold * whole:

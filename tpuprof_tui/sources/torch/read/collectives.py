@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.sources.chrome.columns import lookup
 from tpuprof_tui.sources.chrome.impossible_times import clock_difference
 
 from ..categories import Kind
@@ -47,20 +48,13 @@ def identities_of(trace: Trace, rows: I64) -> list[str]:
     """What identifies the collectives of events: told by itself, its launcher or the record around it; else empty."""
     if not trace.identities:
         return [""] * len(rows)
-    candidates = [rows]
-    place = np.searchsorted(trace.work_rows, rows)
-    of_work = (place < len(trace.work_rows)) & (trace.work_rows[np.minimum(place, len(trace.work_rows) - 1)] == rows
-                                                if len(trace.work_rows) else False)  # fmt: skip
-    launcher = np.full(len(rows), -1, np.int64)
-    launcher[of_work] = trace.launchers.of_work[place[of_work]]
-    candidates.append(launcher)
+    place = lookup(trace.work_rows, rows)
+    launcher = np.where(place >= 0, np.append(trace.launchers.of_work, -1)[place], -1)
     records = np.flatnonzero((trace.kind == Kind.OPERATOR) & trace.named(RECORD.__eq__))
-    around = np.full(len(rows), -1, np.int64)
-    host = np.where(of_work, launcher, rows)
+    around, host = np.full(len(rows), -1, np.int64), np.where(place >= 0, launcher, rows)
     around[host >= 0] = trace.launchers.enclosing(records, host[host >= 0])
-    candidates.append(around)
     found = [""] * len(rows)
-    for each in reversed(candidates):
+    for each in (around, launcher, rows):
         known = np.flatnonzero(each >= 0)
         for index, text in zip(known.tolist(), trace.identities_at(each[known]), strict=True):
             found[index] = text or found[index]

@@ -224,10 +224,10 @@ class FlowEnds(Struct, frozen=True, eq=False):
 
     def joined(self, which: npt.NDArray[np.bool_], row: I64) -> tuple[I64, I64, I64]:
         """Rows at the start and at the end of some flows, and their numbers, given the row of each end; -1: none."""
-        begins = which & self.begins & (row >= 0)
-        source_of = dict(zip(self.id[begins].tolist(), row[begins].tolist(), strict=True))
-        target = np.flatnonzero(which & ~self.begins & (row >= 0))
-        source = np.array([source_of.get(number, -1) for number in self.id[target].tolist()], np.int64)
+        sources, target = (np.flatnonzero(which & (self.begins == begins) & (row >= 0)) for begins in (True, False))
+        # of several starts with one id the last counts
+        sources = sources[np.lexsort((-sources, self.id[sources]))]
+        source = lookup(self.id[sources], self.id[target], row[sources])
         known = source >= 0
         return source[known], row[target[known]], self.number[target[known]]
 

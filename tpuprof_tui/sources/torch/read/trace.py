@@ -101,13 +101,13 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         found = self.calls_of(wanted, ~self.named(_LAUNCHES_NOTHING.match))
         return np.where((wanted == 0) & ~self.named(LAUNCHING.match)[found], -1, found) if len(self) else found
 
-    def calls_of(self, wanted: I64, listed_units: npt.NDArray[np.bool_] | None = None) -> I64:
+    def calls_of(self, wanted: I64, which: npt.NDArray[np.bool_] | None = None) -> I64:
         """Rows of the calls with the given correlation ids, the earliest if there are several; -1 if none.
 
-        ``listed_units``: mask of the events that are looked at; None: all.
+        ``which``: mask of the events that are looked at; None: all.
         """
         calls = np.flatnonzero((self.kind == Kind.CALL) & (self.correlation != INT_MISSING)
-                               & (True if listed_units is None else listed_units))  # fmt: skip
+                               & (True if which is None else which))  # fmt: skip
         order = np.argsort(self.correlation[calls], kind="stable")
         ids = self.correlation[calls[order]]
         if bool((ids[1:] == ids[:-1]).any()):

@@ -699,20 +699,12 @@ def _next_event(text: bytes, position: int) -> int:
 
 def _cut_before(text: bytes, end: int, begin: int = 0) -> tuple[int, int]:
     """The last likely border between two events before ``end``: end of the one, begin of the next; -1 if none."""
-    while True:
-        brace = text.rfind(b"{", begin, end)
-        if brace <= begin:
-            return -1, -1
-        position = brace
-        while position > begin and text[position - 1] in b" \t\r\n":
-            position -= 1
-        if position > begin and text[position - 1] == 0x2C:
-            comma = position - 1
-            while comma > begin and text[comma - 1] in b" \t\r\n":
-                comma -= 1
-            if comma > begin and text[comma - 1] == 0x7D:
-                return comma, brace
-        end = brace
+    size, low = _PART, end
+    while low > begin:
+        low, size = max(end - size, begin), 8 * size
+        if matches := list(_BORDER.finditer(text, low, end)):
+            return matches[-1].start() + 1, matches[-1].end()
+    return -1, -1
 
 
 def _syntax_error(events: bytes) -> int:

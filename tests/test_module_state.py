@@ -19,9 +19,9 @@ LITERALS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp
 #: What stays, and why: all of it is bounded and knows no profile.
 STAYS = {
     "model/profile.py numbers": "numbers of the events of one restricted profile, freed with it",
-    "sources/torch/kernel_names.py uses_tensor_cores": "a function of a kernel's name, asked by several views",
-    "sources/torch/kernel_names.py tensor_core_use": "a function of a kernel's name, asked by several views",
-    "sources/torch/kernel_names.py category_of": "a function of two names, asked for each kind of kernel",
+    "sources/torch/categories.py uses_tensor_cores": "a function of a kernel's name, asked by several views",
+    "sources/torch/categories.py tensor_core_use": "a function of a kernel's name, asked by several views",
+    "sources/torch/categories.py category_of": "a function of two names, asked for each kind of kernel",
     "analysis/compare/noise.py quantile": "a function of two numbers, asked for each row of a comparison",
     "app/drawing/colouring.py kernel_category": "a function of code and name, asked for each cell of a frame",
     "app/drawing/glyphs.py ascii_text": "a function of a text, asked for each piece of a frame",

@@ -9,7 +9,7 @@ import pytest
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.torch.kernel_names import CATEGORIES, category_of
+from tpuprof_tui.sources.torch.categories import CATEGORIES, category_of
 from tpuprof_tui.sources.torch.operator_work import FORMULAS, Call, Lengths, lengths_told, work_of
 from tpuprof_tui.sources.torch.views.modules import longest_of_peers, peers_of
 from tpuprof_tui.views.registry import answer, view_of

@@ -25,7 +25,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.sources.torch.kernel_names import tensor_core_use, uses_tensor_cores
+from tpuprof_tui.sources.torch.categories import tensor_core_use, uses_tensor_cores
 from tpuprof_tui.sources.torch.operator_work import Call, work_of
 from tpuprof_tui.sources.torch.views.by_name import by_module, by_operator
 from tpuprof_tui.sources.torch.views.overview import PARTS

@@ -155,7 +155,7 @@ VOCABULARY: Final = Vocabulary(
         View("roofline", "Roofline", "How fast operators were for their shapes, the share of the card's peak, and "
              "whether computing or memory bounds them.", f"{_VIEWS}.roofline:roofline", facts=False, slow=True),
         View("fusion", "Fusion candidates", "Sequences of light kernels that repeat, their source line, and what one "
-             "kernel in place of each could win.", f"{_VIEWS}.fusion:fusion", facts=False, slow=True),
+             "kernel in place of each could win.", f"{_VIEWS}.by_name:fusion", facts=False, slow=True),
         View("names", "Short names", "Calls and time on host and device by short name, for comparing runs.",
              f"{_VIEWS}.by_name:names", place="", facts=False),
         View("recording", "Recording", "Metadata next to the events of a file; values of secrets are masked.",

@@ -22,8 +22,7 @@ from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 from tpuprof_tui.sources.chrome.impossible_times import aside_lane
 from tpuprof_tui.sources.chrome.nesting import Nesting
 
-from ..categories import DEVICE_WORK, MODULE, Kind
-from ..kernel_names import CATEGORIES, COLLECTIVES, COPY, category_of
+from ..categories import CATEGORIES, COLLECTIVES, COPY, DEVICE_WORK, MODULE, Kind, category_of
 from ..recorded import known
 from .trace import Trace
 

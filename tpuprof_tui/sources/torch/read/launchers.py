@@ -18,8 +18,16 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from ..categories import COLLECTIVE_COMM, LEGACY_HOST, Kind
-from ..kernel_names import COLLECTIVE, COMMUNICATION, is_operator, tensor_core_use, uses_tensor_cores
+from ..categories import (
+    COLLECTIVE,
+    COLLECTIVE_COMM,
+    COMMUNICATION,
+    LEGACY_HOST,
+    Kind,
+    is_operator,
+    tensor_core_use,
+    uses_tensor_cores,
+)
 from .dependencies import launches_of
 
 if TYPE_CHECKING:

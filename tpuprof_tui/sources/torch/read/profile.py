@@ -36,14 +36,12 @@ from tpuprof_tui.sources.chrome.impossible_times import aside_problem
 from tpuprof_tui.sources.chrome.inflate import FORMAT
 
 from ...runs import Place, Recorded, places_of, problems_of
-from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, Kind
-from ..kernel_names import OTHER_CARDS
+from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, Kind
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .believable import aside_lanes, is_fragmentary
-from .collectives import shifts
 from .columns import LaneColumns, Texts
-from .dependencies import links_of
+from .dependencies import links_of, shifts
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
 from .launchers import overlap_problems, unrecorded_problems
 from .steps import marked_steps

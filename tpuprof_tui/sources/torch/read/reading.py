@@ -45,12 +45,21 @@ from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, PackedText, text_of
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
 from tpuprof_tui.sources.source import Part
 
-from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
-from ..kernel_names import COLLECTIVE
+from ..categories import (
+    COLLECTIVE,
+    DEVICE_WORK,
+    OF_PROFILER,
+    ON_DEVICE,
+    ON_HOST,
+    Kind,
+    is_legacy,
+    kind_of,
+    legacy_lanes,
+)
 from . import arguments as ev
 from .arguments import Arguments, PacketArguments
 from .believable import Recording, believable
-from .collectives import RECORD, collective_identity
+from .dependencies import RECORD, collective_identity
 from .foreign import foreign, work_without_arguments
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .steps import marked_steps, marks_step

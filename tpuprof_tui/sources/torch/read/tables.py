@@ -17,12 +17,11 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
 
-from ..categories import Kind
-from ..kernel_names import ELEMENT_BYTES
+from ..categories import ELEMENT_BYTES, Kind
 from ..recorded import device_name
 from .arguments import MESSAGES, OPERATORS
-from .collectives import RECORD, identities_of
 from .columns import compact
+from .dependencies import RECORD, identities_of
 from .steps import executions
 from .trace import Trace
 

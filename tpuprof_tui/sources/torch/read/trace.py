@@ -17,8 +17,7 @@ from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.sources.chrome.columns import I32, I64, ArgumentColumns, Codes, lookup, printable
 from tpuprof_tui.sources.chrome.nesting import Nesting, Slices, innermost
 
-from ..categories import MODULE, Kind
-from ..kernel_names import ELIGIBLE, is_tree_annotation
+from ..categories import ELIGIBLE, MODULE, Kind, is_tree_annotation
 from .arguments import FRAMES, OPERATORS, Arguments
 from .launchers import GRAPHS, LAUNCHING, Launchers, Overlaps, overlaps_of
 

@@ -22,12 +22,11 @@ from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding
 
-from ..categories import Kind
-from ..kernel_names import LOADER, LOADER_KINDS, tensor_core_use
+from ..categories import LOADER, LOADER_KINDS, Kind, tensor_core_use
 from ..recorded import GPU_TYPES
 from ..vocabulary import DEVICE, MEMORY
+from .by_name import repeated_sequences
 from .distributed import transfers_by_run
-from .fusion import repeated_sequences
 from .memory import by_device
 from .overview import streams
 from .worker_events import WorkerEvents, worker_by_worker, workers_of

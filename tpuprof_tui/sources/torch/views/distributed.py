@@ -23,8 +23,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
-from ..categories import Kind
-from ..kernel_names import is_operator
+from ..categories import Kind, is_operator
 from ..recorded import RecordedTrace, numbered
 from .overview import is_collective
 from .worker_events import WorkerEvents, not_narrowed, worker_by_worker

@@ -23,8 +23,17 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, p
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
-from ..categories import COLLECTIVE_COMM, STEP, Kind
-from ..kernel_names import COLLECTIVE, ELIGIBLE, LOADER, LOADER_KINDS, tensor_core_use, uses_tensor_cores
+from ..categories import (
+    COLLECTIVE,
+    COLLECTIVE_COMM,
+    ELIGIBLE,
+    LOADER,
+    LOADER_KINDS,
+    STEP,
+    Kind,
+    tensor_core_use,
+    uses_tensor_cores,
+)
 from ..recorded import GPU_TYPES, RecordedTrace, known
 from .worker_events import (
     WorkerEvents,

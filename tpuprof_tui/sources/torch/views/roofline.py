@@ -14,7 +14,7 @@ from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
 
-from ..kernel_names import category_of
+from ..categories import category_of
 from ..operator_work import ELEMENT_BYTES, FORMULAS, Call, lengths_told, work_of
 from ..vocabulary import DEVICE
 from .worker_events import WorkerEvents, per_worker

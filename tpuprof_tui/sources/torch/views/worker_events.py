@@ -26,8 +26,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 
-from ..categories import STEP, Kind
-from ..kernel_names import LOADER, LOADER_KINDS
+from ..categories import LOADER, LOADER_KINDS, STEP, Kind
 from ..recorded import RecordedTrace
 from ..vocabulary import DEVICE, MEMORY, MODULES
 

@@ -516,17 +516,6 @@ def _inside(quotes: Words) -> Words:
     return quotes
 
 
-def line_with(paths: Sequence[Path], text: str) -> int:
-    """Number of the first line that contains a text, from 1, within its file; 0 if none does."""
-    wanted = text.encode()
-    for path in paths:
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if wanted in line:
-                    return number
-    return 0
-
-
 def device_number(text: str) -> int:
     """Device number in a text: ``1``, ``NPU:1``; -1 if it is none, as in ``host``."""
     number = text.removeprefix("NPU:")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity
 
-from .csv_table import CsvTable, line_with
+from .csv_table import CsvTable
 from .database import Database
 from .folders import WorkerFiles, relative
 
@@ -124,9 +124,11 @@ def rounded_times(table: CsvTable, times: npt.NDArray[np.int64], column: str) ->
     (text,) = table.read_rows(rows, {column: "text"})[column].values() if len(rows) else (None,)
     if text is None or "E" not in text.upper():
         return None
-    line = line_with(table.paths, text)
-    table.problems.append(Problem(
-        Severity.WARNING, f"Times that a spreadsheet has rounded, line {line:,}.",
-        "The rows stand as they are written, nothing over time uses them.", table.name, count=int(found.sum()),
-    ))  # fmt: skip
+    offset, path = int(table.begin[rows[0]]), table.paths[0]
+    for path in table.paths:
+        if offset < (size := path.stat().st_size):
+            break
+        offset -= size
+    table.note(path, offset, Severity.WARNING, "Times that a spreadsheet has rounded",
+               "The rows stand as they are written, nothing over time uses them.", int(found.sum()))  # fmt: skip
     return found

@@ -342,6 +342,8 @@ def launches_of(arguments: Arguments, zero_ns: int) -> Iterator[tuple[tuple[Any,
 
 #: Name of the operator that records a collective and its arguments.
 RECORD: Final = "record_param_comms"
+#: Names of host events whose arguments may identify a collective.
+TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
 #: Least number of collectives for a meaningful median of clocks.
 _FEW: Final = 3
 

@@ -45,21 +45,11 @@ from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, PackedText, text_of
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
 from tpuprof_tui.sources.source import Part
 
-from ..categories import (
-    COLLECTIVE,
-    DEVICE_WORK,
-    OF_PROFILER,
-    ON_DEVICE,
-    ON_HOST,
-    Kind,
-    is_legacy,
-    kind_of,
-    legacy_lanes,
-)
+from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from . import arguments as ev
 from .arguments import Arguments, PacketArguments
 from .believable import Recording, believable
-from .dependencies import RECORD, collective_identity
+from .dependencies import TELLING, collective_identity
 from .foreign import foreign, work_without_arguments
 from .merged import MEMORY, is_merged, own_name, ranks_of
 from .steps import marked_steps, marks_step
@@ -83,8 +73,6 @@ _SET: Final = lazy_pattern(r"[mM]emset|ze\w*MemoryFill|clEnqueue\w*Fill\w*")
 _NO_ARGS: Final = ev.WORK.struct()
 _LONGEST_TEXT: Final = 1 << 20
 _values: Final = msgspec.structs.astuple
-#: Names of host events whose arguments may identify a collective.
-_TELLING: Final = lazy_pattern(rf"{RECORD}$|{COLLECTIVE.pattern}")
 _IS_WORK: Final = np.isin(np.arange(len(Kind)), (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.NAMED))
 Mask = npt.NDArray[np.bool_]
 _DEVICE: Final = np.isin(np.arange(len(Kind)), (*ON_DEVICE, Kind.NAMED))
@@ -295,7 +283,7 @@ class TraceEvents(Collector):
         first, self.count = self.count, self.count + len(events)
         arguments = [each or _NO_ARGS for each in args]
         name = np.fromiter(map(self.codes["names"].__getitem__, names), np.int32, len(names))
-        self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
+        self._tells = _extended(self._tells, self.codes["names"], TELLING.match)
         numbers = np.arange(first, self.count)
         self._add_ids(numbers, np.flatnonzero(self._tells[name]), arguments)
         self.wait("events", "start", starts)
@@ -333,7 +321,7 @@ class TraceEvents(Collector):
         """Adds the events of a piece of a converted trace."""
         keys, events = self.codes["keys"], found.events
         self._kinds = _extended(self._kinds, keys, lambda values: kind_of(*values))
-        self._tells = _extended(self._tells, self.codes["names"], _TELLING.match)
+        self._tells = _extended(self._tells, self.codes["names"], TELLING.match)
         for owner, name in found.names:
             self.name("thread_name" if len(owner) > 1 else "process_name", owner if len(owner) > 1 else owner[0], name)
         samples = found.samples

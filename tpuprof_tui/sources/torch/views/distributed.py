@@ -25,8 +25,7 @@ from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
 from ..categories import Kind, is_operator
 from ..recorded import RecordedTrace, numbered
-from .overview import is_collective
-from .worker_events import WorkerEvents, not_narrowed, worker_by_worker
+from .worker_events import WorkerEvents, is_collective, not_narrowed, worker_by_worker
 
 I64 = npt.NDArray[np.int64]
 #: Larger sums are not known.

@@ -23,20 +23,11 @@ from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, p
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
-from ..categories import (
-    COLLECTIVE,
-    COLLECTIVE_COMM,
-    ELIGIBLE,
-    LOADER,
-    LOADER_KINDS,
-    STEP,
-    Kind,
-    tensor_core_use,
-    uses_tensor_cores,
-)
+from ..categories import ELIGIBLE, LOADER, LOADER_KINDS, STEP, Kind, tensor_core_use, uses_tensor_cores
 from ..recorded import GPU_TYPES, RecordedTrace, known
 from .worker_events import (
     WorkerEvents,
+    is_collective,
     not_narrowed,
     of_streams,
     of_workers,
@@ -142,12 +133,6 @@ def _executions(events: WorkerEvents) -> Iterator[Table]:
         Column("launched", "Launched", "count"), Column("graphs", "Graph replays", "count"),
         Column("graph_kernels", "Their kernels", "count"),
     ), found, ordered=True)  # fmt: skip
-
-
-def is_collective(host: Frame) -> npt.NDArray[np.bool_]:
-    """Mask of the collectives among host events, with their name, type and kind."""
-    named = host.has("name", COLLECTIVE.match) | host.has("type", lambda text: text.lower() == COLLECTIVE_COMM)
-    return np.asarray(named & np.isin(host["kind"], (Kind.OPERATOR, Kind.ANNOTATION)))
 
 
 def parts_of(selection: WorkerEvents, work: Frame) -> list[I64]:

@@ -26,7 +26,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 
-from ..categories import LOADER, LOADER_KINDS, STEP, Kind
+from ..categories import COLLECTIVE, COLLECTIVE_COMM, LOADER, LOADER_KINDS, STEP, Kind
 from ..recorded import RecordedTrace
 from ..vocabulary import DEVICE, MEMORY, MODULES
 
@@ -356,6 +356,12 @@ def not_narrowed(query: Query, answer: Answer, subject: str, by: Sequence[str] =
         narrowing.append("scope below the rank")
     note = f"{subject} are not narrowed by {' and '.join(narrowing)}."
     return replace(answer, notes=(*answer.notes, note)) if narrowing else answer
+
+
+def is_collective(host: Frame) -> Mask:
+    """Mask of the collectives among host events, with their name, type and kind."""
+    named = host.has("name", COLLECTIVE.match) | host.has("type", lambda text: text.lower() == COLLECTIVE_COMM)
+    return np.asarray(named & np.isin(host["kind"], (Kind.OPERATOR, Kind.ANNOTATION)))
 
 
 def ratio(part: float | int, whole: float | int) -> float | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.impossible_times import DeviceEvents, Judgement, judged, shifted
+from tpuprof_tui.sources.chrome.times import DeviceEvents, Judgement, judged, shifted
 
 I64 = npt.NDArray[np.int64]
 US, MS, S = 1_000, 1_000_000, 1_000_000_000

@@ -12,7 +12,7 @@ from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.sources.catalog import Catalog
-from tpuprof_tui.sources.chrome.impossible_times import extent
+from tpuprof_tui.sources.chrome.times import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
 from tpuprof_tui.sources.torch.read.identities import sessions
 from tpuprof_tui.views.info import info_record

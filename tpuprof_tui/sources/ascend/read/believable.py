@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.impossible_times import (
+from tpuprof_tui.sources.chrome.times import (
     DeviceEvents,
     Judgement,
     away_words,

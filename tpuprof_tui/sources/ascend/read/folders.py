@@ -700,7 +700,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
 
 def _extent(worker: WorkerFiles) -> tuple[int, int] | None:
     """First and last time of its timeline, ns; None if it has none whose end is known."""
-    from tpuprof_tui.sources.chrome.impossible_times import extent  # imports numpy
+    from tpuprof_tui.sources.chrome.times import extent  # imports numpy
 
     files = worker.paths(worker.timeline_role)
     tails = list(map(last_bytes, files))

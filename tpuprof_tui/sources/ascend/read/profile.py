@@ -40,8 +40,8 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
-from tpuprof_tui.sources.chrome.impossible_times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.chrome.nesting import Nesting
+from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
 
 from ...ranks import ranks_in_names

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.sources.chrome.impossible_times import Judgement, time_words
+from tpuprof_tui.sources.chrome.times import Judgement, time_words
 from tpuprof_tui.sources.kept import read_or_kept
 
 from ..recorded import Step

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals, interval_at
-from tpuprof_tui.sources.chrome.impossible_times import step_numbers
+from tpuprof_tui.sources.chrome.times import step_numbers
 
 from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels

@@ -19,8 +19,8 @@ from tpuprof_tui.model.strings import Strings, StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, lookup
-from tpuprof_tui.sources.chrome.impossible_times import aside_lane
 from tpuprof_tui.sources.chrome.nesting import Nesting
+from tpuprof_tui.sources.chrome.times import aside_lane
 
 from ..categories import CATEGORIES, COLLECTIVES, COPY, DEVICE_WORK, MODULE, Kind, category_of
 from ..recorded import known

@@ -30,7 +30,7 @@ from tpuprof_tui.sources.chrome.columns import (
     printable,
     text_of_times,
 )
-from tpuprof_tui.sources.chrome.impossible_times import clock_difference
+from tpuprof_tui.sources.chrome.times import clock_difference
 
 from ..categories import COLLECTIVE, COMMUNICATION, DEVICE_WORK, Kind, legacy_lanes
 from ..recorded import distributed_info, numbered

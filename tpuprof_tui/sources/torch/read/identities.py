@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.chrome.impossible_times import extent
+from tpuprof_tui.sources.chrome.times import extent
 from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 from tpuprof_tui.sources.runs import Recorded, session_entries
 from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.chrome.impossible_times import step_numbers
+from tpuprof_tui.sources.chrome.times import step_numbers
 
 from ..categories import STEP, Kind
 

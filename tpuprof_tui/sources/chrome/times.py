@@ -1,4 +1,4 @@
-"""Finds events whose times cannot be those of the recording, by differences of times alone.
+"""Times of recordings: which cannot be theirs, by differences alone; clocks and steps of ranks; ends of files.
 
 The *recording* is the part of the time line that holds at least half of the events and has nothing around it: every
 other event is further from it than the larger of 1 s and ten times its length. Those others, and events that begin in

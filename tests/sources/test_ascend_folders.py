@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import sqlite3
 import tarfile
 import time
@@ -717,6 +718,35 @@ def test_tables_are_read_however_a_spreadsheet_wrote_them(tmp_path, capsys, writ
     assert data["tables"]["by_name"]["rows"][1][0] in ("op1", "融合算子_加法")
     gb = isinstance(content, bytes) and "融合".encode("gb18030") in content
     assert ["GB18030" in each["done"] for each in found["problems"]] == ([True] if gb else [])
+
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "ascend_synthetic" / "rank0_ascend_pt"
+
+
+@pytest.mark.parametrize(("file", "mend", "what"), [
+    ("kernel_details.csv", lambda text: text.partition("\n")[2], "There is no column Name or Op Name."),
+    ("kernel_details.csv", lambda text: text.partition("\n")[0] + "\n", "The table has no rows."),
+    ("step_trace_time.csv", str.upper, "There is no column Computing."),
+    ("api_statistic.csv", lambda _: "a,b\n1,2\n", "There is no column API Name or Name, Time(us)."),
+    ("trace_view.json", lambda _: "[]", "The timeline holds no events."),
+])  # fmt: skip
+def test_a_file_that_tells_nothing_is_no_silence(tmp_path, file, mend: Callable[[str], str], what):
+    shutil.copytree(SAMPLE, tmp_path / SAMPLE.name)
+    path = tmp_path / SAMPLE.name / OUTPUT / file
+    path.write_text(mend(path.read_text(encoding="utf-8") if path.exists() else ""), encoding="utf-8")
+    profile = open_profile(tmp_path / SAMPLE.name)
+    assert [(each.what, Path(each.file).name) for each in profile.problems] == [(what, file)]
+    assert sum(len(lane) for lane in profile.lanes if not lane.on_host) >= 50
+
+
+def test_every_file_may_be_packed(tmp_path):
+    shutil.copytree(SAMPLE, tmp_path / SAMPLE.name)
+    for path in (tmp_path / SAMPLE.name / OUTPUT).iterdir():
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    packed, plain = open_profile(tmp_path / SAMPLE.name), open_profile(SAMPLE)
+    assert not packed.problems
+    assert [(table.name, len(table)) for table in packed.tables] == [(table.name, len(table)) for table in plain.tables]
 
 
 def test_a_second_header_is_no_kernel(tmp_path, capsys):

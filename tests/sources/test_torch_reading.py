@@ -367,6 +367,8 @@ def test_damaged_gzip_keeps_what_comes_before(tmp_path, sound):
         (b"12", "holds no list"),
         (b'{"traceEvents": 5}', "holds no list"),
         (b"no JSON at all", "holds no list"),
+        ('{"traceEvents": [{"ph": "X"}]}'.encode("utf-16"), "It is UTF-16"),
+        (gzip.compress(gzip.compress(b'{"traceEvents": [{"ph": "X"}]}', mtime=0), mtime=0), "It is packed twice"),
         (b"[]", "holds no events: its list of events is empty"),
         (b'{"traceEvents": [], "x": [{"a": 1}]}', "holds no events: its list of events is empty"),
         (

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.sources.chrome.inflate import unpacked
 
 from .csv_table import CsvTable
 from .database import Database
@@ -101,9 +102,11 @@ def read_json(path: Path, name: str, *, whatever: bool = False) -> Any:
         UnreadableError: The file cannot be read or holds no object.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            data = unpacked(path, file).read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
             raise UnreadableError(f"{name} is too large for such a file.")
-        found = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), parse_float=Decimal, strict=False)
+        found = json.loads(data.decode("utf-8-sig", "replace"), parse_float=Decimal, strict=False)
     except OSError as error:
         raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
     except json.JSONDecodeError as error:

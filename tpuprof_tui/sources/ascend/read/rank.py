@@ -123,8 +123,14 @@ class Rank:
         """The kernels, from the csv file, else the database, else the timeline; of no file if there are none."""
         for role in KERNEL_TABLES:
             table = self.files.table(role)
-            if table is not None and table.first("Name", "Op Name"):
-                found = kernels_of_table(table)
+            if table is None:
+                continue
+            found = kernels_of_table(table) if table.first("Name", "Op Name") else None
+            if found is None:
+                self.files.warn("There is no column Name or Op Name.", "The table is not used.", table.name)
+            elif not len(found) and len(self.timeline.work):
+                self.files.warn("The table has no rows.", "Kernels are those of the timeline.", table.name)
+            else:
                 unplaced = rounded_times(table, found.start, table.first(*START_NAMES))
                 return self._sound(replace(found, unplaced=unplaced), table)
         database = self.files.database(*DATABASES)

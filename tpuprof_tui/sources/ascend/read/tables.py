@@ -195,11 +195,15 @@ def cluster_records(files: Files) -> dict[str, Records]:
 
 
 def of_csv(files: Files, name: str) -> Records | None:
-    """Rows of a file of `CSV`; None if it is absent or lacks a column. Other absent columns are missing."""
+    """Rows of a file of `CSV`; None if it is absent or (told) lacks a column. Other absent columns are missing."""
     spec = CSV[name]
     table = files.table(spec.role)
-    titles = {key: table.first(*names) for key, (_, *names) in spec.columns.items()} if table is not None else {}
-    if table is None or not all(titles[key] for key in spec.needs):
+    if table is None:
+        return None
+    titles = {key: table.first(*names) for key, (_, *names) in spec.columns.items()}
+    absent = [" or ".join(spec.columns[key][1:]) for key in spec.needs if not titles[key]]
+    if absent:
+        files.warn(f"There is no column {', '.join(absent)}.", "The table is not used.", table.name)
         return None
     known = _known_titles(spec)
     others: list[str] = [title for title in table.columns if title not in known] if spec.keeps_others else []

@@ -92,6 +92,10 @@ def read_trace_view(
         else:
             found.join(_prefixed(events.section_events(), f"{number}{_PART}" if number > 0 else ""))
     assert found is not None
+    if not found.count:
+        problems.append(
+            Problem(Severity.WARNING, "The timeline holds no events.", "What it would tell is not known.", name)
+        )
     return found.timeline(name, problems)
 
 

@@ -152,6 +152,7 @@ def _text_size(raw: BinaryIO, size: int) -> int:
     return min(text_size, size * _MOST_RATIO)
 
 
+_UTF16: Final = "It is UTF-16, as PowerShell writes: iconv -f UTF-16 -t UTF-8 FILE > NEW."
 #: Defects of events that could be decoded: severity, message, and what was done.
 _DEFECTS: Final = {
     "untimed": (Severity.ERROR, "Events without a time or a duration.", "They were left out."),
@@ -244,10 +245,11 @@ class TraceEvents(Collector):
         elif fault is not None and not chunks.found:
             what, hint = "holds nothing that can be unpacked.", fault[0]
         elif not chunks.found:
-            what, hint = (
-                "holds no list of events.",
-                "A trace is Chrome-trace JSON with traceEvents, or Perfetto's packets.",
-            )
+            with self.path.open("rb") as raw:
+                head = unpacked(self.path, raw).read(2)
+            known = {GZIP: "It is packed twice: gunzip it once.", **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), _UTF16)}
+            what = "holds no list of events."
+            hint = known.get(head, "A trace is Chrome-trace JSON with traceEvents, or Perfetto's packets.")
         elif tally := chunks.tallies["malformed"]:
             what = f"holds no events that can be decoded: {tally.count:,} cannot, the first at byte {tally.first:,}."
             hint = "It is no JSON that a profiler wrote."

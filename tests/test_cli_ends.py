@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -86,6 +87,13 @@ def test_a_folder_of_captures_names_them():
 def test_a_folder_without_captures_is_told_apart(tmp_path):
     (tmp_path / "empty").mkdir()
     assert "but a folder of" not in tool("summary", tmp_path).stderr
+
+
+def test_a_folder_around_one_capture_stands_for_it(tmp_path):
+    inner = shutil.copytree(SAMPLES / "aks_decode_mode0", tmp_path / "run" / "capture")
+    assert tool("info", tmp_path / "run", "--json").stdout == tool("info", inner, "--json").stdout
+    (inner / "global.profile").unlink()
+    assert f"{inner}: global.profile is missing" in tool("info", tmp_path / "run").stderr
 
 
 def test_errors_say_what_to_do(monkeypatch, capsys):

@@ -113,7 +113,10 @@ def open_capture(capture: str | None, options: argparse.Namespace) -> Profile:
         if path != capture:
             named = "Standard input" if capture == "-" else capture
             raise UnreadableError(str(error).replace(path, named)) from None
-        raise _folder_error(capture, options) or error from None
+        found = _captures_within(capture)
+        if len(found) == 1 and found[0] != Path(capture):
+            return open_capture(str(found[0]), options)
+        raise _folder_error(capture, found) or error from None
     if path != capture:
         return replace(profile, path=capture)
     notes = getattr(options, "notes", None)
@@ -222,22 +225,21 @@ def _remote_error(path: str) -> UnreadableError:
                            f"Build one: tpuprof dataset build OUT {path}.")  # fmt: skip
 
 
-def _folder_error(path: str, options: argparse.Namespace) -> UnreadableError | None:
-    """Error for a folder that contains captures, for a data set, or for a remote path; None for other paths."""
-    from tpuprof_tui import open_profile
+def _captures_within(path: str) -> list[Path]:
+    """Captures in a local folder that is no data set, at most 9."""
+    if "://" in path or is_data_set(path):
+        return []
+    return list(islice(Catalog().find(path, seconds=1.0), 9))
 
+
+def _folder_error(path: str, found: Sequence[Path]) -> UnreadableError | None:
+    """Error for a folder that contains captures, for a data set, or for a remote path; None for other paths."""
     if is_data_set(path):
         return UnreadableError(f"{path} is a data set.", f"Query it: tpuprof dataset query {path} 'SELECT ...'.")
     if "://" in path:
         return _remote_error(path)
-    found = list(islice(Catalog().find(path, seconds=1.0), 9))
     if not found or found[0] == Path(path):
         return None
-    if len(found) == 1:
-        try:
-            open_profile(found[0], **options.source)
-        except UnreadableError as error:
-            return error
     named = ", ".join(sorted(map(str, found), key=natural_order)[:3])
     return UnreadableError(
         f"{path} is not a capture, but a folder of {'more than 8' if len(found) > 8 else len(found)}.",

@@ -94,7 +94,8 @@ def _chip(settings: Settings, chip_option: str | None, directory: Path) -> Chip:
             raise UnreadableError(f"There is no chip named {chip_option!r}.", f"Known chips: {known}.")
         return chip
     if settings.arch is None:
-        raise UnreadableError(f"{directory}: global.profile names no chip.", f"Name it with --chip ({known}).")
+        what = "names no chip" if settings_file(directory) is not None else "is missing, which names the chip"
+        raise UnreadableError(f"{directory}: global.profile {what}.", f"Name it with --chip ({known}).")
     chip = chip_by_arch(settings.arch)
     if chip is None:
         name = unsupported_arch(settings.arch)

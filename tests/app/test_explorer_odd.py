@@ -39,10 +39,14 @@ async def test_guessed_figures_carry_their_sign():
 async def test_resizing_to_nothing_and_back_loses_nothing(profile):
     async with opened(profile) as pilot:
         before = frame(pilot.app)
-        for size in ((1, 1), (2, 40), (200, 2), (79, 23), (30, 10), (119, 29), WIDE):
+        for size in ((1, 1), (2, 40), (200, 1), (79, 23), (1, 200), (119, 29), WIDE):
             await pilot.resize_terminal(*size)
             await settled(pilot)
         assert frame(pilot.app) == before
+        for size in ((1, 1), (200, 1), (1, 200), WIDE):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "2 1 w j 3 question_mark escape colon escape 4 1")
+        assert pilot.app.is_running
 
 
 async def test_a_table_that_is_drawn_before_it_has_a_size_has_lines_without_text(profile, monkeypatch):

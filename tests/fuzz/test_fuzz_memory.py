@@ -22,7 +22,7 @@ HOST_ROOM, HOST_EACH = 112 << 20, 8
 # -- one thing over and over -----------------------------------------------------
 
 #: Bytes of each such capture: enough for what each byte takes to stand out.
-MUCH = 100_000
+MUCH = 50_000
 
 
 @pytest.mark.parametrize("name", list(repeated(64)))

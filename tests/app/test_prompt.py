@@ -55,20 +55,18 @@ async def test_ctrl_c_quits_from_the_text_too(profile):
         assert not pilot.app.is_running
 
 
-@pytest.mark.parametrize(
-    ("keys", "text"),
-    [
-        ("left left X", "one tXwo"), ("home X", "Xone two"), ("ctrl+w X", "one X"), ("left ctrl+u", "o"),
-        ("home right ctrl+k", "o"), ("home delete", "ne two"), ("ctrl+left X", "one Xtwo"),
-        ("home ctrl+right X", "oneX two"), ("backspace backspace", "one t"), ("end end space", "one two "),
-    ],
-)  # fmt: skip
-async def test_the_text_is_edited_as_hands_expect(profile, keys, text):
+async def test_the_text_is_edited_as_hands_expect(profile):
     async with opened(profile) as pilot:
-        screen = explorer(pilot)
-        screen.prompt.open(PromptRequest("Name", "one two"))
-        await press(pilot, keys)
-        assert screen.prompt.text == text
+        prompt = explorer(pilot).prompt
+        for keys, text in (
+            ("left left X", "one tXwo"), ("home X", "Xone two"), ("ctrl+w X", "one X"), ("left ctrl+u", "o"),
+            ("home right ctrl+k", "o"), ("home delete", "ne two"), ("ctrl+left X", "one Xtwo"),
+            ("home ctrl+right X", "oneX two"), ("backspace backspace", "one t"), ("end end space", "one two "),
+        ):  # fmt: skip
+            prompt.open(PromptRequest("Name", "one two"))
+            await press(pilot, keys)
+            assert prompt.text == text
+            await press(pilot, "escape")
 
 
 async def test_older_texts_come_back_and_drafts_are_kept(profile):

@@ -57,6 +57,9 @@ compiled: $(VENV)/installed
 demo: compiled
 	$(BIN)/tpuprof $(SAMPLE) || test $$? -eq 1
 
+# asserts that were rewritten once are kept, whatever the shell says of bytecode
+test coverage: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/installed-test compiled
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 

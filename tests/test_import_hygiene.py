@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "samples" / "aks_decode_mode1"
-HEAVY = {"numpy", "textual", "rich", "pandas", "openpyxl", "perfetto", "google", "plotext"}
+HEAVY = {"numpy", "textual", "rich", "pandas", "openpyxl", "perfetto", "google", "plotext", "pyarrow"}
 
 
 def loaded(code: str) -> set[str]:

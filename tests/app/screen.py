@@ -14,6 +14,8 @@ import textual.pilot
 from rich.cells import cell_len
 from textual._context import active_app
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.worker import WorkerCancelled
@@ -109,18 +111,32 @@ def _draw_later(screen: Screen[object]) -> None:
         _draw(screen)
 
 
+_parse = Stylesheet._parse_rules
+_parsed: dict[object, list[RuleSet]] = {}
+
+
+def _parse_once(sheet: Stylesheet, *how: object, **more: object) -> list[RuleSet]:
+    """Rules of a style sheet, which are the same in each app."""
+    key = how, *more.items(), *sheet._variables.items()
+    if key not in _parsed:
+        _parsed[key] = _parse(sheet, *how, **more)  # type: ignore[arg-type]
+    return _parsed[key]
+
+
+Stylesheet._parse_rules = _parse_once  # type: ignore[method-assign]
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = quiet  # type: ignore[attr-defined]
 Pilot._wait_for_screen = _quiet_screen  # type: ignore[method-assign]
 Screen._compositor_refresh = _draw_later  # type: ignore[method-assign]
 
 
-async def settled(pilot: Pilot[int]) -> None:
+async def settled(pilot: Pilot[int], *, drawn: bool = True) -> None:
     """Waits until no thread of the app works, all messages are handled and what is shown is drawn."""
     while True:
         await pilot.pause()
-        # a thread may begin when a frame has been drawn
-        _draw(pilot.app.screen)
-        await pilot.pause()
+        if drawn:
+            # a thread may begin when a frame has been drawn
+            _draw(pilot.app.screen)
+            await pilot.pause()
         try:
             await pilot.app.workers.wait_for_complete()
         except WorkerCancelled:  # a newer one took its place; a failure is raised
@@ -155,7 +171,7 @@ async def opened(
             if isinstance(app.screen, ExplorerScreen):
                 break
             await pilot.pause(0.01)
-        await settled(pilot)
+        await settled(pilot, drawn=False)
         yield pilot
 
 

@@ -70,7 +70,10 @@ def test_times_are_those_of_a_machine(
     assert meta["reference_zero_ns"] == min(s.min() for s in shown if len(s))
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - BIG))
+# what is in the others, tests of reading them tell
+@pytest.mark.parametrize(
+    "name", [name for n, name in enumerate(sorted(set(KINDS) - BIG)) if n % 4 == 0 or not KINDS[name].pmu]
+)
 def test_every_kind_is_written_and_counted(tmp_path: Path, name: str) -> None:
     meta, tracks, path = _write(KINDS[name], tmp_path)
     text = (path / "global.profile").read_text(encoding="utf-8")

@@ -28,6 +28,11 @@ def _capture(name: str) -> Path:
     return damage_capture(name, Path(_PLACE.name))
 
 
+@cache
+def _opened(name: str) -> Profile:
+    return open_profile(_capture(name))
+
+
 def _titles(engine: str, number: int) -> set[str]:
     """What a lane is called where damage is described."""
     return {f"port {number}"} if engine == "CDMA" else {f"core {number}", f"{engine} {number}"}
@@ -63,7 +68,7 @@ def test_there_are_fifty_kinds_and_more() -> None:
 @pytest.mark.parametrize("name", _SHOWN)
 def test_what_is_sound_is_shown_as_it_was(name: str) -> None:
     damage = DAMAGES[name]
-    profile = open_profile(_capture(name))
+    profile = _opened(name)
     truth = read_truth(_capture(name).parent / f"{name}.truth.json")
     parts = _sound_part(profile, truth, damage)
     assert len(parts[0].lanes) >= 2
@@ -75,7 +80,7 @@ def test_what_is_sound_is_shown_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in _SHOWN if DAMAGES[name].partial])
 def test_what_was_hit_does_not_stretch_the_time_line(name: str) -> None:
     """A broken record can claim any time; none is shown seconds away from the others."""
-    profile = open_profile(_capture(name))
+    profile = _opened(name)
     truth = read_truth(_capture(name).parent / f"{name}.truth.json")
     last = max(float(columns["end_ns"].max()) for columns in truth.lanes.values())
     assert profile.end_ns < last + 50e6
@@ -114,5 +119,5 @@ def test_named_chips_open_what_lacks_only_the_chip() -> None:
 def test_every_damage_is_an_error_and_no_more() -> None:
     """The errors of a damaged capture are few: damage is told once, not for each of its consequences."""
     for name in _SHOWN:
-        errors = [problem for problem in open_profile(_capture(name)).problems if problem.severity is Severity.ERROR]
+        errors = [problem for problem in _opened(name).problems if problem.severity is Severity.ERROR]
         assert len(errors) <= 24, name

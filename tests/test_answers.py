@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import cache
 
 import jsonschema
 import pytest
@@ -25,6 +26,7 @@ ABOUT_OPTIONS = (
 )  # fmt: skip
 
 
+@cache
 def validator(command: str) -> jsonschema.Draft202012Validator:
     schema = json.loads(schema_text(command))
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -70,6 +70,7 @@ def test_what_is_sound_is_shown_as_it_was(name: str) -> None:
     damage = DAMAGES[name]
     profile = _opened(name)
     truth = read_truth(_capture(name).parent / f"{name}.truth.json")
+    assert truth.meta["damage"] == damage.about
     parts = _sound_part(profile, truth, damage)
     assert len(parts[0].lanes) >= 2
     assert differences(*parts) == []

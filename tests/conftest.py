@@ -35,8 +35,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files that wait longest, for pip, for a terminal, for what is killed: begun last, they would be waited for alone.
 LONGEST = (
-    "test_wheel.py", "test_faults_terminal.py", "test_terminal.py", "test_faults_export.py", "test_tree.py",
-    "test_memory_tuning.py", "test_written_captures.py", "test_scale.py", "test_every_action.py", "test_invariants.py",
+    "test_invariants.py", "test_faults_terminal.py", "test_terminal.py", "test_wheel.py", "test_every_action.py",
+    "test_selection.py", "test_dataset.py", "test_faults_export.py", "test_export_menu.py", "test_written_captures.py",
 )  # fmt: skip
 
 

@@ -133,10 +133,10 @@ async def as_opened(pilot: Pilot[int], view: DisplayState) -> None:
         app.pop_screen()
     screen = explorer(pilot)
     while screen.back():
-        await settled(pilot)
+        await settled(pilot, drawn=False)
     screen.store.change(view)
     screen.set_focus(screen.timeline)
-    await settled(pilot)
+    await settled(pilot, drawn=False)
 
 
 PANES = sorted({action.pane for action in USUAL})

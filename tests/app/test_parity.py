@@ -14,7 +14,7 @@ from tpuprof_tui.views.as_json import answer_record
 from tpuprof_tui.views.report import workers_of
 
 #: What is typed into the command place, and the words of ``tpuprof report``.
-TYPED = [((), ()), (("filter dur>2us",), ("--filter", "dur>2us")), (("step {step}",), ("--step", "{step}")),
+TYPED = [(("filter dur>2us",), ("--filter", "dur>2us")), (("step {step}",), ("--step", "{step}")),
          (("filter dur>2us", "step {step}"), ("--step", "{step}", "--filter", "dur>2us")),
          (("filter step={step}",), ("--filter", "step={step}")),
          (("window 100us..700us",), ("--range", "100us..700us"))]  # fmt: skip

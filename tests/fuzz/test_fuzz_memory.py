@@ -38,7 +38,7 @@ def test_memory_is_bounded_by_the_size_of_the_capture(tmp_path: Path, name: str)
 
 @pytest.mark.parametrize("name", list(repeated_traces(64)))
 def test_memory_is_bounded_by_the_size_of_the_host_trace(tmp_path: Path, name: str) -> None:
-    text = repeated_traces(MUCH * 10)[name]
+    text = repeated_traces(MUCH * 5)[name]
     path = tmp_path / "host.json"
     path.write_bytes(text)
     with ending(), bounded(len(text), room=6 << 20, each=25), suppress(UnreadableError):

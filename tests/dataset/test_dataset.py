@@ -749,7 +749,7 @@ def test_change_points_are_where_the_level_moves():
 def test_processes_of_a_killed_build_end_with_it(captures, tmp_path):
     """Nothing of a build that is killed from outside stays behind, and the next one has all of it."""
     first, *_ = pair(captures)
-    for number in range(24):
+    for number in range(10):
         shutil.copytree(first, tmp_path / "in" / f"cdm_profile_data_dev0-{number}")
     out = tmp_path / "out"
     words = [sys.executable, "-m", "tpuprof_tui", "dataset", "build", str(out), str(tmp_path / "in"), "--jobs", "2"]

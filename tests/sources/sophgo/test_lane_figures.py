@@ -14,7 +14,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, form
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
 from tpuprof_tui.sources.sophgo.chips.layout import ChipDataError
 from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters, dependency_in, message_in
-from tpuprof_tui.sources.sophgo.read.commands.registers import decode, field_of_many
+from tpuprof_tui.sources.sophgo.read.commands.registers import decode
 from tpuprof_tui.sources.sophgo.schema import SCHEMA
 
 
@@ -44,7 +44,7 @@ def test_fields_of_one_kind_are_those_of_each_command(chip_name, engine):
             field = operation.by_name[name]
             expected = [field.of(int.from_bytes(body, "little")) for body in bodies]
             assert registers.field(number, name, slice(None)).tolist() == expected, (operation.name, name)
-            many, _ = field_of_many(chip, engine, registers.data, registers.offset, registers.operation, name)
+            many, _ = registers.encoded(slice(None)).field(name)
             assert many.tolist() == expected
         assert registers.field(number, "no_such_field", slice(None)).tolist() == [0, 0, 0]
 

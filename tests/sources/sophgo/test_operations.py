@@ -33,8 +33,7 @@ def encoded(operation: Operation, function: int, fields: dict[str, int]) -> byte
 def counted(chip: Chip, commands: list[bytes]) -> operations.OperationCounts:
     buffer = np.frombuffer(b"".join(commands), np.uint8)
     offsets = np.cumsum([0, *map(len, commands)])[:-1].astype(np.int64)
-    ops = registers.select_many(chip, "TIU", buffer, offsets)
-    return operations.count_operations(chip, buffer, offsets, ops)
+    return operations.count_operations(registers.EncodedCommands.of(chip, "TIU", buffer, offsets))
 
 
 def figures(counts: operations.OperationCounts, row: int = 0) -> tuple[int, int, int]:
@@ -157,7 +156,8 @@ def test_products_that_do_not_fit_are_missing() -> None:
 
 def test_commands_that_cannot_be_decoded_have_no_figures() -> None:
     buffer = np.zeros(64, np.uint8)
-    counts = operations.count_operations(the("aks"), buffer, np.array([0], np.int64), np.array([-1], np.int16))
+    unknown = registers.EncodedCommands(the("aks"), "TIU", buffer, np.array([0], np.int64), np.array([-1], np.int16))
+    counts = operations.count_operations(unknown)
     assert figures(counts) == (-1, -1, -1)
     assert np.isnan(counts.uarch_rates[0])
 

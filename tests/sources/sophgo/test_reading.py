@@ -13,7 +13,7 @@ from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, fami
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
 from tpuprof_tui.sources.sophgo.read.columns.instruction_text import InstructionDescriber, local_address, type_text
 from tpuprof_tui.sources.sophgo.read.commands.lane_registers import LaneRegisters
-from tpuprof_tui.sources.sophgo.read.commands.registers import codes_of_many, select_many
+from tpuprof_tui.sources.sophgo.read.commands.registers import EncodedCommands
 
 AKS = chip_by_name("aks")
 
@@ -38,8 +38,8 @@ def reading_of(chip, engine, command, *, size=0, length=100, texts=None, guessed
     """Reading of one instruction with these register bytes."""
     data = np.frombuffer(command + bytes(16), np.uint8)
     offsets = np.zeros(1, np.int64)
-    operation = select_many(chip, engine, data, offsets)
-    function = codes_of_many(chip, engine, data, offsets, operation)[1]
+    encoded = EncodedCommands.of(chip, engine, data, offsets)
+    operation, function = encoded.operations, encoded.codes()[1]
     room = np.full(1, len(command), np.int32)
     held = LaneRegisters(chip, engine, data, offsets, room, operation, function.astype(np.int8)) if command else None
     known = {"start": [0], "end": [length], "cycles": [length + 1], "bytes": [size], "role": [Role.WORK]}

@@ -46,8 +46,7 @@ def test_addresses_lie_in_memories(chip: str, high: int, low: int, memory: str) 
     data = dma(chip, **{"src_start_addr_l32": low, f"src_start_addr_h{width}": high})
     assert registers.memory_text(the(chip), high << 32 | low) == memory
     buffer, offsets, _ = packed([data, data])
-    ops = registers.select_many(the(chip), "GDMA", buffer, offsets)
-    source, destination = registers.addresses_of_many(the(chip), "GDMA", buffer, offsets, ops)
+    source, destination = registers.EncodedCommands.of(the(chip), "GDMA", buffer, offsets).addresses()
     assert source.tolist() == [high << 32 | low] * 2
     codes = registers.memories_of(the(chip), source)
     assert [the(chip).memories[code] for code in codes] == [memory] * 2
@@ -60,8 +59,7 @@ def test_addresses_lie_in_memories(chip: str, high: int, low: int, memory: str) 
 
 def test_irregular_address_names_are_read_as_the_others() -> None:
     buffer, offsets, _ = packed([dma("bm1688", "DMA_matrix", src_start_addr_l32=7, src_start_addr_h8=0x81)])
-    ops = registers.select_many(the("bm1688"), "GDMA", buffer, offsets)
-    source, _ = registers.addresses_of_many(the("bm1688"), "GDMA", buffer, offsets, ops)
+    source, _ = registers.EncodedCommands.of(the("bm1688"), "GDMA", buffer, offsets).addresses()
     assert source.tolist() == [0x81 << 32 | 7]
 
 

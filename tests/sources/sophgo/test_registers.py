@@ -56,9 +56,10 @@ def test_both_ways_of_decoding_give_what_was_encoded(chip: str, family: str, nam
     encoded = [random_command(draw, table, operation, function) for function in functions]
     buffer, offsets, lengths = packed(encoded, gap=5)
 
-    ops = registers.select_many(the(chip), family, buffer, offsets, lengths)
+    encoded_commands = registers.EncodedCommands.of(the(chip), family, buffer, offsets, lengths)
+    ops = encoded_commands.operations
     assert ops.tolist() == [index] * len(encoded)
-    types, codes = registers.codes_of_many(the(chip), family, buffer, offsets, ops)
+    types, codes = encoded_commands.codes()
     assert types.tolist() == [operation.opcode] * len(encoded)
     assert codes.tolist() == functions
 
@@ -71,7 +72,7 @@ def test_both_ways_of_decoding_give_what_was_encoded(chip: str, family: str, nam
         for field in operation.by_name.values():
             assert single.values[field.name] == int.from_bytes(data, "little") >> field.first & (1 << field.width) - 1
     for field_name in operation.by_name:
-        values, missing = registers.field_of_many(the(chip), family, buffer, offsets, ops, field_name)
+        values, missing = encoded_commands.field(field_name)
         assert not missing.any()
         assert values.tolist() == [single.values[field_name] for single in singles]
 
@@ -128,17 +129,18 @@ def test_hostile_offsets_are_undecodable_and_never_raise(data: st.DataObject) ->
     pairs = data.draw(st.lists(st.tuples(whole, whole), max_size=20))
     offsets = np.array([pair[0] for pair in pairs], np.int64)
     lengths = np.array([pair[1] for pair in pairs], np.int64)
-    ops = registers.select_many(the(chip), family, buffer, offsets, lengths)
+    encoded_commands = registers.EncodedCommands.of(the(chip), family, buffer, offsets, lengths)
+    ops = encoded_commands.operations
     for offset, length, op in zip(offsets.tolist(), lengths.tolist(), ops.tolist(), strict=True):
         whole_command = content[offset : offset + min(length, len(content))] if offset >= 0 and length > 0 else b""
         single = registers.decode(the(chip), family, whole_command)
         assert (table.operations[op] if op >= 0 else None) is (single and single.operation)
     name = data.draw(st.sampled_from(["tsk_typ", "cmd_type", "res0_addr", "imm", "no such field"]))
-    values, missing = registers.field_of_many(the(chip), family, buffer, offsets, ops, name)
+    values, missing = encoded_commands.field(name)
     assert values.shape == missing.shape == offsets.shape
     assert (missing | (ops >= 0)).all()
     assert not values[missing].any()
-    types, functions = registers.codes_of_many(the(chip), family, buffer, offsets, ops)
+    types, functions = encoded_commands.codes()
     assert ((types >= 0) == (ops >= 0)).all()
     assert ((functions >= 0) == (ops >= 0)).all()
 
@@ -195,12 +197,15 @@ def test_of_them_what_all_siblings_share_is_decoded_both_ways(chip: str, name: s
     draw = random.Random(f"{chip}{name}")
     encoded = [random_command(draw, table, operation, function) for function in operation.functions for _ in range(3)]
     buffer, offsets, lengths = packed(encoded, gap=3)
-    ops = registers.select_many(the(chip), "dma", buffer, offsets, lengths)
+    encoded_commands = registers.EncodedCommands.of(the(chip), "dma", buffer, offsets, lengths)
+    ops = encoded_commands.operations
     assert ops.tolist() == [index] * len(encoded)
-    assert (registers.select_many(the(chip), "dma", buffer, offsets, np.full(len(encoded), 15)) == -1).all()
+    assert (
+        registers.EncodedCommands.of(the(chip), "dma", buffer, offsets, np.full(len(encoded), 15)).operations == -1
+    ).all()
     singles = [registers.decode(the(chip), "dma", data) for data in encoded]
     for field_name, field in operation.by_name.items():
-        values, missing = registers.field_of_many(the(chip), "dma", buffer, offsets, ops, field_name)
+        values, missing = encoded_commands.field(field_name)
         assert not missing.any()
         expected = [int.from_bytes(data, "little") >> field.first & field.mask for data in encoded]
         assert values.tolist() == [single.values[field_name] for single in singles] == expected

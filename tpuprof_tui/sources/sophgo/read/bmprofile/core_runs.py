@@ -13,7 +13,7 @@ from ...chips.chip import Chip, family_of
 from ..arrays import I64, Bools, Bytes
 from ..commands.command_table import Commands, Mode, NodeStream, concatenated
 from ..commands.lane_registers import depended_on
-from ..commands.registers import codes_of_many, field_of_many, select_many
+from ..commands.registers import EncodedCommands
 from ..commands.streams import walk
 from ..core_data import CoreData, EngineData, HostCopies
 from ..files import Block, BlockType
@@ -158,11 +158,11 @@ class CoreRuns(Struct):
             offsets, sizes = offsets[:count], sizes[:count]
         total = len(offsets)
         planned = self.plan.planned(run.subnet, launch.core, name, total)
-        operations = select_many(self.chip, name, self.data, offsets, sizes)
-        types = codes_of_many(self.chip, name, self.data, offsets, operations)[0]
+        encoded = EncodedCommands.of(self.chip, name, self.data, offsets, sizes)
+        types = encoded.codes()[0]
         planned.type[types >= 0] = types[types >= 0]
         if not planned.depends.any():
-            values, missing_mask = field_of_many(self.chip, name, self.data, offsets, operations, "cmd_id_dep")
+            values, missing_mask = encoded.field("cmd_id_dep")
             planned.depends[:] = np.where(missing_mask, 0, depended_on(self.chip, name, values.astype(np.int64)))
         forecast = np.full(total, -1, np.int64)
         if launch.core == 0 and name in self.forecast:
@@ -240,8 +240,7 @@ class CoreRuns(Struct):
         offsets = engine.commands.register_offset
         assert offsets is not None
         offsets = offsets[engine.bound[rows]]
-        operations = select_many(self.chip, "TIU", self.data, offsets)
-        types, functions = codes_of_many(self.chip, "TIU", self.data, offsets, operations)
+        types, functions = EncodedCommands.of(self.chip, "TIU", self.data, offsets).codes()
         waits = (types == self.chip.system_types["tiu"]) & np.isin(functions, list(self.chip.wait_functions["tiu"]))
         starts: I64 = engine.stream.start[rows[waits]]
         return starts

@@ -183,10 +183,9 @@ class _LastCounts(Struct):
         return self.last[1]
 
     def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
-        offsets, operations = self.registers.offset[rows], self.registers.operation[rows]
         from ..commands.operation_counts import count_operations  # imported on first use
 
-        return count_operations(self.chip, self.registers.data, offsets, operations, uarch=uarch)
+        return count_operations(self.registers.encoded(rows), uarch=uarch)
 
 
 def _figure(counts: _LastCounts, name: str) -> LazyColumn:

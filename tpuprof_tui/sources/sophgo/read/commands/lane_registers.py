@@ -21,15 +21,7 @@ from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
 from ..files import BlockType
 from .command_table import Commands, Mode, ModelStream
-from .registers import (
-    addresses_of_many,
-    codes_of_many,
-    commands_of_one_kind,
-    field_of_lines,
-    field_of_many,
-    memories_of,
-    select_many,
-)
+from .registers import EncodedCommands, commands_of_one_kind, field_of_lines, memories_of
 
 _KV_HEADER = 12
 #: Cap for sizes of commands, so that they fit int32.
@@ -209,6 +201,10 @@ class LaneRegisters(Struct):
     unknown_formats: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     _last: tuple[int, Rows, Bytes] | None = None
 
+    def encoded(self, rows: Rows) -> EncodedCommands:
+        """Commands of some rows as bytes."""
+        return EncodedCommands(self.chip, self.engine, self.data, self.offset[rows], self.operation[rows])
+
     def operations(self, rows: Rows) -> I16:
         """Operation index of each row's command; -1 without registers, and where exported files use the node."""
         result: I16 = self.operation[rows]
@@ -233,8 +229,7 @@ class LaneRegisters(Struct):
         if lines is not None:
             # uint64 where a field has 64 bits
             return field_of_lines(command_table(self.chip, self.engine), lines, operation, name)  # type: ignore[return-value]
-        operations, offset = self.operation[rows], self.offset[rows]
-        return field_of_many(self.chip, self.engine, self.data, offset, operations, name)[0]  # type: ignore[return-value]
+        return self.encoded(rows).field(name)[0]  # type: ignore[return-value]
 
     def _lines(self, operation: int, rows: Rows) -> Bytes | None:
         """Bytes of commands that all have ``operation``, (rows, bytes); None if operations differ or rows are too many.
@@ -248,7 +243,7 @@ class LaneRegisters(Struct):
         operations = self.operation[rows]
         if operation < 0 or not 0 < len(operations) <= _MOST_LINES or not bool((operations == operation).all()):
             return None
-        lines = commands_of_one_kind(self.chip, self.engine, self.data, self.offset[rows], operation)
+        lines = commands_of_one_kind(self.encoded(rows), operation)
         self._last = operation, rows, lines
         return lines
 
@@ -312,8 +307,9 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Lan
     if offset is None or not bool((offset >= 0).any()):
         return None
     size = np.zeros(len(commands), np.int32) if commands.register_size is None else commands.register_size
-    operation = select_many(chip, engine, data, offset, size)
-    types, functions = codes_of_many(chip, engine, data, offset, operation)
+    encoded = EncodedCommands.of(chip, engine, data, offset, size)
+    operation = encoded.operations
+    types, functions = encoded.codes()
     decoded = operation >= 0
     partial = _partial_mask(chip, engine, operation)
     by_node = commands.word != 0 if family_of(engine) == "cdma" else partial
@@ -323,14 +319,14 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Lan
     memories: U8 | None = None
     unknown_formats = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
-        source, target = (memories_of(chip, each) for each in addresses_of_many(chip, engine, data, offset, operation))
+        source, target = (memories_of(chip, each) for each in encoded.addresses())
         if chip.memory_of_address.largest >= NODE_MEMORIES or partial is not None:
             if partial is not None:
                 source, target = (np.where(partial, UNKNOWN_MEMORY, each) for each in (source, target))
             old = commands.word >> np.uint32(24)
             memories = old & np.uint32(3) | (old >> np.uint32(2) & np.uint32(3)) << np.uint32(MEMORY_BITS)
             memories = np.where(decoded, source | target << MEMORY_BITS, memories).astype(np.uint8)
-        kind, missing = field_of_many(chip, engine, data, offset, operation, "src_data_format")
+        kind, missing = encoded.field("src_data_format")
         unknown_formats = np.flatnonzero(decoded & ~missing & (kind.astype(np.int64) & 15 >= len(chip.data_types)))
         word |= np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
         # memories without a code in nodes count as L2M
@@ -407,19 +403,15 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
     carries_message[[*chip.send_functions[family], *chip.wait_functions[family]]] = True
 
     def dependency(rows: Rows) -> I64:
-        values, missing = field_of_many(
-            chip, registers.engine, registers.data, registers.offset[rows], registers.operation[rows], "cmd_id_dep"
-        )
+        values, missing = registers.encoded(rows).field("cmd_id_dep")
         return np.where(missing, INT_MISSING, values.astype(np.int64))
 
     def register(rule: MessageRule) -> LazyColumn:
         def values(rows: Rows) -> I64:
-            operation = registers.operation[rows]
-            function = registers.function[rows].astype(np.int64) & 31
-            selected = np.flatnonzero((operation == system) & carries_message[function])
-            offsets, operations = registers.offset[rows][selected], operation[selected]
-            words, _ = field_of_many(chip, registers.engine, registers.data, offsets, operations, rule.field)
-            result = np.full(len(operation), INT_MISSING)
+            encoded, function = registers.encoded(rows), registers.function[rows].astype(np.int64) & 31
+            selected = np.flatnonzero((encoded.operations == system) & carries_message[function])
+            words, _ = encoded.take(selected).field(rule.field)
+            result = np.full(len(function), INT_MISSING)
             result[selected] = words.astype(np.int64) & _WIDEST
             return result
 

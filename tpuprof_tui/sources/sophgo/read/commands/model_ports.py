@@ -21,13 +21,13 @@ from msgspec.structs import replace
 
 from ...chips.chip import Chip
 from ...chips.commands import command_table
-from ..arrays import I16, I64, U32, Bools, Bytes
+from ..arrays import I64, U32, Bools, Bytes
 from ..core_data import CoreData
 from ..files import BlockType
 from ..ports import COMMAND_BYTES, PortData, copied_commands
 from .command_table import Commands, Mode
 from .lane_registers import NO_FORMAT
-from .registers import codes_of_many, field_of_many, select_many
+from .registers import EncodedCommands
 from .streams import walk
 
 #: Bits of a node word that select the operation.
@@ -108,23 +108,23 @@ def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Ch
 
 def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int = -1, port: int = -1) -> _Stream:
     found = walk(chip, "CDMA", payload)
-    ops = select_many(chip, "CDMA", payload, found.offsets, found.lengths)
-    system = ops == command_table(chip, "CDMA").end.operation
+    commands = EncodedCommands.of(chip, "CDMA", payload, found.offsets, found.lengths)
+    system = commands.operations == command_table(chip, "CDMA").end.operation
     ends = zip(found.offsets.tolist(), (found.offsets + found.lengths).tolist(), strict=True)
     content = b"".join(payload[first:end].tobytes() for first, end in ends)
-    size = _sizes(chip, payload, found.offsets, ops)
-    types, functions = codes_of_many(chip, "CDMA", payload, found.offsets, ops)
-    kind, missing = field_of_many(chip, "CDMA", payload, found.offsets, ops, "src_data_format")
+    size = _sizes(commands)
+    types, functions = commands.codes()
+    kind, missing = commands.field("src_data_format")
     words = 1 | types << 10 | functions << 15 | np.where(missing, NO_FORMAT, kind.astype(np.int64) & 15) << 20
-    codes = np.where(ops >= 0, words, 0).astype(np.uint32)
+    codes = np.where(commands.operations >= 0, words, 0).astype(np.uint32)
     return _Stream(core, port, data, found.offsets + offset, found.lengths, system, size, content, codes)
 
 
-def _sizes(chip: Chip, payload: Bytes, offsets: I64, ops: I16) -> I64:
+def _sizes(commands: EncodedCommands) -> I64:
     """Bytes that each command moves, from its shape and data type; -1 where the registers do not determine it."""
 
     def register(name: str) -> tuple[I64, Bools]:
-        values, missing = field_of_many(chip, "CDMA", payload, offsets, ops, name)
+        values, missing = commands.field(name)
         return values.astype(np.int64), missing
 
     format_, unknown = register("src_data_format")

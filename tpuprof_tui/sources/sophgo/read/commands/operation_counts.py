@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert
-from numpy.typing import NDArray
 
 from tpuprof_tui.model.uniques import uniques
 
 from ...chips.chip import Chip
 from ...chips.commands import command_table
 from ...chips.layout import CATALOG, ChipDataError
-from ..arrays import F64, I64, Bools, Bytes
-from .registers import codes_of_many, commands_of_one_kind, field_of_lines
+from ..arrays import F64, I64, Bools
+from .registers import EncodedCommands, commands_of_one_kind, field_of_lines
 
 MISSING = -1
 """Value of an unknown count."""
@@ -78,32 +77,21 @@ class Model(Struct, frozen=True, eq=False):
     registers: Mapping[tuple[Rule, ...], tuple[str, ...]]  #: Names of the registers that rules need
 
 
-def count_operations(
-    chip: Chip, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]], *, uarch: bool = True
-) -> OperationCounts:  # fmt: skip
-    """Figures of TIU commands.
-
-    Args:
-        buffer: Contiguous bytes that contain the commands.
-        offsets: First byte of each command.
-        ops: Operation index of each, from `registers.select_many`.
-        uarch: Whether to compute uArch Ops; else they are missing.
-
-    Returns:
-        Figures in the order of the commands.
-    """
+def count_operations(encoded: EncodedCommands, *, uarch: bool = True) -> OperationCounts:
+    """Figures of TIU commands, in their order; ``uarch``: whether to compute uArch Ops, else they are missing."""
+    chip, ops = encoded.chip, encoded.operations
     model = model_of(chip)
-    result = OperationCounts(*(np.full(offsets.shape, MISSING, np.int64) for _ in range(5)))
+    result = OperationCounts(*(np.full(ops.shape, MISSING, np.int64) for _ in range(5)))
     if model is None:
         return result
     table = command_table(chip, "TIU")
-    functions = codes_of_many(chip, "TIU", buffer, offsets, ops)[1]
+    functions = encoded.codes()[1]
     for op in uniques(ops[ops >= 0]).tolist():
         rules = model.rules.get(base_name(table.operations[op].name))
         if not rules:
             continue
         rows = np.flatnonzero(ops == op)
-        lines = commands_of_one_kind(chip, "TIU", buffer, offsets[rows], op)
+        lines = commands_of_one_kind(encoded.take(rows), op)
         registers = {name: field_of_lines(table, lines, op, name).astype(np.float64) for name in model.registers[rules]}
         commands = _Commands(chip, model, registers, functions[rows])
         for rule in rules:

@@ -1,6 +1,6 @@
 """Decodes register fields of commands: all fields of one command, or one field of many commands.
 
-Commands are kept as raw bytes; these functions decode what is requested. Engines may be given as engine (``GDMA``) or
+Commands are kept as raw bytes, of which what is requested is decoded. Engines may be given as engine (``GDMA``) or
 family (``dma``) in either case. Nothing here raises on bad data or reads outside its buffer.
 """
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ...chips.chip import Chip
@@ -39,83 +40,107 @@ class Command(Struct, frozen=True):
 
 def decode(chip: Chip, engine: str, data: bytes) -> Command | None:
     """The command at the start of ``data``, ignoring what follows it; None where it cannot be decoded."""
-    buffer, first = as_buffer(data), np.zeros(1, np.int64)
-    found = select_many(chip, engine, buffer, first)
-    if found[0] < 0:
+    found = EncodedCommands.of(chip, engine, as_buffer(data), np.zeros(1, np.int64))
+    if found.operations[0] < 0:
         return None
-    operation = command_table(chip, engine).operations[found[0]]
+    operation = command_table(chip, engine).operations[found.operations[0]]
     value = int.from_bytes(data[: operation.size], "little")
-    _, functions = codes_of_many(chip, engine, buffer, first, found)
-    return Command(operation, int(functions[0]), {field.name: field.of(value) for field in operation.fields})
+    return Command(operation, int(found.codes()[1][0]), {field.name: field.of(value) for field in operation.fields})
 
 
 def as_buffer(data: bytes | bytearray | memoryview | Bytes) -> Bytes:
-    """``data`` as a contiguous uint8 array, as the functions below require."""
+    """``data`` as a contiguous uint8 array, as `EncodedCommands` requires."""
     return np.ascontiguousarray(np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data)
 
 
-def select_many(
-    chip: Chip, engine: str, buffer: Bytes, offsets: I64, lengths: NDArray[np.integer[Any]] | None = None
-) -> I16:
-    """Operation index of many commands; -1 for those that cannot be decoded.
+class EncodedCommands(Struct, frozen=True, eq=False):
+    """Commands of one engine as bytes; arrays of one shape."""
 
-    Args:
-        buffer: Contiguous bytes that contain the commands.
-        offsets: First byte of each command, any values; those outside the buffer give -1.
-        lengths: Bytes of each command; without it a command may extend to the end of the buffer.
+    chip: Chip
+    engine: str
+    data: Bytes  #: Contiguous bytes that contain the commands
+    offsets: I64  #: First byte of each, any values
+    operations: I16  #: Index of each among the operations of `command_table`; -1 where it cannot be decoded
 
-    Returns:
-        Indices into ``command_table(chip, engine).operations``, shape of ``offsets``.
-    """
-    ops = np.full(offsets.shape, -1, np.int16)
-    if not has_commands(chip, engine):
-        return ops
-    table = command_table(chip, engine)
-    available = len(buffer) - offsets if lengths is None else np.minimum(lengths, len(buffer) - offsets)
-    readable = np.flatnonzero((offsets >= 0) & (available >= HEADER_BYTES))
-    found = table.selection[table.selection_keys(_words_at(buffer, offsets[readable]))]
-    sizes = table.sizes[found]
-    ops[readable] = np.where((sizes > 0) & (sizes <= available[readable]), found, -1)
-    return ops
+    @staticmethod
+    def of(
+        chip: Chip, engine: str, data: Bytes, offsets: I64, lengths: NDArray[np.integer[Any]] | None = None
+    ) -> EncodedCommands:
+        """Commands with the operations that their headers select.
+
+        ``lengths``: bytes of each command; without them a command may extend to the end of the data.
+        """
+        operations = np.full(offsets.shape, -1, np.int16)
+        if has_commands(chip, engine):
+            table = command_table(chip, engine)
+            available = len(data) - offsets if lengths is None else np.minimum(lengths, len(data) - offsets)
+            readable = np.flatnonzero((offsets >= 0) & (available >= HEADER_BYTES))
+            found = table.selection[table.selection_keys(_words_at(data, offsets[readable]))]
+            sizes = table.sizes[found]
+            operations[readable] = np.where((sizes > 0) & (sizes <= available[readable]), found, -1)
+        return EncodedCommands(chip, engine, data, offsets, operations)
+
+    def take(self, rows: Any) -> EncodedCommands:
+        """Some of them."""
+        return replace(self, offsets=self.offsets[rows], operations=self.operations[rows])
+
+    def field(self, name: str) -> tuple[Values, Bools]:
+        """Values of one field, named without prefix, and a mask of the commands without it.
+
+        Values are 0 where missing, int64; uint64 for fields that have 64 bits in some operation.
+        """
+        data, offsets, ops = self.data, self.offsets, self.operations
+        table = command_table(self.chip, self.engine) if has_commands(self.chip, self.engine) else None
+        position = None if table is None else table.position(name)
+        if table is None or position is None or len(data) < HEADER_BYTES:
+            return np.zeros(offsets.shape, np.int64), np.ones(offsets.shape, np.bool_)
+        missing = (position.mask[ops] == 0) | (offsets < 0) | (offsets > len(data) - table.sizes[ops])
+        starts = np.where(missing, 0, offsets + position.byte[ops])
+        values = _words_at(data, starts) >> position.shift[ops]
+        spill = position.spill[ops]
+        spilled = np.flatnonzero((spill > 0) & ~missing)
+        if len(spilled):
+            ninth = data[starts[spilled] + HEADER_BYTES].astype(np.uint64)
+            values[spilled] |= ninth << (np.uint64(64) - position.shift[ops[spilled]])
+        values &= np.where(missing, np.uint64(0), position.mask[ops])
+        return (values, missing) if position.wide else (values.astype(np.int64), missing)
+
+    def codes(self) -> tuple[I64, I64]:
+        """Type and function codes, from the headers; -1 where the operation is not known.
+
+        They are the condensed codes (``cmd_type``, ``cmd_special_function``; ``tsk_typ``, ``tsk_eu_typ``), also for
+        layouts that have no such field or repeat another engine's header.
+        """
+        data, offsets, ops = self.data, self.offsets, self.operations
+        types, functions = np.full(offsets.shape, -1, np.int64), np.full(offsets.shape, -1, np.int64)
+        rows = np.flatnonzero((ops >= 0) & (offsets >= 0) & (offsets <= len(data) - HEADER_BYTES))
+        if len(rows):
+            table = command_table(self.chip, self.engine)
+            codes = table.selection_keys(_words_at(data, offsets[rows])) >> 1
+            types[rows] = codes & (1 << table.opcode_width) - 1
+            functions[rows] = codes >> table.opcode_width & table.function_masks[ops[rows]]
+        return types, functions
+
+    def addresses(self) -> tuple[I64, I64]:
+        """Source and destination addresses: high part << 32 | low part, missing parts count as 0.
+
+        As in the reference, only high parts of the chip's usual width count: CDMA layouts that name theirs ``h8`` on
+        chips with 13 bits keep the low part alone.
+        """
+
+        def address(side: str) -> I64:
+            low, high = (self.field(name)[0].astype(np.int64) for name in address_fields(self.chip, side))
+            return high << LOW_ADDRESS_BITS | low
+
+        return address("src"), address("dst")
 
 
-def field_of_many(
-    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]], name: str
-) -> tuple[Values, Bools]:
-    """Values of one field of many commands, and a mask of the commands without that field.
-
-    Args:
-        buffer: Contiguous bytes that contain the commands.
-        offsets: First byte of each command.
-        ops: Operation index of each command, from `select_many`; -1 has no fields.
-        name: Name of the field, without prefix.
-
-    Returns:
-        Values, 0 where missing (int64; uint64 for fields that have 64 bits in some operation), and the missing mask;
-        both have the shape of ``offsets``.
-    """
-    position = command_table(chip, engine).position(name) if has_commands(chip, engine) else None
-    if position is None or len(buffer) < HEADER_BYTES:
-        return np.zeros(offsets.shape, np.int64), np.ones(offsets.shape, np.bool_)
-    sizes = command_table(chip, engine).sizes[ops]
-    missing = (position.mask[ops] == 0) | (offsets < 0) | (offsets > len(buffer) - sizes)
-    starts = np.where(missing, 0, offsets + position.byte[ops])
-    values = _words_at(buffer, starts) >> position.shift[ops]
-    spill = position.spill[ops]
-    spilled = np.flatnonzero((spill > 0) & ~missing)
-    if len(spilled):
-        ninth = buffer[starts[spilled] + HEADER_BYTES].astype(np.uint64)
-        values[spilled] |= ninth << (np.uint64(64) - position.shift[ops[spilled]])
-    values &= np.where(missing, np.uint64(0), position.mask[ops])
-    return (values, missing) if position.wide else (values.astype(np.int64), missing)
-
-
-def commands_of_one_kind(chip: Chip, engine: str, buffer: Bytes, offsets: I64, operation: int) -> Bytes:
-    """Bytes of commands of one operation, shape (commands, size); all of them must be inside the buffer."""
-    size = int(command_table(chip, engine).sizes[operation])
+def commands_of_one_kind(encoded: EncodedCommands, operation: int) -> Bytes:
+    """Bytes of commands that all have one operation, shape (commands, size); all of them must be inside the data."""
+    data, size = encoded.data, int(command_table(encoded.chip, encoded.engine).sizes[operation])
     command_bytes = np.dtype((np.void, size))
-    windows: NDArray[Any] = np.ndarray((len(buffer) - size + 1,), command_bytes, buffer.data, 0, (1,))
-    lines: Bytes = windows[offsets].view(np.uint8).reshape(len(offsets), size)
+    windows: NDArray[Any] = np.ndarray((len(data) - size + 1,), command_bytes, data.data, 0, (1,))
+    lines: Bytes = windows[encoded.offsets].view(np.uint8).reshape(len(encoded.offsets), size)
     return lines
 
 
@@ -140,44 +165,6 @@ def _words_at(buffer: Bytes, starts: I64) -> NDArray[np.uint64]:
         return np.zeros(starts.shape, np.uint64)
     windows: NDArray[np.uint64] = np.ndarray((len(buffer) - 7,), "<u8", buffer.data, 0, (1,))
     return windows[starts]
-
-
-def codes_of_many(
-    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]]
-) -> tuple[I64, I64]:
-    """Type and function codes of many commands, from their headers; -1 where ``ops`` is negative.
-
-    They are the condensed codes (``cmd_type``, ``cmd_special_function``; ``tsk_typ``, ``tsk_eu_typ``), also for
-    layouts that have no such field or repeat another engine's header.
-    """
-    types, functions = np.full(offsets.shape, -1, np.int64), np.full(offsets.shape, -1, np.int64)
-    rows = np.flatnonzero((ops >= 0) & (offsets >= 0) & (offsets <= len(buffer) - HEADER_BYTES))
-    if not len(rows):
-        return types, functions
-    table = command_table(chip, engine)
-    codes = table.selection_keys(_words_at(buffer, offsets[rows])) >> 1
-    types[rows] = codes & (1 << table.opcode_width) - 1
-    functions[rows] = codes >> table.opcode_width & table.function_masks[ops[rows]]
-    return types, functions
-
-
-def addresses_of_many(
-    chip: Chip, engine: str, buffer: Bytes, offsets: I64, ops: NDArray[np.integer[Any]]
-) -> tuple[I64, I64]:
-    """Source and destination addresses of many commands: high part << 32 | low part, missing parts count as 0.
-
-    As in the reference, only high parts of the chip's usual width count: CDMA layouts that name theirs ``h8`` on
-    chips with 13 bits keep the low part alone.
-    """
-
-    def address(side: str) -> I64:
-        low, high = (
-            field_of_many(chip, engine, buffer, offsets, ops, name)[0].astype(np.int64)
-            for name in address_fields(chip, side)
-        )
-        return high << LOW_ADDRESS_BITS | low
-
-    return address("src"), address("dst")
 
 
 def address_fields(chip: Chip, side: str) -> tuple[str, str]:

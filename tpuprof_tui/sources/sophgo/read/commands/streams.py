@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...chips.chip import Chip
 from ...chips.commands import CommandTable, command_table, has_commands
 from ..arrays import I16, I64, U8, U32, Bytes
-from .registers import as_buffer, field_of_many
+from .registers import EncodedCommands, as_buffer
 
 SOUND_CHAIN = 3
 """Commands in a row that must decode where a walk resumes after one that did not."""
@@ -123,7 +123,8 @@ def _ending_units(
     if table.end.function is not None:
         by_itself = table.selection_keys(headers[units]) >> 1 + table.opcode_width == table.end.function
         if table.end.field is not None:
-            values, _ = field_of_many(chip, engine, buffer, units * table.unit_bytes, ops[units], table.end.field)
+            ending_commands = EncodedCommands(chip, engine, buffer, units * table.unit_bytes, ops[units])
+            values, _ = ending_commands.field(table.end.field)
             by_itself &= values == table.end.value
         ending |= by_itself
     return units[ending]

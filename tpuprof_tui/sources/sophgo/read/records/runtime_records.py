@@ -17,7 +17,7 @@ from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
 from ..arrays import I64, Bools
 from ..commands.command_table import Commands, bits_of
-from ..commands.registers import addresses_of_many, memories_of
+from ..commands.registers import EncodedCommands, memories_of
 from ..core_data import CoreData, EngineData, HostCopies
 from .monitor import RecordStream, opens
 
@@ -118,7 +118,7 @@ def _launches(result: CoreData, chip: Chip, name: str) -> list[_Launch]:
             copying = ~system
             if name != "TIU":
                 first = stream.ops[:_FIRST]
-                places = addresses_of_many(chip, name, result.data, stream.offsets[:_FIRST], first)
+                places = EncodedCommands(chip, name, result.data, stream.offsets[:_FIRST], first).addresses()
                 local = np.logical_or.reduce([memories_of(chip, each) == _LOCAL for each in places])
                 copying[:_FIRST] &= ~local | (first < 0)
             launch = known[id(stream.ops)] = _Launch(system, copying)

@@ -32,7 +32,7 @@ from tpuprof_tui.model import (
 from tpuprof_tui.model.group import NO_GROUP
 from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
 from tpuprof_tui.sources.sophgo.read.dependencies import with_dependencies
-from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of, tpu_device
+from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 #: Groups of many cores whose ids are their numbers: for problems that are told before there is a profile.
@@ -176,6 +176,13 @@ def make_lane(
         role_guessed=role_guessed,
         registers=registers,
     )  # fmt: skip
+
+
+def tpu_device(
+    chip: str, arch: str | None = None, *, tiu_mhz: float = 0, dma_mhz: float = 0, ddr_gbps: float = 0,
+    l2_gbps: float = 0, parameters: tuple[tuple[str, str], ...] = (),
+) -> Device:  # fmt: skip
+    return Device(chip, arch, (("TIU", tiu_mhz), ("DMA", dma_mhz)), (("DDR", ddr_gbps), ("L2", l2_gbps)), parameters)
 
 
 def make_profile(

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profiles import Texts, make_lane, make_profile, small_profile
+from profiles import Texts, make_lane, make_profile, small_profile, tpu_device
 
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.sophgo.files.summary_table import sum_of_lanes, summary_table, to_ns
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
-from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 RULE, LINE = "=" * 190, "-" * 190
 #: Written by the reference for four AKSV cores; all cores alike.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from profiles import make_lane, make_profile
+from profiles import make_lane, make_profile, tpu_device
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui.analysis.selecting.navigation import parse_time
@@ -16,7 +16,6 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import TIME, Measure, cell_at, clock_of, measure_of
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Device
-from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 DEVICE = tpu_device("AKS", tiu_mhz=800, dma_mhz=1000)
 VIEW = DisplayState.of(0, 20_000_000)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import Texts, make_lane, make_profile
+from profiles import Texts, make_lane, make_profile, tpu_device
 from web_reading import chunk, page_of
 
 from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, Kinds, bytes_in_cells, edges_of
@@ -17,7 +17,6 @@ from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
 from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, lane_totals
 from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
-from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 # -- columns -------------------------------------------------------------------
 

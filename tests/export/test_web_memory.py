@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from profiles import Registers, Texts, make_lane, make_profile
+from profiles import Registers, Texts, make_lane, make_profile, tpu_device
 from web_reading import WrittenPage
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.files.page_memory import OPERANDS, LocalMemory, accesses
-from tpuprof_tui.sources.sophgo.read.profile_builder import tpu_device
 
 PARAMETERS = (("Tpu Lmem Addr Width(bits)", "18"), ("Tpu Bank Addr Width(bits)", "14"), ("NPU Num", "64"))
 DEVICE = tpu_device("AKS", tiu_mhz=1000, dma_mhz=1000, ddr_gbps=68, parameters=PARAMETERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
-from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of, tpu_device
+from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,3 @@ def test_what_a_mode_is_called_and_knows(mode, bmodel, told, known):
     recording = recording_of(mode, bmodel)
     assert (recording.name, recording.short, recording.meaning) == told
     assert capabilities_of(mode, bmodel) == known
-
-
-def test_clocks_and_peaks_have_names():
-    device = tpu_device("AKS", tiu_mhz=800, dma_mhz=1000, ddr_gbps=68.0)
-    assert (device.clock("TIU"), device.clock("DMA"), device.clock("other")) == (800, 1000, 0)
-    assert (device.peak("DDR"), device.peak("L2"), device.peak("other")) == (68.0, 0, 0)

@@ -20,9 +20,9 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers
 
-from ..read.arrays import map_texts
+from ..read.arrays import map_texts, stream_order
 from ..schema import column
 
 # Fields of the reference's register text, in its order: by chip family, engine, and kind of command.
@@ -337,10 +337,8 @@ def text_field(source: Source, lead: str, absent: str, spell: Callable[[str], st
 def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:
     """Chosen rows of a lane in stream order, and their number."""
     rows = selection.rows(profile, lane)
-    order = lane.take("order", rows)
-    if bool((order[1:] >= order[:-1]).all()):
-        return rows, len(order)
-    return row_numbers(rows)[np.argsort(order, kind="stable")], len(order)
+    order = stream_order(lane, rows)
+    return (rows if order is None else row_numbers(rows)[order]), row_count(rows)
 
 
 # -- fields that only workbook and CSV have -------------------------------
@@ -380,8 +378,7 @@ def recent_cycle_source(lane: Lane) -> Source:
 
     The first 199 rows have their end divided by their command id instead.
     """
-    order = lane["order"]
-    stream = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
+    stream = stream_order(lane)
     index_of_row = None if stream is None else np.argsort(stream)
 
     def values(rows: Rows) -> Array:

@@ -25,6 +25,7 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
 
+from ..read.arrays import stream_order
 from ..schema import Column
 from .fields import DMA_REGISTERS, LaneFields, text_field
 
@@ -122,8 +123,7 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
 
 def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
     """Rows of a lane in stream order; with ``unit`` only those of this core."""
-    order = lane["order"]
-    rows = None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
+    rows = stream_order(lane)
     if unit is None or profile.unit_of(lane) == unit:
         return slice(0, len(lane)) if rows is None else rows
     if profile.unit_of(lane) >= 0 or "owner" not in lane:

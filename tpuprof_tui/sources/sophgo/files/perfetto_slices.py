@@ -11,25 +11,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
-from tpuprof_tui.formats.perfetto.tracks import (
-    CATEGORIES,
-    EVENT_CATEGORY,
-    EVENT_FLOW,
-    EVENT_FLOW_END,
-    EVENT_NAME,
-    EVENT_NAMES,
-    NOTE_DOUBLE,
-    NOTE_ENTRY,
-    NOTE_INT,
-    NOTE_NAME,
-    NOTE_NAMES,
-    NOTE_TEXT,
-    NOTE_TEXTS,
-    Flows,
-    PacketSequence,
-    Shaped,
-    by_shape,
-)
+from tpuprof_tui.formats.perfetto import tracks
+from tpuprof_tui.formats.perfetto.tracks import Flows, PacketSequence, Shaped, by_shape
 from tpuprof_tui.formats.perfetto.wire import (
     Pieces,
     Values,
@@ -148,8 +131,8 @@ class SliceEncoder:
         lane, sequence = self._lane, self._sequence
         releasing, reaching, leaving, operation, memory, mode, kernel, batch, system = shape
         absent = {key for key, known in (("mode", mode), ("kernel", kernel), ("batch", batch)) if not known}
-        category = varint_field(EVENT_CATEGORY, self._iids(CATEGORIES, "type", rows))
-        begin = [*varint_field(EVENT_NAME, self._iids(EVENT_NAMES, "name", rows)), *category]
+        category = varint_field(tracks.EVENT_CATEGORY, self._iids(tracks.CATEGORIES, "type", rows))
+        begin = [*varint_field(tracks.EVENT_NAME, self._iids(tracks.EVENT_NAMES, "name", rows)), *category]
         for note in self._notes:
             if (note.system or not system) and note.key not in absent:
                 value = self._value(note, operation, memory, rows)
@@ -158,28 +141,30 @@ class SliceEncoder:
         end = category
         if self._flows is not None:
             from_it, to_begin, to_end = self._flows
-            begin += from_it.fields(EVENT_FLOW, rows, leaving) + to_begin.fields(EVENT_FLOW_END, rows, reaching)
-            end = [*end, *to_end.fields(EVENT_FLOW_END, rows, releasing)]
+            begin += from_it.fields(tracks.EVENT_FLOW, rows, leaving) + to_begin.fields(
+                tracks.EVENT_FLOW_END, rows, reaching
+            )
+            end = [*end, *to_end.fields(tracks.EVENT_FLOW_END, rows, releasing)]
         return sequence.slices(lane.take("start", rows) + self._base, lane.take("end", rows) + self._base, begin, end)
 
     def _value(self, note: Note, operation: int, memory: int, rows: I64) -> Pieces:
         """Value of an annotation; empty where the operation does not have it."""
         key = note.key
         if note.form == "int":
-            return varint_field(NOTE_INT, self._ints(key, rows))
+            return varint_field(tracks.NOTE_INT, self._ints(key, rows))
         if note.form == "text":
-            return varint_field(NOTE_TEXT, self._iids(NOTE_TEXTS, key, rows))
+            return varint_field(tracks.NOTE_TEXT, self._iids(tracks.NOTE_TEXTS, key, rows))
         if note.form == "percent":
-            return varint_field(NOTE_TEXT, self._percents(key, rows))
+            return varint_field(tracks.NOTE_TEXT, self._percents(key, rows))
         if note.form == "register":
             return self._register(key, operation, rows)
         if note.form == "endpoint":
             return self._endpoint(key, operation, rows)
         if memory != (_DDR if key == "ddr" else _L2):
-            return varint_field(NOTE_INT, 0)
+            return varint_field(tracks.NOTE_INT, 0)
         known = f"{key}_bandwidth" in self._lane
         values = self._lane.take(f"{key}_bandwidth", rows) if known else np.zeros(len(rows))
-        return fixed64_field(NOTE_DOUBLE, np.where(np.isfinite(values), values, 0.0))
+        return fixed64_field(tracks.NOTE_DOUBLE, np.where(np.isfinite(values), values, 0.0))
 
     def _ints(self, key: str, rows: Rows) -> int | Values:
         if key not in self._lane:
@@ -197,16 +182,16 @@ class SliceEncoder:
     def _percents(self, key: str, rows: Rows) -> int | Values:
         """Interned ids of percentages with one decimal, as texts."""
         if self._rates is None:
-            return self._sequence.iid(NOTE_TEXTS, _placeholder(key))
+            return self._sequence.iid(tracks.NOTE_TEXTS, _placeholder(key))
         distinct, inverse = np.unique(self._rates[rows], return_inverse=True)
-        known = [self._sequence.iid(NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
+        known = [self._sequence.iid(tracks.NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
         return np.array(known, dtype=np.int64)[inverse.reshape(-1)]
 
     def _register(self, name: str, operation: int, rows: Rows) -> Pieces:
         registers = self._lane.registers
         if registers is None or operation < 0 or name not in registers.field_names(operation):
             return []
-        return varint_field(NOTE_INT, registers.field(operation, name, rows))
+        return varint_field(tracks.NOTE_INT, registers.field(operation, name, rows))
 
     def _endpoint(self, end: str, operation: int, rows: Rows) -> Pieces:
         """Shape, strides and address of one end of a transfer, as a dictionary."""
@@ -214,11 +199,11 @@ class SliceEncoder:
         fields = registers.field_names(operation) if registers is not None and operation >= 0 else ()
         endpoint_fields = {f"{end}_{name}" for name in _ENDPOINT_FIELDS}
         values = [(name, self._register(name, operation, rows)) for name in fields if name in endpoint_fields]
-        values.append((f"{end}_start_addr", varint_field(NOTE_INT, self._ints(f"{end}_addr", rows))))
+        values.append((f"{end}_start_addr", varint_field(tracks.NOTE_INT, self._ints(f"{end}_addr", rows))))
         entries: Pieces = []
         for name, value in values:
-            key = varint_field(NOTE_NAME, self._sequence.iid(NOTE_NAMES, name))
-            entries += message_field(NOTE_ENTRY, [*key, *value])
+            key = varint_field(tracks.NOTE_NAME, self._sequence.iid(tracks.NOTE_NAMES, name))
+            entries += message_field(tracks.NOTE_ENTRY, [*key, *value])
         return entries
 
 
@@ -340,21 +325,22 @@ def _launch_table(
     def annotation(name: str, field: int, values: Values) -> Pieces:
         return sequence.annotation(name, varint_field(field, values))
 
-    category = varint_field(EVENT_CATEGORY, modes(CATEGORIES)) if has_mode else []
+    category = varint_field(tracks.EVENT_CATEGORY, modes(tracks.CATEGORIES)) if has_mode else []
+    name = sequence.iids(tracks.NOTE_TEXTS, "kernel", kernels, some.kernel)
     begin = [
-        *varint_field(EVENT_NAME, sequence.iids(EVENT_NAMES, "kernel", kernels, some.kernel)),
+        *varint_field(tracks.EVENT_NAME, sequence.iids(tracks.EVENT_NAMES, "kernel", kernels, some.kernel)),
         *category,
-        *annotation(scope_title(profile), NOTE_TEXT, sequence.iids(NOTE_TEXTS, "kernel", kernels, some.kernel)),
-        *annotation("Func Scope Id", NOTE_INT, some.scope),
+        *annotation(scope_title(profile), tracks.NOTE_TEXT, name),
+        *annotation("Func Scope Id", tracks.NOTE_INT, some.scope),
     ]
     if several:
         pairs = zip(some.first_batch.tolist(), some.last_batch.tolist(), strict=True)
-        texts = [sequence.iid(NOTE_TEXTS, f"{first}/{last}") for first, last in pairs]
-        begin += annotation("Batch Launch", NOTE_TEXT, np.array(texts, np.int64))
+        texts = [sequence.iid(tracks.NOTE_TEXTS, f"{first}/{last}") for first, last in pairs]
+        begin += annotation("Batch Launch", tracks.NOTE_TEXT, np.array(texts, np.int64))
     elif batched:
-        begin += annotation("Batch Launch", NOTE_INT, some.first_batch)
+        begin += annotation("Batch Launch", tracks.NOTE_INT, some.first_batch)
     if has_mode:
-        begin += annotation("Mode", NOTE_TEXT, modes(NOTE_TEXTS))
+        begin += annotation("Mode", tracks.NOTE_TEXT, modes(tracks.NOTE_TEXTS))
     return sequence.slices(some.start + base_ns, some.end + base_ns, begin, category)
 
 

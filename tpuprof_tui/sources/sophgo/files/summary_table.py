@@ -20,7 +20,7 @@ from tpuprof_tui.export.selection import Selection, selected_profile, selected_q
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import Rows
 
-from ..read.arrays import map_texts
+from ..read.arrays import map_texts, stream_order
 from ..schema import column
 
 # The instructions that the published converter counts: without synchronisation at the edges of each engine's stream. It
@@ -67,8 +67,8 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
         return everything
     if count > _EDGE and not _may_have_edges(lane, count):
         return everything
-    order = lane["order"]
-    stream = everything if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")
+    order = stream_order(lane)
+    stream = everything if order is None else order
     head, tail, system = _edges(profile, lane, stream, count)
     if count - head - tail <= 2 and (lane.kind == "CDMA" or not _has_port_records(profile)):
         left = np.flatnonzero(~system) + head

@@ -1,4 +1,4 @@
-"""NumPy array types used by the reader, and arrays of what follows from texts."""
+"""NumPy array types used by the reader, and arrays of what follows from the columns of a lane."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import ALL, Rows
 
 I8 = npt.NDArray[np.int8]
 I16 = npt.NDArray[np.int16]
@@ -34,3 +34,9 @@ def map_texts(
         return np.full(len(lane.take("start", rows)), missing)
     codes = lane.take(key, rows)
     return np.asarray(table[np.where((codes >= 0) & (codes < len(texts)), codes, len(texts))])
+
+
+def stream_order(lane: Lane, rows: Rows = ALL) -> I64 | None:
+    """Places of some rows in stream order; None if they are in that order."""
+    order = lane.take("order", rows)
+    return None if bool((order[1:] >= order[:-1]).all()) else np.argsort(order, kind="stable")

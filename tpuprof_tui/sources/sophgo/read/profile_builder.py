@@ -94,13 +94,9 @@ class ProfileBuilder(Struct):
             path=str(self.directory),
             name=self.directory.resolve().name,
             vocabulary=BMPROFILE_VOCABULARY if self.layers else VOCABULARY,
-            device=tpu_device(
-                chip.name,
-                self.settings.arch,
-                tiu_mhz=self.mhz,
-                dma_mhz=chip.dma_mhz,
-                ddr_gbps=chip.ddr_gbps,
-                l2_gbps=chip.l2_gbps,
+            device=Device(
+                chip.name, self.settings.arch, clocks=(("TIU", self.mhz), ("DMA", chip.dma_mhz)),
+                peaks=(("DDR", chip.ddr_gbps), ("L2", chip.l2_gbps)),
                 parameters=tuple((label, str(value)) for label, value in chip.parameters),
             ),
             recording=recording_of(mode, bmodel),
@@ -236,24 +232,8 @@ def _take_or_empty(commands: Commands, bound: Any) -> Commands:
     return result
 
 
-#: Names of clocks and of memories.
-TIU, DMA, DDR, L2 = "TIU", "DMA", "DDR", "L2"
 #: Meaning of a mode, by level of detail: no commands, condensed nodes, registers.
 _MEANINGS: Final = ("PMU only", "condensed commands", "detailed commands")
-
-
-def tpu_device(
-    chip: str,
-    arch: str | None = None,
-    *,
-    tiu_mhz: float = 0,
-    dma_mhz: float = 0,
-    ddr_gbps: float = 0.0,
-    l2_gbps: float = 0.0,
-    parameters: tuple[tuple[str, str], ...] = (),
-) -> Device:
-    """A chip as a Device: clocks in MHz, peak bandwidths of one core in GB/s; 0 where there is none."""
-    return Device(chip, arch, ((TIU, tiu_mhz), (DMA, dma_mhz)), ((DDR, ddr_gbps), (L2, l2_gbps)), parameters)
 
 
 def detail_of(mode: int, bmodel: bool) -> int:
@@ -264,9 +244,7 @@ def detail_of(mode: int, bmodel: bool) -> int:
 def recording_of(mode: int, bmodel: bool) -> Recording:
     """Display texts of a capture's mode: ``mode 1``, or ``bmodel``."""
     short = "bmodel" if bmodel else str(mode)
-    detail = detail_of(mode, bmodel)
-    meaning = _MEANINGS[detail] if 0 <= detail < len(_MEANINGS) else "unknown"
-    return Recording(short if bmodel else f"mode {mode}", short, meaning)
+    return Recording(short if bmodel else f"mode {mode}", short, _MEANINGS[detail_of(mode, bmodel)])
 
 
 def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:

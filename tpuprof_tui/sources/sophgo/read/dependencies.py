@@ -65,8 +65,7 @@ class Kind(IntEnum):
 def with_dependencies(profile: Profile, *, by_launch: bool = True) -> Profile:
     """A profile with lazily computed links; unchanged if no register can name any and there is only one unit.
 
-    Args:
-        by_launch: Whether scopes are launches, each with ids of its own; else they are layers.
+    ``by_launch``: whether scopes are launches, each with ids of its own; else they are layers.
     """
     named = any("depends_on" in lane or lane.registers is not None for lane in profile.lanes)
     if not named and len(profile.units) < 2:
@@ -235,8 +234,7 @@ def _messages(lane: Lane, number: int, unit: int, engine: int) -> _Messages | No
 def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
     """Mask of the events in rounds whose counts agree, and the links of these rounds.
 
-    Args:
-        group: Group key; only events with the same key are matched with each other.
+    ``group``: group key; only events with the same key are matched with each other.
     """
     order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
     sorted_ = events.take(order)
@@ -284,8 +282,7 @@ def inferred_barriers(
 ) -> tuple[I64, I64, I64, I64]:
     """Lane and row of each wait at an inferred barrier and of the send that released it. O(waits log waits).
 
-    Args:
-        linked: Lanes and rows of waits with a known releaser, which are left out.
+    ``linked``: lanes and rows of waits with a known releaser, which are left out.
     """
     none = np.zeros(0, np.int64)
     engines = {lane.kind: index for index, lane in enumerate(lanes)}

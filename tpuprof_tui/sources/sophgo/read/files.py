@@ -53,8 +53,7 @@ def settings_file(directory: Path) -> Path | None:
 def list_files(directory: Path, report: Report, chip: Chip | None = None) -> CaptureFiles:
     """Sort the files of a capture by role; odd names are reported.
 
-    Args:
-        chip: Limits the files to the chip's number of cores and ports; None: no limit.
+    ``chip``: limits the files to the chip's number of cores and ports; None: no limit.
     """
     names = sorted(os.listdir(directory), key=natural_order)
     core_files = [directory / name for name in names if CORE_FILE.fullmatch(name)]
@@ -167,8 +166,7 @@ def file_size(path: Path) -> int:
 def read_bytes(path: Path, report: Report, room: Bytes | None = None) -> Bytes:
     """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array.
 
-    Args:
-        room: Where to put them; without it, an array of their own.
+    ``room``: where to put them; without it, an array of their own.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0))

@@ -302,11 +302,7 @@ class Calls:
 
 
 def with_calls(profile: Profile, calls: Calls, zero_us: int) -> Profile:
-    """The profile with lanes of the driver's calls.
-
-    Args:
-        zero_us: Host time of the profile's zero, us since 1970.
-    """
+    """The profile with lanes of the driver's calls; ``zero_us``: host time of the profile's zero, us since 1970."""
     tables = {key: dict.fromkeys(profile.strings.get(key, ())) for key in ("name", "type")}
     codes = {text: code for code, text in enumerate(tables["name"])}
     kind = list({**tables["type"], _TYPE: None}).index(_TYPE)

@@ -199,8 +199,7 @@ def _figure(counts: _LastCounts, name: str) -> LazyColumn:
 def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
     """Operation counts of decoded commands, and their ratios to the peak (metrics 3.1, 4).
 
-    Args:
-        cycles: Cycles that commands took; None where nothing was measured.
+    ``cycles``: cycles that commands took; None where nothing was measured.
     """
     counts = _LastCounts(registers.chip, registers)
     columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
@@ -244,24 +243,22 @@ def conflict_columns(stream: RecordStream, cycles: LazyColumn) -> dict[str, Lazy
     return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
 
 
-def unless_beaten(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
-    """Time at the peak, ns; NaN where the hardware took less, but for rounding: that is no peak."""
+def headroom_columns(ideal: LazyColumn, duration: LazyColumn) -> dict[str, LazyColumn]:
+    """Time at the peak (ns), its share of the time taken (percent), and what was taken beyond it (ns).
 
-    def values(rows: Rows) -> Array:
+    They are NaN where the hardware took less, but for rounding: that is no peak.
+    """
+
+    def unless_beaten(rows: Rows) -> Array:
         some = ideal(rows)
         return np.where(some <= duration(rows) + 2, np.minimum(some, duration(rows)), np.nan)
 
-    return values
-
-
-def at_peak(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
-    """Time at the peak divided by the time taken, in percent; NaN where the former is unknown."""
-    return lambda rows: 100.0 * ideal(rows) / np.maximum(duration(rows), 1)
-
-
-def excess(ideal: LazyColumn, duration: LazyColumn) -> LazyColumn:
-    """Time taken beyond the time at the peak, ns; NaN where the latter is unknown."""
-    return lambda rows: duration(rows) - ideal(rows)
+    peak = cache_last_slice(unless_beaten)
+    return {
+        "ideal": lambda rows: peak(rows).copy(),
+        "at_peak": lambda rows: 100.0 * peak(rows) / np.maximum(duration(rows), 1),
+        "excess": lambda rows: duration(rows) - peak(rows),
+    }
 
 
 def forecast_columns(forecast: I64, duration: LazyColumn) -> dict[str, LazyColumn]:

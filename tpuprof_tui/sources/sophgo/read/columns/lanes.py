@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tpuprof_tui.formats.units import bytes_text
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Role, StringsBuilder
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 
 from ...chips.chip import Chip, family_of, variant_direction
@@ -21,18 +21,16 @@ from .figures import (
     Transfers,
     TransferTables,
     Words,
-    at_peak,
     condensed_columns,
     conflict_columns,
     counter_columns,
-    excess,
     forecast_columns,
+    headroom_columns,
     known_or_missing,
     node_memories,
     operation_columns,
     row_number_column,
     scope_columns,
-    unless_beaten,
 )
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
@@ -83,11 +81,7 @@ class LaneBuilder:
         self._tables = TransferTables(chip, self.strings)
 
     def build(self, source: LaneSource, scope_kernel: I32) -> Lane:
-        """Lane of one stream.
-
-        Args:
-            scope_kernel: Kernel string code by scope id.
-        """
+        """Lane of one stream; ``scope_kernel``: kernel string code by scope id."""
         engine, family = source.engine, family_of(source.engine)
         stream, commands, order = source.stream, source.commands, None
         if stream is not None and bool((stream.start[1:] < stream.start[:-1]).any()):
@@ -130,9 +124,7 @@ class LaneBuilder:
             if stream is not None:
                 figures |= conflict_columns(stream, times["cycles"])
         if stream is not None and "ideal" in figures:
-            ideal = cache_last_slice(unless_beaten(figures["ideal"], times["duration"]))
-            figures |= {"ideal": lambda rows: ideal(rows).copy(), "at_peak": at_peak(ideal, times["duration"]),
-                        "excess": excess(ideal, times["duration"])}  # fmt: skip
+            figures |= headroom_columns(figures["ideal"], times["duration"])
         columns |= figures
         if commands is not None and commands.forecast is not None:
             columns |= forecast_columns(commands.forecast, times["duration"])

@@ -273,8 +273,7 @@ def _copying(stream: RecordStream) -> Bools:
 def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]]) -> I64:
     """`_PAIR` for the records of TIU next to a pair of another engine for which it has no section, else `_OTHER`.
 
-    Args:
-        cuts: Rows at which ids restart.
+    ``cuts``: rows at which ids restart.
     """
     result = np.zeros(len(stream), np.bool_)
     begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])

@@ -45,9 +45,6 @@ MODULES: dict[str, tuple[tuple[str, ...], list[str]]] = {
         "tests/sources/sophgo/test_pairing.py", "tests/sources/sophgo/test_ambiguous_records.py",
         "-k", "(ambiguous and not captures) or steps or rest or one_to_one or [0] or [0-0.05] or [1-0.2] or [1-0] or "
         "[17-1]"]),
-    READ + "pairing.bindings": ((), [
-        "tests/sources/sophgo/test_unmatched_records.py", "tests/sources/sophgo/test_pairing_steps.py",
-        "tests/sources/sophgo/test_ambiguous_records.py", "-k", "not captures"]),
     READ + "records.monitor": (
         (), ["tests/sources/sophgo/test_monitor_edges.py", "tests/sources/sophgo/test_monitor.py"]),
     READ + "capture": (

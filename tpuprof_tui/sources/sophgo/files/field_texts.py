@@ -1,5 +1,6 @@
-"""Instructions as the reference's register text: one block of ``name: value`` lines each, one file per core or port.
+"""Instructions as two files of the reference: the register text, and all of them as one CSV.
 
+The register text has one block of ``name: value`` lines for each, and one file per core or port:
 ``tiuRegInfo_{core}.txt``, ``tdmaRegInfo_{core}.txt`` (GDMA, then SDMA) and ``cdmaRegInfo_{port}.txt``; each begins with
 the parameters of the architecture. Names from a capture are escaped so that they stay on one line.
 """

@@ -1,4 +1,4 @@
-"""The reference's summary: its definitions, names and text cells (metrics 5).
+"""The reference's summary (metrics 5): what it counts, its definitions, names and text cells, and that of the web page.
 
 They differ from this package's own figures: cycles are summed per engine and compared with the time from the first
 start to the last end of all engines, so engines that run in parallel give a parallelism above 100 %; unknown values

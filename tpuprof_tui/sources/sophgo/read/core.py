@@ -1,4 +1,4 @@
-"""Reads one core's file: orders its records, decodes its commands, binds records to them, tells unknown codes."""
+"""Reads one core's file: orders records, decodes commands, binds them, tells what is lost, unknown or without times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the files of a capture directory, reads their bytes and the settings of the recording.
+"""Lists the files of a capture directory, reads their bytes, their blocks and the settings of the recording.
 
 Files are read into buffers of the size found at open, not memory-mapped: a file that is truncated under a map kills the
 process that reads it.

@@ -1,4 +1,4 @@
-"""CDMA ports: one stream of records per port, counter wraps undone, shared by all cores that submit to it.
+"""CDMA ports: one stream of records per port, counter wraps undone, and the cores whose commands they are of.
 
 Each port has its own clock origin. The profiler opens every active port with a wait that a core releases by an SDMA
 send; equating the ends of both anchors the port. Each launch on a port is then assigned to the core and kernel function

@@ -1,4 +1,4 @@
-"""Bandwidth by core, engine and direction, and of the bus ports to DDR, beside the peak of the memory."""
+"""Bandwidth by core, engine, direction and bus port beside the memory's peak; allocations of device memory."""
 
 from __future__ import annotations
 

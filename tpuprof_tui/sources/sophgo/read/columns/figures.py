@@ -1,4 +1,4 @@
-"""Building blocks of lane columns: each computes the requested rows and caches at most those of the last request."""
+"""Columns of what engines did: each computes the requested rows and caches at most those of the last request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers of commands: located for the node stream, and decoded for the lanes on demand.
+"""Registers of commands, with their messages: located for the node stream, and decoded for the lanes on demand.
 
 Registers are kept as raw bytes. Only what every view needs of every command is decoded when a capture is opened: its
 operation, and for transfers the memories and data type.

@@ -1,4 +1,4 @@
-"""Monitor (PMU) records of one engine: views of the bytes read, put in order, with unwrapped counters."""
+"""Monitor (PMU) records of one engine: views of the bytes read, in order, with unwrapped counters; how they begin."""
 
 from __future__ import annotations
 

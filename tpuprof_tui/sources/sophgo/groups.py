@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from tpuprof_tui.model import Group, Groups, Lane, Profile
 from tpuprof_tui.model.group import NO_GROUP
+from tpuprof_tui.model.lane import ALL
+
+from .read.arrays import map_texts
 
 #: Kinds of groups.
 CORE: Final = "core"
@@ -70,18 +73,7 @@ DIRECTIONS: Final = {"tx": TX_NAMES, "rx": RX_NAMES}
 
 
 def direction_mask(profile: Profile, lane: Lane, direction: str) -> npt.NDArray[np.bool_]:
-    """Mask of the instructions of a lane that go over the link in one direction.
-
-    Args:
-        profile: Contains the function names.
-        lane: Lane of a port; the mask is False for other lanes.
-        direction: ``tx`` or ``rx``.
-
-    Returns:
-        Boolean, one per row.
-    """
+    """Mask of the rows of a port that go over the link in one direction, ``tx`` or ``rx``; False for other lanes."""
     if profile.unit_of(lane) >= 0 or lane.number < 0 or "name" not in lane:
         return np.zeros(len(lane), np.bool_)
-    names = DIRECTIONS[direction]
-    table = np.array([*(text in names for text in profile.strings["name"]), False], np.bool_)
-    return np.asarray(table[lane["name"]], np.bool_)
+    return map_texts(profile, lane, "name", ALL, DIRECTIONS[direction].__contains__)

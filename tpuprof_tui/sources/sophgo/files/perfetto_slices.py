@@ -284,14 +284,14 @@ def _launched(profile: Profile, lane: Lane, rows: Rows) -> Iterator[Launches]:
 
 def _merged(parts: Sequence[Launches]) -> Launches:
     """One launch for each launch number."""
-    columns = [np.concatenate(each) for each in zip(*map(astuple, parts), strict=True)]
-    scope = columns[3]
-    order = np.argsort(scope, kind="stable")
-    first = np.flatnonzero(np.diff(scope[order], prepend=-1))
+    merged = Launches(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
+    if bool((merged.scope[1:] < merged.scope[:-1]).any()):
+        merged = select_rows(merged, np.argsort(merged.scope, kind="stable"))
+    first = np.flatnonzero(np.diff(merged.scope, prepend=-1))
     if not len(first):
-        return parts[0]
+        return merged
     return Launches(
-        *(reduce.reduceat(column[order], first) for reduce, column in zip(_REDUCTIONS, columns, strict=True))
+        *(reduce.reduceat(column, first) for reduce, column in zip(_REDUCTIONS, astuple(merged), strict=True))
     )
 
 

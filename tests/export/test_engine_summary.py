@@ -7,8 +7,10 @@ import pytest
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import Role, Strings
 from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, Totals, lane_totals, overall_row, summary_row
+from tpuprof_tui.sources.sophgo.files.summary_table import published_window
 
 ALL = [slice(0, 3)]
 STRINGS = {"direction": Strings(["DDR->LMEM"])}
@@ -41,6 +43,10 @@ def test_times_of_engines_are_added_in_ns_whatever_their_clocks(tiu_mhz, dma_mhz
         assert row["Parallelism"] == pytest.approx(0.54, abs=1e-4)
     assert one["totalGdmaCycle"] == 2700 * dma_mhz // 1000
     assert every["totalGdmaCycle"] == pytest.approx(2.7)
+
+
+def test_an_engine_ends_where_its_last_instruction_ends_not_its_last_row():
+    assert published_window(query_of(profile_of(1000, 1000))) == (0, 3900)
 
 
 def test_parts_add_up_to_the_whole():

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tpuprof_tui.export.web.lanes import ChosenLane, drawing_order
 from tpuprof_tui.formats.web_codec import Chunk, Ints
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers
+from tpuprof_tui.model.lane import RegisterFields, Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
 
 from ..read.arrays import map_texts
@@ -150,28 +150,27 @@ def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> A
     parts: list[Accesses] = []
     for operation in uniques(operations[operations >= 0]).tolist():
         indices = np.flatnonzero(operations == operation)
-        command = _Commands(profile, lane, memory, operation, numbers[indices])
+        names = frozenset(registers.field_names(operation))
+        command = _Commands(profile, lane, memory, registers, operation, numbers[indices], names)
         found = command.tiu() if lane.kind == "TIU" else command.transfers()
         parts += [Accesses(indices[each.rows], each.operand, each.address, each.size) for each in found]
     return Accesses.concatenated(parts)
 
 
-class _Commands:
-    def __init__(self, profile: Profile, lane: Lane, memory: LocalMemory, operation: int, rows: Ints) -> None:
-        assert lane.registers is not None
-        self._profile = profile
-        self._lane = lane
-        self._memory = memory
-        self._operation = operation
-        self._rows = rows
-        self._registers = lane.registers
-        self._names = frozenset(lane.registers.field_names(operation))
+class _Commands(Struct):
+    profile: Profile
+    lane: Lane
+    memory: LocalMemory
+    registers: RegisterFields
+    operation: int  #: That of all of them
+    rows: Ints
+    names: frozenset[str]  #: Names of their registers
 
     def tiu(self) -> list[Accesses]:
         """Accesses of results and operands that have an address and are not constants."""
         found = []
         for operand in OPERANDS[:6]:
-            if f"{operand}_addr" not in self._names:
+            if f"{operand}_addr" not in self.names:
                 continue
             address = self._field(f"{operand}_addr")
             used = np.ones(len(address), np.bool_) if operand in _ALWAYS else address != 0
@@ -188,41 +187,41 @@ class _Commands:
         """Accesses of the sides of transfers that are in local memory."""
         found = []
         for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
-            if memory_key not in self._lane or address_key not in self._lane:
+            if memory_key not in self.lane or address_key not in self.lane:
                 continue
             used = self._map_texts(memory_key, LOCAL.__eq__)
-            address = self._lane.take(address_key, self._rows)
+            address = self.lane.take(address_key, self.rows)
             names = [f"{operand}_{side}size" for side in "nchw"]
-            sizes = np.maximum(self._lane.take("bytes", self._rows), 0)
-            spread = -(-sizes // self._memory.lanes)
-            if all(name in self._names for name in names):
+            sizes = np.maximum(self.lane.take("bytes", self.rows), 0)
+            spread = -(-sizes // self.memory.lanes)
+            if all(name in self.names for name in names):
                 bits = self._map_texts("dtype", lambda text: DTYPE_BITS.get(text, 8), 8)
                 shaped = self._per_lane([self._field(name) for name in names], bits)
                 # each channel of a tensor is in one lane; other moves are spread over all lanes regardless of shape
                 tensors = self._map_texts("type", lambda text: "tensor" in text.lower())
-                spread = np.where(tensors & (shaped <= self._memory.lane_bytes), shaped, spread)
+                spread = np.where(tensors & (shaped <= self.memory.lane_bytes), shaped, spread)
             found.append(self._accesses(operand, used & (address >= 0), address, spread))
         return found
 
     def _accesses(self, operand: str, used: npt.NDArray[np.bool_], address: Ints, size: Ints) -> Accesses:
         chosen = np.flatnonzero(used)
-        addresses = address[chosen] & (self._memory.lane_bytes - 1)
-        sizes = np.clip(size[chosen], 1, self._memory.lane_bytes - addresses)
+        addresses = address[chosen] & (self.memory.lane_bytes - 1)
+        sizes = np.clip(size[chosen], 1, self.memory.lane_bytes - addresses)
         return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), addresses, sizes)
 
     def _per_lane(self, shape: list[Ints], bits: Ints) -> Ints:
         """Bytes of a tensor in each lane."""
         n, channels, height, width = (np.clip(side, 1, 1 << 20).astype(np.float64) for side in shape)
-        size = n * np.ceil(channels / self._memory.lanes) * height * width * bits / 8
+        size = n * np.ceil(channels / self.memory.lanes) * height * width * bits / 8
         return np.ceil(np.minimum(size, 1 << 40)).astype(np.int64)
 
     def _map_texts(self, key: str, function: Callable[[str], Any], missing: Any = False) -> npt.NDArray[Any]:
-        return map_texts(self._profile, self._lane, key, self._rows, function, missing)
+        return map_texts(self.profile, self.lane, key, self.rows, function, missing)
 
     def _first_present(self, name: str, other: str) -> str:
-        return name if name in self._names else other
+        return name if name in self.names else other
 
     def _field(self, name: str, absent: int = 0) -> Ints:
-        if name not in self._names:
-            return np.full(len(self._rows), absent, np.int64)
-        return self._registers.field(self._operation, name, self._rows)
+        if name not in self.names:
+            return np.full(len(self.rows), absent, np.int64)
+        return self.registers.field(self.operation, name, self.rows)

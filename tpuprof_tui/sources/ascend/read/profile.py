@@ -396,9 +396,11 @@ def _codes(builder: StringsBuilder, texts: Iterable[str]) -> npt.NDArray[np.int3
 
 
 def _places(start: I64, end: I64, *, nested: bool = False) -> dict[str, Any]:
-    nesting, sublane = Nesting(start, end), None if nested else split_overlaps(start, end)[0]
-    lines = np.zeros(len(start), np.int16) if sublane is None else sublane
-    return {"start": start, "end": end, "sublane": (lambda rows: nesting.sublane[rows]) if nested else lines}
+    if nested:
+        lines = cache(lambda: Nesting(start, end).sublane)
+        return {"start": start, "end": end, "sublane": lambda rows: lines()[rows]}
+    sublane, _ = split_overlaps(start, end)
+    return {"start": start, "end": end, "sublane": np.zeros(len(start), np.int16) if sublane is None else sublane}
 
 
 def _kernel_columns(

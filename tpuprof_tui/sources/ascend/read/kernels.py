@@ -285,9 +285,8 @@ class OperatorTimes:
     def _take(self, key: str, rows: I64, some: Rows) -> I64:
         operator = lookup(self._timeline.operators, rows[some])
         # -1, no operator, selects the appended value
-        return np.append(self._values.get(key, np.full(len(self._timeline.operators), INT_MISSING)), INT_MISSING)[
-            operator
-        ]
+        values = self._values.get(key, np.full(len(self._timeline.operators), INT_MISSING))
+        return np.append(values, INT_MISSING)[operator]
 
     @cached_property
     def _values(self) -> dict[str, I64]:

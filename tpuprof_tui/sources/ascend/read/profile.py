@@ -287,9 +287,7 @@ class _ProfileBuilder:
             events = self._add_kernels(rank, rank.kernels, unit, top)
         self._tables += tables_of(rank, top, zero, first, np.where(events >= 0, events + first, -1))
         for each in timeline.counters:
-            name = (
-                each.name if not each.process or each.name.startswith(each.process) else f"{each.process} {each.name}"
-            )
+            name = each.name if each.name.startswith(each.process) else f"{each.process} {each.name}"
             self._counters.append(Counter(unit, name, each.unit, each.times - zero, each.values.copy(), each.process))
         window = None if rank.extent is None else (rank.extent[0] - zero, rank.extent[1] - zero)
         file = timeline.file if len(timeline) else ""
@@ -307,11 +305,8 @@ class _ProfileBuilder:
         timeline, iterations = rank.timeline, rank.iterations
         if len(marks := timeline.steps):
             labels = [timeline.names[name] for name in timeline.name[marks].tolist()]
-            numbers, start, end = (
-                [label.removeprefix(STEP) for label in labels],
-                timeline.start[marks],
-                timeline.end[marks],
-            )
+            numbers = [label.removeprefix(STEP) for label in labels]
+            start, end = timeline.start[marks], timeline.end[marks]
         elif iterations is not None and (len(timeline) or rank.kernels.file):
             labels = [f"Iteration {label}" for label in iterations.labels]
             numbers, start, end = iterations.labels, iterations.start, iterations.end
@@ -582,7 +577,8 @@ def _align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
     for number, (rank, span) in enumerate(zip(ranks, spans, strict=True)):
         if rank.rank is None:
             continue
-        own, steps = _operators(rank), _steps_of_rank(rank)
+        own, timeline = _operators(rank), rank.timeline
+        steps = {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
         for other, other_steps, shift in known.get(span, ()):
             # what was recorded in other steps ran at another time
             common = own.keys() & other.keys() if steps & other_steps or not (steps and other_steps) else ()
@@ -593,11 +589,6 @@ def _align(ranks: Sequence[Rank], spans: Sequence[int]) -> list[int]:
         if own:
             known.setdefault(span, []).append((own, steps, found[number]))
     return found
-
-
-def _steps_of_rank(rank: Rank) -> set[str]:
-    timeline = rank.timeline
-    return {timeline.names[code] for code in timeline.name[timeline.steps].tolist()}
 
 
 def _operators(rank: Rank) -> _Operators:

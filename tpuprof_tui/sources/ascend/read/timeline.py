@@ -17,7 +17,6 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import Rows
 from tpuprof_tui.sources.chrome.columns import I32, I64
-from tpuprof_tui.sources.chrome.nesting import CounterSeries as CounterSeries
 from tpuprof_tui.sources.chrome.nesting import Slices, order_of_nesting
 
 Mask = npt.NDArray[np.bool_]

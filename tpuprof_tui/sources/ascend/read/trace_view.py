@@ -42,10 +42,10 @@ from tpuprof_tui.sources.chrome.columns import (
     lookup,
     printable,
 )
-from tpuprof_tui.sources.chrome.nesting import innermost, parents
+from tpuprof_tui.sources.chrome.nesting import CounterSeries, innermost, parents
 
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP
-from .timeline import LAYERS, CounterSeries, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
+from .timeline import LAYERS, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
 
 _MOST_NS: Final = 1 << 61
 #: Flow categories that are kept; the index is the code.

@@ -20,12 +20,7 @@ from tpuprof_tui.model.profile import FRAGMENTARY
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.nesting import order_of_nesting
-from tpuprof_tui.sources.chrome.times import (
-    DeviceEvents,
-    Judgement,
-    judged,
-    time_words,
-)
+from tpuprof_tui.sources.chrome.times import DeviceEvents, Judgement, judged, time_words
 
 from ..categories import DEVICE_WORK, ON_DEVICE, Kind
 from .trace import Trace

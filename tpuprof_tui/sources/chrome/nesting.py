@@ -24,10 +24,9 @@ from msgspec.structs import replace
 from tpuprof_tui.model import Problem
 from tpuprof_tui.model.sublanes import packed
 
-from .columns import F64, I32
+from .columns import F64, I32, I64
 
 I16 = npt.NDArray[np.int16]
-I64 = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.integer]
 #: At most this many remaining events are searched one by one instead of in vectorized rounds.
 _FEW: Final = 32

@@ -19,12 +19,11 @@ from tpuprof_tui.formats.decimals import MASKS, WIDEST, Bytes, numbers
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
+from tpuprof_tui.sources.chrome.columns import I32, I64
 
 if TYPE_CHECKING:
     from .plain_csv import Rewriter
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 #: Bytes read at a time.

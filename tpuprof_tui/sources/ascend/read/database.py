@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.decimals import reals, wholes
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
-from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.columns import F64, lookup
 from tpuprof_tui.sources.chrome.nesting import CounterSeries
 from tpuprof_tui.sources.sqlite import SqliteFile
 
@@ -26,9 +25,6 @@ from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, PYTHON_GC, STEP
 from .csv_table import NOTHING, Texts, texts_of
 from .kernels import Details, Kernels, waits
 from .timeline import COMMUNICATION_CORES, Flows, Layer, SliceClass, Timeline, Track, class_of_task, timeline_of
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 _LONGEST_NAME: Final = 1 << 16
 #: Values of type in PYTORCH_API: operator, task queue, Python frame, user mark.

@@ -18,16 +18,13 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.columns import F64, I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 
 from ..recorded import ASYNC_NPU, KERNEL_TEXTS
 from ..vocabulary import METRICS
 from .csv_table import CsvTable, Kind, Texts
 from .timeline import AI_CORES, AI_CORES_OF_DATABASE, COMMUNICATION_CORES, SliceClass, Timeline
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 #: Keys of the known columns of the files; all other columns are metrics.
 KEYS: Final = {title: key for key, titles in {

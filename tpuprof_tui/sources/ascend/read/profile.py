@@ -40,6 +40,7 @@ from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
@@ -58,8 +59,6 @@ from .steps import device_steps, host_steps
 from .tables import Records, cluster_records, codes_in, codes_of, table_of, tables_of
 from .timeline import Layer, SliceClass, Timeline, Track
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 #: Columns that lanes of a kind alone have.
 _OWN_COLUMNS: Final = {
     "python": ("thread", "shapes", "stack"), "cann": ("measured", "connection", "thread"),

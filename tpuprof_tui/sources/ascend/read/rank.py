@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.intervals import Intervals
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.times import Judgement, time_words
 from tpuprof_tui.sources.kept import read_or_kept
 
@@ -31,8 +31,6 @@ from .steps import Iterations, steps_of, work_starts
 from .tables import DATABASES, KERNEL_TABLES, Records, number, of_csv, records_of
 from .timeline import Layer, Timeline
 from .trace_view import read_trace_view
-
-I64 = npt.NDArray[np.int64]
 
 #: Timelines that CANN 5 to 6.3 writes in addition to or instead of ``msprof*.json``.
 _PARTS: Final = (

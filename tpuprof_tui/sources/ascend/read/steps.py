@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.intervals import Intervals, interval_at
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.times import step_numbers
 
 from ..recorded import COMMUNICATION, COMPUTING, STEP, Step
 from .kernels import Kernels
 from .timeline import Layer, SliceClass, Timeline
 
-I64 = npt.NDArray[np.int64]
 _NEVER: Final = np.iinfo(np.int64).max
 
 

@@ -7,7 +7,6 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import count_true, key, least, most, total
@@ -17,6 +16,7 @@ from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING, Activity, Role
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
 from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
@@ -200,7 +200,6 @@ def _between_steps(query: Query, figures: RankFigures) -> Table:
     return Table.of_rows("step_gaps", "Between steps", columns, rows)
 
 
-I64 = npt.NDArray[np.int64]
 _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "Memory not released within the recording is not necessarily a leak: weights and optimiser state stay."
 _PARTS: Final = ("allocated", "reserved", "active")

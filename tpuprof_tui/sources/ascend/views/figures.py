@@ -21,7 +21,7 @@ from tpuprof_tui.model import INT_MISSING, Activity, Role
 from tpuprof_tui.model.intervals import Intervals, positions_in_runs
 from tpuprof_tui.model.table import Table
 from tpuprof_tui.model.uniques import uniques
-from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
 from ..recorded import (
@@ -40,7 +40,6 @@ from ..recorded import (
 )
 from .ranks import lanes_of
 
-I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: Causes of gaps, in words.
 WHY: Final = {

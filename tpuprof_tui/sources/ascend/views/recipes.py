@@ -10,7 +10,6 @@ from math import nan, prod
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key, per, pivot, quotient, rows, total
@@ -21,7 +20,7 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.table import Table as Records
-from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
@@ -30,7 +29,6 @@ from .figures import WHY, figures_of
 from .kernels import NO_METRICS
 from .ranks import TIMES, coded, frame_of, lacks, lanes_of, per_rank, selected_rows
 
-I64 = npt.NDArray[np.int64]
 MODULE: Final = "nn.Module: "
 _GROUPED: Final = lazy_pattern("GroupedMat[Mm]ul")
 _MATMUL: Final = lazy_pattern("(Batch|Grouped)?MatMul", re.IGNORECASE)

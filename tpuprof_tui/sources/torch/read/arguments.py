@@ -18,7 +18,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.decimals import wholes
 from tpuprof_tui.sources.chrome.chunks import chunks_of
 from tpuprof_tui.sources.chrome.collector import FLOW, Metadata, Phases, Sample, complete_events, event, state_of
-from tpuprof_tui.sources.chrome.columns import ANY, FLOAT, INTEGER, JSON, NULL, TEXT, ArgumentColumns, Codes, Kind
+from tpuprof_tui.sources.chrome.columns import ANY, FLOAT, I64, INTEGER, JSON, NULL, TEXT, ArgumentColumns, Codes, Kind
 from tpuprof_tui.sources.chrome.inflate import GzipText, RestartPoint, text_of
 
 #: Bytes of an element by the type that PyTorch names in the arguments of collectives.
@@ -93,7 +93,6 @@ FLOWS: Final = Phases({NamedStart: "", NamedEnd: ""})
 ARGUMENTS: Final = Phases({AnyComplete: ""})
 
 
-I64 = npt.NDArray[np.int64]
 #: One in so many chunks is read by itself, more in one pass over the file.
 _FEW: Final = 4
 

@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import column_of
@@ -37,6 +36,7 @@ from tpuprof_tui.analysis.pivot import (
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.uniques import distinct_together, uniques
+from tpuprof_tui.sources.chrome.columns import I32
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target, plain
 
 from ..categories import CATEGORIES, ELIGIBLE, FUSIBLE, Kind, tensor_core_use, uses_tensor_cores
@@ -79,7 +79,6 @@ _COLUMNS: Final = (
     Column("total_us", "Total", "duration", bar=True), Column("calls_per_step", "Calls per step", "count", spare=2),
     Column("total_per_step_us", "Per step", "duration", spare=1),
 )  # fmt: skip
-I32 = npt.NDArray[np.int32]
 
 
 @of_streams

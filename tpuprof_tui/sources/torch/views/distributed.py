@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,13 +20,13 @@ from tpuprof_tui.model.group import Worker
 from tpuprof_tui.model.intervals import Intervals
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
 from ..categories import Kind, is_operator
 from ..recorded import RecordedTrace, numbered
 from .worker_events import WorkerEvents, is_collective, not_narrowed, worker_by_worker
 
-I64 = npt.NDArray[np.int64]
 #: Larger sums are not known.
 _MOST_BYTES: Final = (1 << 63) - 1
 #: Characters of joined texts.

@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
 from tpuprof_tui.analysis.pivot import rows as count
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.sources.chrome.columns import lookup
+from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
 
@@ -21,7 +21,6 @@ from ..recorded import GPU_TYPES
 from ..vocabulary import MEMORY
 from .worker_events import WorkerEvents, not_narrowed, of_workers, ratio
 
-I64 = npt.NDArray[np.int64]
 UNKNOWN: Final = "<unknown>"
 BEFORE: Final = "<before recording>"
 _BYTES: Final = (

@@ -8,7 +8,6 @@ from math import nan
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.pivot import Frame, Groups, key
@@ -19,6 +18,7 @@ from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.intervals import Intervals, interval_at
 from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
+from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, places_text, plain
 from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
@@ -38,7 +38,6 @@ from .worker_events import (
     worker_by_worker,
 )
 
-I64 = npt.NDArray[np.int64]
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 #: Order in which columns are dropped from narrow tables, the highest first.
 _SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,

@@ -58,7 +58,7 @@ def test_all_views_fit_all_widths(queries, glyphs, whole):
 TABLE = Table.of_rows(
     "t", "Things",
     (Column("share", "Share", "share", bar=True), Column("total", "Total", "duration"),
-     Column("mean", "Mean", "duration", spare=2), Column("where", "Where", spare=1), Column("name", "Name")),
+     Column("mean", "Mean", "duration", drop_first=2), Column("where", "Where", drop_first=1), Column("name", "Name")),
     [(0.5, 5_000_000, 1_000, "over there", "a_kernel_function_with_a_rather_long_name_of_its_own"),
      (0.25, 2_000_000, 999, "here", "short"), (0.0, None, INT_MISSING, None, "x")],
     notes=("A note.",), target=lambda row: Target(condition=f"row={row}"),
@@ -92,7 +92,7 @@ def test_a_bar_goes_before_a_figure():
     columns = (
         Column("name", "Name"),
         Column("total", "Total", "count", bar=True),
-        Column("mean", "Mean", "count", spare=1),
+        Column("mean", "Mean", "count", drop_first=1),
     )
     table = Table.of_rows("t", "Things", columns, [("a_function_" * 3, 1_234_567, 7_654_321), ("b", 1, 2)])
     barred = {}
@@ -226,7 +226,7 @@ TEXTS = st.text(max_size=60)
 @given(st.lists(st.tuples(TEXTS, st.integers(-(10**18), 10**18), TEXTS), min_size=1, max_size=4), TEXTS,
        st.integers(1, 130), st.booleans())  # fmt: skip
 def test_hostile_texts_fit_and_steer_nothing(rows, title, width, whole):
-    columns = (Column("a", title, spare=1), Column("n", "N", "duration", bar=True), Column("b", "B"))
+    columns = (Column("a", title, drop_first=1), Column("n", "N", "duration", bar=True), Column("b", "B"))
     found = Answer((Fact("f", title, title, "text"),), (Table.of_rows("t", title, columns, rows),), notes=(title,))
     for line in lines_of(found, width, whole=whole):
         assert "\x1b" not in line

@@ -71,12 +71,12 @@ def known_cells(width, height):
 
 def shown_after(*drawings, size=(40, 6)):
     """What a terminal shows that got each drawing in full, and one that got what differs."""
-    whole, spare = Terminal(*size), Terminal(*size)
+    whole, sparing = Terminal(*size), Terminal(*size)
     shown = known_cells(*size)
     for pieces, system in drawings:
         whole.feed(SgrEncoder().sequences(pieces, system))
-        spare.feed(shown.encoder.sequences(shown.take_changes(pieces), system))
-    return whole.cells(), spare.cells()
+        sparing.feed(shown.encoder.sequences(shown.take_changes(pieces), system))
+    return whole.cells(), sparing.cells()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -110,8 +110,8 @@ def test_differences_lead_to_the_same_screen(seed, system):
                 pieces.append((y, x, part))
                 x += part.cell_length
         drawings.append((pieces, system))
-    whole, spare = shown_after(*drawings)
-    assert spare == whole
+    whole, sparing = shown_after(*drawings)
+    assert sparing == whole
 
 
 def test_what_the_terminal_shows_is_not_sent_again():

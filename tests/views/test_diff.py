@@ -528,7 +528,7 @@ def test_rows_that_are_one_on_the_other_side_are_added_up_with_their_mean():
 
 def test_rows_of_several_workers_lead_to_events_of_their_own():
     """By worker, largest difference first; a row that is gone leads nowhere, a table for programs stays one."""
-    columns = (Column("name", "Name", narrows="name"), Column("count", "Count", "count"))
+    columns = (Column("name", "Name", filter_column="name"), Column("count", "Count", "count"))
 
     def answer_of(*rows):
         return Answer(tables=(Table.of_rows("t", "T", columns, rows, shown=False),))

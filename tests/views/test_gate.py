@@ -217,9 +217,14 @@ def test_rules_are_cut_at_their_last_sign_outside_quotes():
 
 def test_the_distribution_is_students():
     """Values from tables."""
-    for tail, freedom, value in ((0.025, 1, 12.7062), (0.025, 10, 2.2281), (0.005, 8, 3.3554), (0.0005, 20, 3.8495)):
-        assert quantile(tail, freedom) == pytest.approx(value, abs=1e-4)
-        assert upper_tail(value, freedom) == pytest.approx(tail, rel=1e-3)
+    for tail, degrees_of_freedom, value in (
+        (0.025, 1, 12.7062),
+        (0.025, 10, 2.2281),
+        (0.005, 8, 3.3554),
+        (0.0005, 20, 3.8495),
+    ):
+        assert quantile(tail, degrees_of_freedom) == pytest.approx(value, abs=1e-4)
+        assert upper_tail(value, degrees_of_freedom) == pytest.approx(tail, rel=1e-3)
     assert quantile(0.025, 1e9) == pytest.approx(1.959964, abs=1e-5)
     assert upper_tail(-1.0, 5) == pytest.approx(1 - upper_tail(1.0, 5))
 

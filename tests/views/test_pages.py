@@ -34,7 +34,9 @@ from tpuprof_tui.views.units import lanes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NUMBERS = Table("Numbers", ("A", "Bee", "C"), (("1", "2", "3"), ("10", "20", "30")), total=True)
-LANES = Table("Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), spare=(0, 0, 1))
+LANES = Table(
+    "Lanes", ("Lane", "Busy", "Idle"), (("Core 0 TIU", "12,345", "99"),), frozenset((0,)), drop_first=(0, 0, 1)
+)
 
 
 def shown(report: Report, width: int) -> str:

@@ -341,8 +341,9 @@ def test_figures_of_several_ranks_are_rows_of_one_table():
 
 
 def test_of_columns_that_may_be_left_out_those_of_nothing_but_0_are_first():
-    columns = (Column("name", "Name"), Column("a_us", "Stays", "duration"), Column("b_us", "Zero", "duration", spare=1),
-               Column("c", "Share", "share"), Column("d", "Spare", "count", spare=2))  # fmt: skip
+    columns = (Column("name", "Name"), Column("a_us", "Stays", "duration"),
+               Column("b_us", "Zero", "duration", drop_first=1),
+               Column("c", "Share", "share"), Column("d", "Spare", "count", drop_first=2))  # fmt: skip
     told = text_table(Table.of_rows("t", "T", columns, [("x", 0, 0, 0.0, 3), ("y", None, None, 0.0, 4)]))
     for width, left in ((told.width, "Name Stays Zero Share Spare"), (told.width - 1, "Name Stays Share Spare"),
                         (20, "Name Stays Share")):  # fmt: skip

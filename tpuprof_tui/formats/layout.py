@@ -23,7 +23,7 @@ class LaidColumn(Struct, dict=True):
     header: str
     texts: Sequence[str]  #: Of the rows shown
     is_text: bool = True  #: Whether it is left-aligned, and may be cut or wrapped; numbers never are
-    spare: int = 0  #: Priority for being left out, the highest first; 0: never
+    drop_first: int = 0  #: Priority for being left out, the highest first; 0: never
     nil: bool = False  #: Whether all its values are 0 or unknown: left out before others
     folds: bool = False  #: Whether its texts may be wrapped
     most: int = _WIDEST  #: Greatest width of a text for which others are dropped
@@ -65,7 +65,8 @@ Laid = TypeVar("Laid", bound=LaidColumn)
 def parts(columns: Sequence[Laid], width: int, named: int = 1, *, all_below: bool = True) -> Iterator[list[Laid]]:
     """Yields groups of columns that fit a width, those of a group below those of the one before.
 
-    Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by ``spare``.
+    Droppable columns are dropped until all texts fit: first those with only 0 or unknown values,
+    then by ``drop_first``.
     What ``repeats`` a column goes before another column does. After that texts are cut or wrapped. What has no
     room even then continues below, with the first column repeated, or the first two if the texts of the first do not
     tell the rows apart.
@@ -83,7 +84,7 @@ def parts(columns: Sequence[Laid], width: int, named: int = 1, *, all_below: boo
         kept, rest = without, others
     size(kept, width)
     yield kept
-    if rest and (all_below or not any(each.spare for each in columns)):
+    if rest and (all_below or not any(each.drop_first for each in columns)):
         named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
         yield from parts([*map(replace, columns[:named]), *rest], width, named, all_below=all_below)
 
@@ -91,11 +92,11 @@ def parts(columns: Sequence[Laid], width: int, named: int = 1, *, all_below: boo
 def kept_columns(columns: Sequence[Laid], width: int, named: int = 1) -> tuple[list[Laid], list[Laid]]:
     """The columns that fit a width, and those that a table without droppable ones continues with."""
     fits = wanted(columns) <= width
-    kept = [each for each in columns if fits or not (each.nil and each.spare)]
-    for spare in sorted({each.spare for each in columns if each.spare}, reverse=True):
+    kept = [each for each in columns if fits or not (each.nil and each.drop_first)]
+    for drop_first in sorted({each.drop_first for each in columns if each.drop_first}, reverse=True):
         if wanted(kept) <= width:
             break
-        kept = [each for each in kept if each.spare != spare]
+        kept = [each for each in kept if each.drop_first != drop_first]
     rest: list[Laid] = []
     while len(kept) > named + 1 and sum(each.least for each in kept) + fixed(kept) > width:
         rest.insert(0, kept.pop())

@@ -23,7 +23,7 @@ class Table(Struct, frozen=True):
     left: frozenset[int] = frozenset()  #: Indices of the left-aligned columns; all others are right-aligned
     notes: tuple[str, ...] = ()  #: Lines below the table
     total: bool = False  #: Whether the last row is the total
-    spare: tuple[int, ...] = ()  #: Priority of each column for being left out, the highest first, 0 never; or empty
+    drop_first: tuple[int, ...] = ()  #: `LaidColumn.drop_first` of each column; or empty
     nil: frozenset[int] = frozenset()  #: Indices of columns with only 0 or unknown values: left out before others
     more: int = 0  #: Number of further rows that are not included; the last note states it
     hint: str = "--limit shows them"  #: How to see further rows; the end of the sentence
@@ -43,7 +43,7 @@ class Table(Struct, frozen=True):
         """The columns in a width, as `layout.parts` lays them out: those of a part below those of the one before."""
         columns = [
             LaidColumn(
-                title, texts, place in self.left, self.spare[place] if self.spare else 0, place in self.nil,
+                title, texts, place in self.left, self.drop_first[place] if self.drop_first else 0, place in self.nil,
                 folds=place in self.left and not any(text.startswith(" ") for text in texts),
             )
             for place, (title, *texts) in enumerate(zip(self.header, *self.rows, strict=True))

@@ -33,7 +33,7 @@ class Column(Struct, frozen=True):
     shown: bool = False  #: Whether the table shows it by default
     group: str = EVENT  #: Heading in the detail pane
     source: str = ""  #: Source of the formula
-    level: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
+    emphasis: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
     is_id: bool = False  #: Whether numbers are names, written without separators of thousands
 
     @property

@@ -50,7 +50,7 @@ class Column(Struct, frozen=True):
     title: str  #: Its title for people
     kind: Kind = "text"  #: Kind of its values
     unit: str = ""  #: Unit of a ``number``
-    spare: int = 0  #: Priority for being left out in narrow tables, the highest first; 0: never
+    drop_first: int = 0  #: Priority for being left out in narrow tables, the highest first; 0: never
     bar: bool = False  #: Whether screens draw a bar for each value, full at the table's largest value
     parts: tuple[str, ...] = ()  #: Keys of duration columns that the bar stacks instead; together they fill it
     shown: bool = True  #: Whether people see it; otherwise it is for programs only
@@ -59,10 +59,10 @@ class Column(Struct, frozen=True):
     #: Clock time at the zero of the profile's time line, ns: JSON has a ``time`` as an exact decimal string of that
     #: clock; None: as a number since the worker's start.
     epoch_ns: int | None = None
-    narrows: str = ""  #: Key of the event column with the same texts: Enter filters the events by the row's text
-    head: str = ""  #: Shorter header for people; empty: the title
+    filter_column: str = ""  #: Key of the event column with the same texts: Enter filters the events by the row's text
+    short_title: str = ""  #: Shorter header for people; empty: the title
     zero_unknown: bool = False  #: Whether people see 0 as unknown; programs get the 0 that other tools have there
-    level: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
+    emphasis: str = ""  #: Key of a column of shares, 0 to 1, by which screens emphasise this one; empty: none
     guess: str = ""  #: Key of a column of flags: where it is true, people see that the value is a guess; empty: none
 
 
@@ -100,7 +100,7 @@ class Table(Struct, frozen=True, eq=False, dict=True):
     #: For each column a sequence of one common length: a list, a tuple or an array.
     values: tuple[Sequence[Any] | npt.NDArray[Any], ...]
     #: Maps a row number to the destination of Enter; None: derived from the row's time columns, else from a column with
-    #: ``narrows``.
+    #: ``filter_column``.
     target: Callable[[int], Target | None] | None = None
     guessed: frozenset[int] | None = None  #: Rows with inferred figures; None: no rows
     notes: tuple[str, ...] = ()  #: Sentences below the table
@@ -220,8 +220,8 @@ class Table(Struct, frozen=True, eq=False, dict=True):
             # an instant is shown as 1 ns
             return Target(time=(int(start), int(start + max(sum(duration), 1))))
         for column, values in zip(self.columns, self.values, strict=True):
-            if column.narrows and (text := plain(values[row])):
-                return Target(condition=text_condition(column.narrows, text))
+            if column.filter_column and (text := plain(values[row])):
+                return Target(condition=text_condition(column.filter_column, text))
         return None
 
     @cached_property
@@ -329,7 +329,7 @@ class Fact(Struct, frozen=True):
     target: Target | None = None  #: Destination of Enter
     #: epoch_ns, head: As in ``Column``.
     epoch_ns: int | None = None
-    head: str = ""
+    short_title: str = ""
 
 
 class Missing(Struct, frozen=True):

@@ -59,7 +59,7 @@ def text_table(table: Table, limit: int | None = ROWS, offset: int = 0, hint: st
         cells.title(table), tuple(map(cells.header, columns)), rows,
         left=frozenset(number for number, column in enumerate(columns) if column.kind in TEXTS),
         notes=tuple(notes), total=table.total and not more, more=more, hint=hint,
-        spare=tuple(column.spare for column in columns), nil=frozenset(nil),
+        drop_first=tuple(column.drop_first for column in columns), nil=frozenset(nil),
     )  # fmt: skip
 
 

@@ -26,8 +26,8 @@ def call_tree_view(query: Query) -> Answer:
     total = int(tree.own.sum())
     columns = (
         Column("path", "Path", shown=False), Column("depth", "Depth", "count", shown=False),
-        Column("total_us", "Total", "duration", bar=True), Column("self_us", "Self", "duration", spare=1),
-        Column("share", "Share", "share"), Column("count", "Count", "count", spare=2), Column("name", "Name"),
+        Column("total_us", "Total", "duration", bar=True), Column("self_us", "Self", "duration", drop_first=1),
+        Column("share", "Share", "share"), Column("count", "Count", "count", drop_first=2), Column("name", "Name"),
     )  # fmt: skip
     values = (
         paths(tree, labels), tree.depth, tree.total, tree.own,

@@ -76,7 +76,7 @@ class Cells(Struct, frozen=True):
     def header(self, column: Column) -> str:
         """A column's header, with its unit if that differs from the table's."""
         unit = self.units.get(column.key)
-        title = column.head or column.title
+        title = column.short_title or column.title
         return title if unit is None or unit == self.main else f"{title} ({unit.name})"
 
     def text(self, column: Column, value: Any, *, guessed: bool = False, depth: int = 0) -> str:

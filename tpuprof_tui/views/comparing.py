@@ -41,17 +41,19 @@ OWN: Final = (
 #: Columns of an amount.
 _AMOUNTS: Final = (
     Column("base_total_us", "Base", "duration"), Column("other_total_us", "Other", "duration"),
-    Column("delta_total_us", "Delta", "duration"), Column("base_count", "Count base", "count", spare=2),
-    Column("other_count", "Count other", "count", spare=2), Column("delta_count", "Count delta", "count", spare=2),
+    Column("delta_total_us", "Delta", "duration"), Column("base_count", "Count base", "count", drop_first=2),
+    Column("other_count", "Count other", "count", drop_first=2),
+    Column("delta_count", "Count delta", "count", drop_first=2),
     Column("status", "Status"),
 )  # fmt: skip
 #: Columns of the alignment tables, of launches and of events within them: sums of `paired_rows`, and what follows.
 _COLUMNS: Final = (
-    Column("base_count", "Base count", "count", spare=3), Column("other_count", "Other count", "count", spare=3),
-    Column("delta_count", "More", "count", spare=4), Column("matched", "Matched", "count", spare=2),
-    Column("changed", "Changed", "count"), Column("moved", "Moved", "count", spare=5),
+    Column("base_count", "Base count", "count", drop_first=3),
+    Column("other_count", "Other count", "count", drop_first=3),
+    Column("delta_count", "More", "count", drop_first=4), Column("matched", "Matched", "count", drop_first=2),
+    Column("changed", "Changed", "count"), Column("moved", "Moved", "count", drop_first=5),
     Column("added", "Added", "count"), Column("removed", "Removed", "count"),
-    Column("base_us", "Base", "duration", spare=1), Column("other_us", "Other", "duration", spare=1),
+    Column("base_us", "Base", "duration", drop_first=1), Column("other_us", "Other", "duration", drop_first=1),
     Column("delta_us", "Delta", "duration"), Column("status", "Status"),
 )  # fmt: skip
 _SUMMED: Final = [column.key for column in _COLUMNS if not column.key.startswith(("delta_", "status"))]
@@ -311,7 +313,7 @@ def _figures_by_worker(names: Sequence[str], facts: Sequence[Sequence[Fact]]) ->
     by_key = [{fact.key: fact for fact in of_pair} for of_pair in facts]
     known = {key: fact for of_pair in reversed(by_key) for key, fact in of_pair.items()}
     if known:
-        columns = [Column(key, fact.title, fact.kind, fact.unit, spare=rank)
+        columns = [Column(key, fact.title, fact.kind, fact.unit, drop_first=rank)
                    for rank, (key, fact) in enumerate(known.items())]  # fmt: skip
         rows = [(name, *(of_pair[key].value if key in of_pair else None for key in known))
                 for name, of_pair in zip(names, by_key, strict=True)]  # fmt: skip
@@ -411,7 +413,7 @@ def _joined_tables(
         table, own, group = found[row][2]
         return None if table is None or own is None else of_group(table.target_of(own), group)
 
-    three = (replace(column, key=f"{side}_{column.key}", bar=False, spare=0 if column is main else rank,
+    three = (replace(column, key=f"{side}_{column.key}", bar=False, drop_first=0 if column is main else rank,
                      title=side.capitalize() if column is main else f"{column.title} {side}")
              for rank, column in enumerate(numbers, 1) for side in _SIDES)  # fmt: skip
     place = [Column("place", "No.", "count")] if first.ordered else []

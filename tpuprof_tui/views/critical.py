@@ -103,8 +103,9 @@ def _table(query: Query, path: CriticalPath, by: str, title: str, table_key: str
     label, names = _labels(query, path, by)
     columns = (
         Column("share", "Share", "share", bar=True), Column("total_us", "On path", "duration"),
-        Column("count", "Count", "count", spare=2), Column("twice_us", "Twice as fast", "duration"),
-        Column("twice_share", "Of window", "share", spare=1), Column("assumed_us", "Assumed", "duration", spare=3),
+        Column("count", "Count", "count", drop_first=2), Column("twice_us", "Twice as fast", "duration"),
+        Column("twice_share", "Of window", "share", drop_first=1),
+        Column("assumed_us", "Assumed", "duration", drop_first=3),
         Column("name", "Name"),
     )  # fmt: skip
     window, pauses = query.span, (_WAITS, _GAPS, _HOST_GAPS)
@@ -159,8 +160,8 @@ def _off_path(query: Query, path: CriticalPath) -> Table:
     slack = [search.of(lane, row) for lane, row in found]
     columns = (
         Column("slack_us", "Slack", "duration"), Column("duration_us", "Duration", "duration"),
-        Column("start_us", "Start", "time", spare=2), Column("lane", query.vocabulary.say("{Lane}"), spare=1),
-        Column("at_least", "At least", "flag", shown=False), Column("assumed", "Assumed", "flag", spare=3),
+        Column("start_us", "Start", "time", drop_first=2), Column("lane", query.vocabulary.say("{Lane}"), drop_first=1),
+        Column("at_least", "At least", "flag", shown=False), Column("assumed", "Assumed", "flag", drop_first=3),
         Column("name", "Name"),
     )  # fmt: skip
     rows = []

@@ -152,8 +152,8 @@ def verdict_view(query: Query) -> Answer:
         *(Fact(key, title, amount.delta, "duration", share=amount.delta / amount.base if amount.base else None)
           for key, (title, amount) in deltas.items()),
     )  # fmt: skip
-    columns = (Column("delta_us", "Delta", "duration", bar=True), Column("base_us", "Base", "duration", spare=1),
-               Column("other_us", "This", "duration", spare=2), Column("status", "Status"),
+    columns = (Column("delta_us", "Delta", "duration", bar=True), Column("base_us", "Base", "duration", drop_first=1),
+               Column("other_us", "This", "duration", drop_first=2), Column("status", "Status"),
                Column("name", "Name"))  # fmt: skip
     narrowing = dict(words.work_breakdowns) | {each.view: each.column for each in words.origins}
     tables = []

@@ -125,10 +125,10 @@ def findings_view(query: Query) -> Answer:
     order = by_gain(by_rule)
     found = [by_rule[number] for number in order]
     columns = (
-        Column("severity", "Severity", spare=3, is_key=False), Column("rule", "Rule", spare=4),
-        Column("worker", "Worker", shown=False), Column("group", "Where", spare=1),
+        Column("severity", "Severity", drop_first=3, is_key=False), Column("rule", "Rule", drop_first=4),
+        Column("worker", "Worker", shown=False), Column("group", "Where", drop_first=1),
         Column("gain_us", "To win", "duration"), Column("text", "What", is_key=False),
-        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", spare=2, is_key=False),
+        Column("evidence", "Evidence", "list", shown=False), Column("advice", "Try", drop_first=2, is_key=False),
         Column("source", "Source", shown=False), Column("confidence", "Confidence", shown=False, is_key=False),
     )  # fmt: skip
     worker_of = _worker_titles(query)

@@ -158,7 +158,7 @@ def _place(view: str, name: str, start: int, end: int, core: int | None = None) 
 
 def _figure_of(amount: Amount) -> Figure:
     """The figure of a profile compared with itself: its variance is half that of the difference."""
-    return Figure(amount.base, round(amount.base_count), amount.variance / 2, amount.freedom / 2)
+    return Figure(amount.base, round(amount.base_count), amount.variance / 2, amount.degrees_of_freedom / 2)
 
 
 def refuse_unlike_sides(base: Side, other: Side) -> None:
@@ -221,9 +221,15 @@ def _save_again(path: Path, record: Any) -> str:
     return f"Save it again: tpuprof baseline save {quote(line_text(str(path)))} {captures}"
 
 
-def _figure(value: float, count: int, variance: float | None, freedom: float) -> Figure:
-    found = Figure(float(value), int(count), math.nan if variance is None else float(variance), float(freedom))
-    if not math.isfinite(found.value + found.freedom) or min(found.count, found.freedom) < 0 or found.variance < 0:
+def _figure(value: float, count: int, variance: float | None, degrees_of_freedom: float) -> Figure:
+    found = Figure(
+        float(value), int(count), math.nan if variance is None else float(variance), float(degrees_of_freedom)
+    )
+    if (
+        not math.isfinite(found.value + found.degrees_of_freedom)
+        or min(found.count, found.degrees_of_freedom) < 0
+        or found.variance < 0
+    ):
         raise ValueError("no figure")
     return found
 

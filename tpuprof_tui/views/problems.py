@@ -30,8 +30,8 @@ def problems(query: Query) -> Answer:
         for each in found
     ]  # fmt: skip
     columns = (
-        Column("severity", "Severity"), Column("file", "File"), Column("offset", "Byte", "count", spare=2),
-        Column("group", "Where"), Column("count", "Times", "count", spare=1), Column("what", "What"),
+        Column("severity", "Severity"), Column("file", "File"), Column("offset", "Byte", "count", drop_first=2),
+        Column("group", "Where"), Column("count", "Times", "count", drop_first=1), Column("what", "What"),
         Column("done", "Done"),
     )  # fmt: skip
     narrowed = query.range is not None or query.full_filter or not query.scope.everything

@@ -161,13 +161,13 @@ def _steps(query: Query, found: ProfileSteps, table: StepTable, chosen: Any, nam
     words = query.vocabulary
     judged = (each[chosen].tolist() for each in (table.usual, table.warm_up, table.outlier, table.difference))
     communicates = bool(table.communication.any())
-    more = (Column("communication_us", "Communication", "duration", spare=1),) if communicates else ()
+    more = (Column("communication_us", "Communication", "duration", drop_first=1),) if communicates else ()
     columns = (
         *([_GROUP] if names else []), Column("step", found.word.one.capitalize()),
-        Column("number", "Number", "count", shown=False), Column("start_us", "From", "time", spare=3),
+        Column("number", "Number", "count", shown=False), Column("start_us", "From", "time", drop_first=3),
         Column("length_us", "Length", "duration", bar=True), Column("gap_us", "Gap", "duration"),
-        Column("delta_us", "From median", "duration"), Column("events", words.say("{Events}"), "count", spare=4),
-        Column("busy_us", "Busy", "duration", spare=2), Column("compute_us", "Compute", "duration"),
+        Column("delta_us", "From median", "duration"), Column("events", words.say("{Events}"), "count", drop_first=4),
+        Column("busy_us", "Busy", "duration", drop_first=2), Column("compute_us", "Compute", "duration"),
         Column("transfer_us", "Transfer", "duration"), *more, Column("exposed_us", "Exposed", "duration"),
         Column("note", "Note"), Column("usual", "Usual launches", "flag", shown=False),
         Column("warm_up", "Warm-up", "flag", shown=False), Column("outlier", "Outlier", "flag", shown=False),
@@ -200,10 +200,11 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, chosen: Ints
     columns = (
         *([_GROUP] if several else []), Column("level", "Level", "count"), Column("what", "What"),
         Column("launches", "Launches", "count"), Column("count", "Times", "count"),
-        Column("differ", "Differ", "count", spare=1), Column("warm_up", "Warm-up", "count", spare=2),
-        Column("median_us", "Median", "duration"), Column("low_us", "1st quartile", "duration", spare=3),
-        Column("high_us", "3rd quartile", "duration", spare=3), Column("shortest_us", "Shortest", "duration", spare=4),
-        Column("longest_us", "Longest", "duration", spare=4),
+        Column("differ", "Differ", "count", drop_first=1), Column("warm_up", "Warm-up", "count", drop_first=2),
+        Column("median_us", "Median", "duration"), Column("low_us", "1st quartile", "duration", drop_first=3),
+        Column("high_us", "3rd quartile", "duration", drop_first=3),
+        Column("shortest_us", "Shortest", "duration", drop_first=4),
+        Column("longest_us", "Longest", "duration", drop_first=4),
     )  # fmt: skip
     repeating = [] if query.filter else list(_repeating(query, found, table, chosen, several))
     rows, first = [row for row, _ in repeating], [interval for _, interval in repeating]

@@ -13,8 +13,8 @@ from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_f
 from .answer import Answer, Column, Fact, Missing, Table, Target
 
 _COMMUNICATION: Final = (
-    Column("communication_us", "Communication", "duration", spare=3),
-    Column("exposed_communication_us", "Exposed comm.", "duration", spare=3),
+    Column("communication_us", "Communication", "duration", drop_first=3),
+    Column("exposed_communication_us", "Exposed comm.", "duration", drop_first=3),
 )
 _DEFINITIONS: Final = "Busy: compute or transfer. Exposed: transfer without compute."
 _WITH_COMMUNICATION: Final = (
@@ -33,10 +33,10 @@ def units(query: Query) -> Answer:
     parts = ("compute_us", *exposed, "wait_us", "idle_us")
     columns = (
         Column("unit", query.vocabulary.say("{Unit}")), Column("utilisation", "Util", "share", bar=True, parts=parts),
-        Column("busy_us", "Busy", "duration"), Column("compute_us", "Compute", "duration", spare=2),
-        Column("transfer_us", "Transfer", "duration", spare=1), *more,
-        Column("overlap_us", "Overlap", "duration", spare=6), Column("exposed_us", "Exposed", "duration"),
-        Column("wait_us", "Wait", "duration", spare=5), Column("idle_us", "Idle", "duration", spare=4),
+        Column("busy_us", "Busy", "duration"), Column("compute_us", "Compute", "duration", drop_first=2),
+        Column("transfer_us", "Transfer", "duration", drop_first=1), *more,
+        Column("overlap_us", "Overlap", "duration", drop_first=6), Column("exposed_us", "Exposed", "duration"),
+        Column("wait_us", "Wait", "duration", drop_first=5), Column("idle_us", "Idle", "duration", drop_first=4),
     )  # fmt: skip
     known = {each.unit: (each.communication, each.exposed_communication) if ranks[each.unit] in communicating
              else (None, None) for each in found if communicates}  # fmt: skip
@@ -173,9 +173,9 @@ def _table(
     columns = (
         Column("lane", query.vocabulary.say("{Lane}")), Column("kind", "Kind", shown=False),
         Column("count", "Count", "count"), Column("utilisation", "Util", "share", bar=True),
-        Column("busy_us", "Busy", "duration"), Column("wait_us", "Wait", "duration", spare=1),
-        Column("sync_us", "Sync", "duration", spare=4), Column("idle_us", "Idle", "duration", spare=3),
-        Column("bytes", "Moved", "bytes", spare=2), Column("bandwidth", "GB/s", "rate"),
+        Column("busy_us", "Busy", "duration"), Column("wait_us", "Wait", "duration", drop_first=1),
+        Column("sync_us", "Sync", "duration", drop_first=4), Column("idle_us", "Idle", "duration", drop_first=3),
+        Column("bytes", "Moved", "bytes", drop_first=2), Column("bandwidth", "GB/s", "rate"),
     )  # fmt: skip
     rows = [
         (*name, each.count, each.utilisation, each.busy, each.wait, each.sync, each.idle, each.bytes,

@@ -54,8 +54,8 @@ def _work_tables(query: Query, by: Grouping, word: str) -> Answer:
         return Answer(missing=(Missing(query.vocabulary.say(f"No {{{word}}} is known here.")),))
     columns = (
         Column("share", "Share", "share", bar=True), Column("total_us", "Work", "duration"),
-        Column("count", "Count", "count"), Column("mean_us", "Mean", "duration", spare=2),
-        Column("max_us", "Max", "duration", spare=1), Column("name", "Name"),
+        Column("count", "Count", "count"), Column("mean_us", "Mean", "duration", drop_first=2),
+        Column("max_us", "Max", "duration", drop_first=1), Column("name", "Name"),
     )  # fmt: skip
     table = Table("by_name", query.vocabulary.say(f"{{{word.capitalize()}s}}"), columns, tuple(values),
                   target=partial(_target, query, by, values[-1], codes),
@@ -92,7 +92,8 @@ def _running_through(query: Query) -> tuple[Table, ...]:
     lanes = [profile.lanes[number] for number, _ in events]
     columns = (
         Column("lane", query.vocabulary.say("{Lane}")), Column("name", query.vocabulary.say("{Operation}")),
-        Column("scope", query.vocabulary.say("{Scope}"), spare=1), Column("start_us", "Since", "time", spare=2),
+        Column("scope", query.vocabulary.say("{Scope}"), drop_first=1),
+        Column("start_us", "Since", "time", drop_first=2),
         Column("duration_us", "Duration", "duration"),
     )  # fmt: skip
     rows = [
@@ -123,9 +124,9 @@ def _lost_table(query: Query, by: Grouping, word: str) -> Table:
     if found[5].any():
         notes.append("No peak: work whose time at the peak is not known; it counts nowhere else.")
     columns = (
-        Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "Ideal", "duration", spare=1),
-        Column("of_peak", "At peak", "share"), Column("total_us", "Took", "duration", spare=2),
-        Column("count", "Count", "count", spare=3), Column("unknown", "No peak", "count", spare=4),
+        Column("lost_us", "Lost", "duration", bar=True), Column("ideal_us", "Ideal", "duration", drop_first=1),
+        Column("of_peak", "At peak", "share"), Column("total_us", "Took", "duration", drop_first=2),
+        Column("count", "Count", "count", drop_first=3), Column("unknown", "No peak", "count", drop_first=4),
         Column("name", "Name"),
     )  # fmt: skip
     names = [found[-1][row] for row in rows.tolist()]

@@ -52,7 +52,9 @@ def _figures(found: Sequence[tuple[str, Answer]], groups: Sequence[int]) -> Iter
     least = sorted(sums, key=lambda key: -sums[key])
     for key, fact in known.items():
         if sums[key]:
-            columns.append(Column(key, fact.title, fact.kind, fact.unit, spare=least.index(key), head=fact.head))
+            columns.append(
+                Column(key, fact.title, fact.kind, fact.unit, drop_first=least.index(key), short_title=fact.short_title)
+            )
     rows = [
         (key, *(each[column.key].value if column.key in each else None for column in columns[1:]))
         for (key, _), each in zip(found, facts, strict=True)

@@ -289,7 +289,7 @@ class Comparison:
         size = len(cut.names) + 1
         sums: list[Ints] = []
         counts: list[npt.NDArray[Any]] = []
-        variance, freedom = np.zeros(size), np.zeros(size)
+        variance, degrees_of_freedom = np.zeros(size), np.zeros(size)
         for side, (work, strata) in enumerate(zip(self.works, cut.strata, strict=True)):
             label, repeated = (np.where(codes < 0, size - 1, codes) for codes in (cut.labels[side], strata.label))
             count = np.bincount(label, minlength=size)
@@ -306,22 +306,27 @@ class Comparison:
             else:
                 sums.append(np.bincount(label, work.length, size).astype(np.int64))
                 counts.append(count)
-            variance, freedom = variance + own, freedom + free
+            variance, degrees_of_freedom = variance + own, degrees_of_freedom + free
         parts, names = np.flatnonzero(counts[0] + counts[1]).tolist(), (*cut.names, UNKNOWN)
         # Bonferroni: the chance that any of them is wrong equals that of a single test
         level = LEVEL / max(len(parts), 1)
         found = [
             self._with_interval(
                 Amount(names[index], *(side[index].item() for side in (*sums, *counts))),
-                float(variance[index]), float(freedom[index]), level,
+                float(variance[index]), float(degrees_of_freedom[index]), level,
             )
             for index in parts
         ]  # fmt: skip
         return sorted(found, key=_by_difference)
 
-    def _with_interval(self, amount: Amount, variance: float, freedom: float, level: float = LEVEL) -> Amount:
-        low, high = interval(amount.delta, variance, freedom, self.noise.floor(amount), level) or (None, None)
-        amount = replace(amount, low=low, high=high, variance=variance, freedom=freedom)
+    def _with_interval(
+        self, amount: Amount, variance: float, degrees_of_freedom: float, level: float = LEVEL
+    ) -> Amount:
+        low, high = interval(amount.delta, variance, degrees_of_freedom, self.noise.floor(amount), level) or (
+            None,
+            None,
+        )
+        amount = replace(amount, low=low, high=high, variance=variance, degrees_of_freedom=degrees_of_freedom)
         status = status_of(amount, self.noise, self.lost)
         if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:
             status = "unclear"  # kernels identified by their number of events may have lost some
@@ -338,11 +343,11 @@ class Comparison:
 
     def total(self, base: int, other: int) -> Amount:
         """Judges the total lengths of both sides, ns; their variance is estimated from launches, else from steps."""
-        variance, freedom = 0.0, 0.0
+        variance, degrees_of_freedom = 0.0, 0.0
         if self.steps is not None and self._steps_vary and not self.joint.base.launches.known:
             spreads = [_one_stratum(side.all_lengths).spread(1, None) for side in self.steps]
-            variance, freedom = (sum(float(each[0]) for each in both) for both in zip(*spreads, strict=True))
-            return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
+            variance, degrees_of_freedom = (sum(float(each[0]) for each in both) for both in zip(*spreads, strict=True))
+            return self._with_interval(Amount("", base, other, 1, 1), variance, degrees_of_freedom)
         for work in self.works:
             launches = work.launches
             known = (launches.unit >= 0) & (launches.kernel >= 0)
@@ -354,8 +359,8 @@ class Comparison:
             strata = Strata.of(unit, hash_rows(unit, launches.signature[known]), length)
             busiest = int(np.bincount(unit, weights=length).argmax())
             own, free = strata.spread(int(unit.max()) + 1, self.noise.within)
-            variance, freedom = variance + float(own[busiest]), freedom + float(free[busiest])
-        return self._with_interval(Amount("", base, other, 1, 1), variance, freedom)
+            variance, degrees_of_freedom = variance + float(own[busiest]), degrees_of_freedom + float(free[busiest])
+        return self._with_interval(Amount("", base, other, 1, 1), variance, degrees_of_freedom)
 
     # -- per step
 
@@ -383,7 +388,7 @@ class Comparison:
         amount = Amount("", round(base.typical), round(other.typical), len(base.lengths), len(other.lengths))
         if min(amount.base_count, amount.other_count) < 2:
             return self._with_interval(amount, total.variance * max(amount.base, amount.other)
-                                       / max(total.base, total.other, 1), total.freedom)  # fmt: skip
+                                       / max(total.base, total.other, 1), total.degrees_of_freedom)  # fmt: skip
         variance = sum(float(side.lengths.var(ddof=1)) / len(side.lengths) for side in self.steps)
         return self._with_interval(amount, variance, float(amount.base_count + amount.other_count - 2))
 

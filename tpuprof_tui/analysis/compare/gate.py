@@ -51,7 +51,7 @@ class Figure(Struct, frozen=True):
     value: float  #: ns, or the figure's own unit
     count: int = 1  #: Number of summands
     variance: float = math.nan  #: Variance of the value, estimated from repeats within the run; NaN: unknown
-    freedom: float = 0.0  #: Degrees of freedom of the variance
+    degrees_of_freedom: float = 0.0  #: Degrees of freedom of the variance
 
 
 class Run(Struct, frozen=True):
@@ -76,7 +76,7 @@ class Run(Struct, frozen=True):
             known = figures.get(name)
             figures[name] = figure if known is None else Figure(
                 known.value + figure.value, known.count + figure.count, known.variance + figure.variance,
-                known.freedom + figure.freedom,
+                known.degrees_of_freedom + figure.degrees_of_freedom,
             )  # fmt: skip
         return replace(self, figures=figures)
 
@@ -207,7 +207,7 @@ def gate(
     for name in sorted(filter(is_sum, names)):
         amount = _amount(name, base, other, noise)
         amount = replace(amount, **{key: round(getattr(amount, key)) for key in _SIDES})
-        low, high = interval(amount.delta, amount.variance, amount.freedom, level=level) or (None, None)
+        low, high = interval(amount.delta, amount.variance, amount.degrees_of_freedom, level=level) or (None, None)
         amount = replace(amount, low=low, high=high)
         amounts[name] = replace(amount, status=status_of(amount, noise, lost))
     return Gate(result, tuple(found), noise, amounts, lost, incomplete)
@@ -234,7 +234,10 @@ def _test_family(
         elif math.isnan(amount.variance):  # a stated floor alone can prove the absence of growth, but not growth
             result = "PASS" if amount.delta + floor <= limit else "INCONCLUSIVE"
         else:
-            low, high = interval(amount.delta, amount.variance, amount.freedom, floor, 2 * level) or (0.0, 0.0)
+            low, high = interval(amount.delta, amount.variance, amount.degrees_of_freedom, floor, 2 * level) or (
+                0.0,
+                0.0,
+            )
             result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
             amount = replace(amount, low=low, high=high)
         found.append(RuleOutcome(rule, result, amount))
@@ -248,7 +251,7 @@ def _p_value(amount: Amount, limit: float, noise: Noise) -> float:
         return 1.0
     if not amount.variance:
         return 0.0 if beyond > 0 else 1.0
-    return upper_tail(beyond / math.sqrt(amount.variance), amount.freedom)
+    return upper_tail(beyond / math.sqrt(amount.variance), amount.degrees_of_freedom)
 
 
 def _is_recorded(outcome: RuleOutcome, base: Sequence[Run], other: Sequence[Run]) -> bool:
@@ -296,7 +299,7 @@ def _amount(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise) 
     variance = sum(
         _mean_known(each.variance for each in side) * scale for side, scale in zip(sides, scales, strict=True)
     )
-    freedom = sum(each.freedom for side in sides for each in side) or POOLED
+    degrees_of_freedom = sum(each.degrees_of_freedom for side in sides for each in side) or POOLED
     if noise.stated and is_sum(name) and any(all(math.isnan(each.variance) for each in side) for side in sides):
         variance = math.nan
     elif not noise.stated:
@@ -304,9 +307,11 @@ def _amount(name: str, base: Sequence[Run], other: Sequence[Run], noise: Noise) 
         pooled = (
             noise.between**2 * sum(scale * value**2 for scale, value in zip(scales, values, strict=True)) + variance
         )
-        freedom = POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
+        degrees_of_freedom = POOLED if own <= _OWN * pooled else float(len(base) + len(other) - 2)
         variance = max(own, pooled)
-    return Amount(name, values[0], values[1], counts[0], counts[1], variance=variance, freedom=freedom)
+    return Amount(
+        name, values[0], values[1], counts[0], counts[1], variance=variance, degrees_of_freedom=degrees_of_freedom
+    )
 
 
 def is_sum(name: str) -> bool:

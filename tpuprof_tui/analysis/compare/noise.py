@@ -79,7 +79,7 @@ class Amount(Struct, frozen=True):
     #: variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
     #: degrees of freedom.
     variance: float = math.nan
-    freedom: float = 0.0
+    degrees_of_freedom: float = 0.0
 
     @property
     def delta(self) -> float:
@@ -111,26 +111,29 @@ class Strata(Struct, frozen=True, eq=False):
         """
         one = np.nan if within is None else (within * self.mean) ** 2
         each = np.where(self.count > 1, self.squares / np.maximum(self.count - 1, 1), one)
-        variance, freedom = (np.bincount(self.label, weights=weights, minlength=labels).astype(np.float64)
+        variance, degrees_of_freedom = (np.bincount(self.label, weights=weights, minlength=labels).astype(np.float64)
                              for weights in (self.count * each, self.count - 1))  # fmt: skip
-        return variance, freedom
+        return variance, degrees_of_freedom
 
 
 def within_share(*sides: Strata) -> float | None:
     """Relative standard deviation of a single repeat, pooled over all strata; None: nothing repeats."""
     known = [(each.squares[chosen] / each.mean[chosen] ** 2, each.count[chosen] - 1)
              for each in sides for chosen in [(each.count > 1) & (each.mean > 0)]]  # fmt: skip
-    freedom = sum(int(count.sum()) for _, count in known)
-    return math.sqrt(sum(float(part.sum()) for part, _ in known) / freedom) if freedom else None
+    degrees_of_freedom = sum(int(count.sum()) for _, count in known)
+    return math.sqrt(sum(float(part.sum()) for part, _ in known) / degrees_of_freedom) if degrees_of_freedom else None
 
 
 def interval(
-    delta: float, variance: float, freedom: float, floor: float = 0.0, level: float = LEVEL
+    delta: float, variance: float, degrees_of_freedom: float, floor: float = 0.0, level: float = LEVEL
 ) -> tuple[float, float] | None:
     """Confidence interval (1 - ``level``) of a difference, widened by ``floor`` both ways; None: variance unknown."""
     if not math.isfinite(variance):
         return None
-    wide = quantile(level / 2, freedom if freedom >= 1 else POOLED) * math.sqrt(max(variance, 0.0)) + floor
+    wide = (
+        quantile(level / 2, degrees_of_freedom if degrees_of_freedom >= 1 else POOLED) * math.sqrt(max(variance, 0.0))
+        + floor
+    )
     return delta - wide, delta + wide
 
 
@@ -173,24 +176,24 @@ def status_of(amount: Amount, noise: Noise, lost: Lost = NOTHING_LOST) -> Status
     return "more" if delta > 0 else "less"
 
 
-def upper_tail(value: float, freedom: float) -> float:
+def upper_tail(value: float, degrees_of_freedom: float) -> float:
     """Upper tail probability of Student's t: P(T >= value); 0.5 at 0."""
     if value < 0:
-        return 1 - upper_tail(-value, freedom)
-    if freedom >= _NORMAL:
+        return 1 - upper_tail(-value, degrees_of_freedom)
+    if degrees_of_freedom >= _NORMAL:
         return math.erfc(value / math.sqrt(2)) / 2
     # with value = sqrt(freedom) sinh(u) the density is a power of cosh(u), integrated to where it is nothing
-    low = math.asinh(value / math.sqrt(freedom))
-    half = (math.acosh(math.cosh(low) * math.exp(_VANISHING / freedom)) - low) / 2
+    low = math.asinh(value / math.sqrt(degrees_of_freedom))
+    half = (math.acosh(math.cosh(low) * math.exp(_VANISHING / degrees_of_freedom)) - low) / 2
     steps = np.linspace(-3.5, 3.5, 141)
     bent = math.pi / 2 * np.sinh(steps)
     weights = (steps[1] - steps[0]) * math.pi / 2 * np.cosh(steps) / np.cosh(bent) ** 2
-    powers = np.exp(-freedom * np.log(np.cosh(low + half * (1 + np.tanh(bent)))))
-    return half * math.sqrt(freedom) * _density(0.0, freedom) * float(weights @ powers)
+    powers = np.exp(-degrees_of_freedom * np.log(np.cosh(low + half * (1 + np.tanh(bent)))))
+    return half * math.sqrt(degrees_of_freedom) * _density(0.0, degrees_of_freedom) * float(weights @ powers)
 
 
 @functools.lru_cache(maxsize=1024)
-def quantile(tail: float, freedom: float) -> float:
+def quantile(tail: float, degrees_of_freedom: float) -> float:
     """Quantile of Student's t: the value with this upper tail probability (below 0.5).
 
     The tail is convex above 0, so that Newton's iteration from 0 approaches the value from below. Cached, since
@@ -198,16 +201,16 @@ def quantile(tail: float, freedom: float) -> float:
     """
     value = 0.0
     for _ in range(_ROUNDS):
-        step = (upper_tail(value, freedom) - tail) / _density(value, freedom)
+        step = (upper_tail(value, degrees_of_freedom) - tail) / _density(value, degrees_of_freedom)
         value += step
         if step <= 1e-12 * value or value >= 1e12:
             break
     return value
 
 
-def _density(value: float, freedom: float) -> float:
-    if freedom >= _NORMAL:
+def _density(value: float, degrees_of_freedom: float) -> float:
+    if degrees_of_freedom >= _NORMAL:
         return math.exp(-value * value / 2) / math.sqrt(2 * math.pi)
-    half = (freedom + 1) / 2
-    front = math.lgamma(half) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
-    return math.exp(front - half * math.log1p(value * value / freedom))
+    half = (degrees_of_freedom + 1) / 2
+    front = math.lgamma(half) - math.lgamma(degrees_of_freedom / 2) - math.log(degrees_of_freedom * math.pi) / 2
+    return math.exp(front - half * math.log1p(value * value / degrees_of_freedom))

@@ -244,10 +244,10 @@ class GroupList(LinesView):
         ]
         return lines, [-1, *range(len(rows))]
 
-    def _fitting(self, table: GroupTable, room: int, spare: int) -> list[str]:
+    def _fitting(self, table: GroupTable, room: int, beside: int) -> list[str]:
         """Columns after the first that fit ``room`` cells: that of the order always, then the most important ones.
 
-        ``spare``: room beside whole labels, which columns do not cut that most of the time does not have.
+        ``beside``: room beside whole labels, which columns do not cut that most of the time does not have.
         """
         known = [each for each in self.columns if each != "value"]
         columns: list[str] = []
@@ -257,7 +257,7 @@ class GroupList(LinesView):
         rare = {each for each in order if table.total[is_missing(getattr(table, each))].sum() * 2 > whole}
         order.sort(key=rare.__contains__)
         for each in dict.fromkeys((self.sort if self.sort != "value" else "total", *order)):
-            limit = spare if each in rare else room
+            limit = beside if each in rare else room
             if each in known and (not columns or sum(_WIDTHS[every] for every in (*columns, each)) <= limit):
                 columns.append(each)
         return sorted(columns, key=known.index)

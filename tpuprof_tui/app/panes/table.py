@@ -259,7 +259,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
             text = label_cut(text, width) if column.key == LANE_KIND.key else text
             cell_text = fit(text, width, right=right) + " " * GAP
             found = pattern is not None and column.key in SEARCHED and pattern.search(text) is not None
-            share = texts[keys.index(column.level)] if column.level in keys and not selected else "-"
+            share = texts[keys.index(column.emphasis)] if column.emphasis in keys and not selected else "-"
             shade = plain if share == "-" else self.palette.level(float(share)) + style
             cells.append([Segment(cell_text, quiet if text == "-" else shade + _MATCH_STYLE if found else shade)])
         return cells

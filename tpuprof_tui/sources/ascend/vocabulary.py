@@ -83,7 +83,7 @@ COLUMNS: Final = (
     Column("context", "Context", is_id=True, width=10, engines=_DEVICE, help="Number of the subtask of a task."),
     Column("model", "Model", is_id=True, width=10, engines=_DEVICE, help="Number of the model; 4294967295: none."),
     Column("infer", "Infer", is_id=True, width=5, engines=_DEVICE, help="Number of the inference."),
-    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE, level="bound_ratio",
+    Column("bound", "Bound", kind="text", width=12, group="metrics", engines=_DEVICE, emphasis="bound_ratio",
            help="The pipe with the largest share of cycles; below 0.6 no pipe is full."),
     Column("bound_ratio", "Ratio", kind="float", width=7, group="metrics", engines=_DEVICE,
            help="Its share of the cycles of its core, 0 to 1."),

@@ -29,7 +29,7 @@ Entry = tuple[Line, Target | None]
 #: Most rows of a table, and most curves, of a view that fills the pane: the command line shows more.
 MOST_ROWS, MOST_CURVES = 1000, 24
 #: Greatest width of a text that is not wrapped for which other columns are dropped: of names, of droppable columns.
-_WIDEST, _SPARE_WIDEST = 100, 30
+_WIDEST, _DROPPABLE_WIDEST = 100, 30
 #: Widths in cells: least and greatest of a bar, and of the first column of a table with bars.
 _BAR, _LONGEST_BAR, _NAMES = 8, 30, 24
 #: Least width at which bars are drawn.
@@ -216,14 +216,15 @@ class AnswerLines(Struct):
             texts = [clean(cells.text(column, value, guessed=table.is_guessed(row, column), depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             bars = _bars(table, column, rows)
-            unfolded = {} if self.whole else {"most": _SPARE_WIDEST if column.spare else _WIDEST}
+            unfolded = {} if self.whole else {"most": _DROPPABLE_WIDEST if column.drop_first else _WIDEST}
             found.append(_Column(
-                clean(cells.header(column)), texts, column.kind in TEXTS, column.spare, is_all_zero(column, values),
+                clean(cells.header(column)), texts, column.kind in TEXTS, column.drop_first,
+                is_all_zero(column, values),
                 folds=self.whole and column.kind in TEXTS and column.key != cells.indented,
                 beside=_BAR + GAP if bars and self.width >= _BARS_FROM else 0, repeats=not column.parts,
                 column=column, bars=bars, levels=_levels(table, column, rows), **unfolded,
             ))  # fmt: skip
-        needed = [each for each in found if not each.spare]
+        needed = [each for each in found if not each.drop_first]
         if needed and not needed[0].is_text and needed[-1].is_text:
             found.remove(needed[-1])
             found.insert(0, needed[-1])
@@ -302,9 +303,9 @@ class AnswerLines(Struct):
 
 
 def _levels(table: Table, column: Column, rows: Sequence[int]) -> list[float]:
-    """Share of each row by which a column is emphasised, 0 if unknown; empty without (``Column.level``)."""
+    """Share of each row by which a column is emphasised, 0 if unknown; empty without (``Column.emphasis``)."""
     by = next(
-        (values for each, values in zip(table.columns, table.values, strict=True) if each.key == column.level), ()
+        (values for each, values in zip(table.columns, table.values, strict=True) if each.key == column.emphasis), ()
     )
     return [plain(by[row]) or 0.0 for row in rows] if len(by) else []
 

@@ -34,11 +34,12 @@ _PARTS: Final = (
 #: Columns of ``operations`` with the times of ``_PARTS``, and of the three tables with a link's figures.
 _TIMES: Final = ("elapse", "transit", "wait", "synchronization", "idle")
 _LINK_KEYS: Final = ("link", "size_mb", "transit", "bandwidth")
-_OF: Final = (Column("step", "Step", spare=3), Column("kind", "Kind", spare=2), Column("op", "Operator"))
+_OF: Final = (Column("step", "Step", drop_first=3), Column("kind", "Kind", drop_first=2), Column("op", "Operator"))
 _OF_KEYS: Final = ("step", "kind", "op")
 _LINK: Final = (
-    Column("link", "Link"), Column("size_mb", "Size", "number", "MB", head="MB"),
-    Column("transit_us", "Transit", "duration"), Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", head="GB/s"),
+    Column("link", "Link"), Column("size_mb", "Size", "number", "MB", short_title="MB"),
+    Column("transit_us", "Transit", "duration"),
+    Column("bandwidth_gb_s", "Bandwidth", "number", "GB/s", short_title="GB/s"),
 )  # fmt: skip
 _TO_WHOM: Final = (Column("src", "From"), Column("dst", "To"))
 _EVERY: Final = "Links do not add up: what HCCS moved is in the row of the copying link too."
@@ -147,16 +148,16 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     tables = [
         _operations(rank, "operations", "Operators", operations), _by_operator(operations),
         _by_group(rank, operations), *([_operations(rank, "totals", "Sums of the file", totals)] if totals else []),
-        _listed("bandwidth", "Links", (*_LINK, Column("large_packet_ratio", "Large packets", "share", spare=1)),
+        _listed("bandwidth", "Links", (*_LINK, Column("large_packet_ratio", "Large packets", "share", drop_first=1)),
                 chosen.rows("transfers", *_LINK_KEYS, "large_packets")),
         _listed("packets", "Packets", (
-            Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", head="Packet (MB)"),
+            Column("link", "Link"), Column("packet_mb", "Packet", "number", "MB", short_title="Packet (MB)"),
             Column("count", "Count", "number"), Column("total_us", "Total", "duration")), packets),
     ]  # fmt: skip
     notes = [_EVERY]
     if query.profile.table("pairs", rank.group) is not None:
         missing = []
-        heads = (*_OF, *_TO_WHOM, *_LINK, Column("op_name", "Operator's name", spare=1))
+        heads = (*_OF, *_TO_WHOM, *_LINK, Column("op_name", "Operator's name", drop_first=1))
         tables.append(Table.of_rows("matrix", "From rank to rank", heads,
                                     chosen.rows("pairs", "src", "dst", *_LINK_KEYS, "op_name")))  # fmt: skip
         notes += not_narrowed(query, "From rank to rank, which is of classes of operators", ("range", "filter"))
@@ -184,8 +185,9 @@ def _of_events(query: Query, rank: RecordedRank, missing: Sequence[Missing]) -> 
 
 def _operations(rank: RecordedRank, key: str, title: str, operations: Sequence[_Row]) -> Table:
     columns = (
-        *_OF, moment(rank, "start_us", "Start", spare=4), *_PARTS, Column("wait_ratio", "Wait ratio", "share", spare=1),
-        Column("synchronization_ratio", "Synchronization ratio", "share", spare=1),
+        *_OF, moment(rank, "start_us", "Start", drop_first=4), *_PARTS,
+        Column("wait_ratio", "Wait ratio", "share", drop_first=1),
+        Column("synchronization_ratio", "Synchronization ratio", "share", drop_first=1),
     )  # fmt: skip
     return Table.of_rows(key, title, columns, operations, word="operator")
 
@@ -200,7 +202,7 @@ def _by_group(rank: RecordedRank, operations: Sequence[_Row]) -> Table:
     """Sums by the group of ranks that communicate, with the name of its kind of parallelism and its ranks if known."""
     groups = [row[2].partition("@")[2] for row in operations]
     names = [(*rank.parallel.get(group, (None, None)), group) for group in groups]
-    heads = (Column("parallel", "Parallelism"), Column("ranks", "Ranks"), Column("group", "Group", spare=1))
+    heads = (Column("parallel", "Parallelism"), Column("ranks", "Ranks"), Column("group", "Group", drop_first=1))
     return _grouped("by_group", "By group", heads, names, operations)
 
 
@@ -257,8 +259,8 @@ def cluster(query: Query) -> Answer:
         return [(kind, step, op, rank if isinstance(rank, str) else str(rank.rank), *more)
                 for rank, (step, kind, op, *more) in found]  # fmt: skip
 
-    of, who = (Column("group", "Group", spare=2), Column("step", "Step", spare=1)), Column("rank", "Rank")
-    heads = (Column("kind", "Type", spare=8), Column("index", "Rank"), Column("step", "Step"), *STEP_TIMES)
+    of, who = (Column("group", "Group", drop_first=2), Column("step", "Step", drop_first=1)), Column("rank", "Rank")
+    heads = (Column("kind", "Type", drop_first=8), Column("index", "Rank"), Column("step", "Step"), *STEP_TIMES)
     tables = [_slow(steps), Table.of_rows("steps", "Steps", heads, steps, notes=(STEP_NOTE,), one_unit=True)]
     by = ("range", "filter")
     notes = [*not_narrowed(query, "Steps, as msprof-analyze wrote them", by if table is not None else ())]
@@ -319,7 +321,7 @@ def _slow(steps: Sequence[_Row]) -> Table:
             value, rank = max(values, key=lambda pair: pair[0])
             mean = sum(value for value, _ in values) / len(values)
             rows.append((step, name, title, rank, value, mean, value / mean - 1 if mean else None))
-    columns = (Column("step", "Step", spare=1), Column("column", "Column", shown=False),
+    columns = (Column("step", "Step", drop_first=1), Column("column", "Column", shown=False),
                Column("what", "What"), Column("rank", "Rank"),
                Column("value_us", "Its time", "duration"), Column("mean_us", "Mean", "duration"),
                Column("excess_share", "Above the mean", "share"))  # fmt: skip
@@ -347,7 +349,7 @@ def _late_ranks(operations: Sequence[_Row], ranks: Sequence[RecordedRank]) -> Ta
             delay = (begun or 0) - min(starts)
         rows.append((step, op, late, begun, delay, waited, max(wait for other, _, wait in timed if other != late)))
     rows.sort(key=lambda row: -(row[6] - row[5] if row[4] is None else row[4]))
-    columns = (Column("step", "Step", spare=1), Column("op", "Operator"), Column("rank", "Late rank"),
+    columns = (Column("step", "Step", drop_first=1), Column("op", "Operator"), Column("rank", "Late rank"),
                Column("start_us", "Start", "time", epoch_ns=0, shown=False),
                Column("late_us", "Began later", "duration"), Column("wait_us", "Waited", "duration"),
                Column("others_wait_us", "The others waited", "duration", bar=True))  # fmt: skip

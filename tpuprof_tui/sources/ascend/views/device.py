@@ -54,7 +54,7 @@ def overview(query: Query, rank: RecordedRank) -> Answer:
     sums = {key: figures.sum(key) for key in STEP_KEYS}
     facts = [
         Fact(key, title, sums[key], "duration", share=_share(sums[key], sums["stage_us"]),
-             head=STEP_HEADS.get(key, ("", 0))[0], shown=bool(sums["bubble_us"]) or key not in _RECEIVED)
+             short_title=STEP_HEADS.get(key, ("", 0))[0], shown=bool(sums["bubble_us"]) or key not in _RECEIVED)
         for title, _, key in STEP_COLUMNS if steps and key != "preparing_us"
     ]  # fmt: skip
     tables = [Table.of_rows("steps", "Steps", _STEPS, [(step.label, *step.times) for step in steps], one_unit=True,
@@ -113,8 +113,9 @@ def streams(query: Query, rank: RecordedRank) -> Answer:
     pairs.sort(key=lambda pair: -pair[2])
     columns = (
         Column("stream", "Stream"), Column("tasks", "Tasks", "count"), Column("busy_us", "Busy", "duration", bar=True),
-        Column("covered_us", "Covered by others", "duration", head="Covered"),
-        Column("alone_us", "Alone", "duration", spare=1), Column("covered_share", "Covered", "share", head="Share"),
+        Column("covered_us", "Covered by others", "duration", short_title="Covered"),
+        Column("alone_us", "Alone", "duration", drop_first=1),
+        Column("covered_share", "Covered", "share", short_title="Share"),
     )  # fmt: skip
     heads = (
         Column("stream", "Stream"), Column("other", "Other"), Column("both_us", "Both work", "duration", bar=True),
@@ -162,8 +163,8 @@ def free(query: Query, rank: RecordedRank) -> Answer:
     rows = order.tolist()
     columns = (
         moment(rank, "start_us", "Start"), Column("duration_us", "Length", "duration", bar=True),
-        Column("cause", "Cause"), Column("before", "After", spare=2), Column("after", "Before", spare=1),
-        Column("host", "Meanwhile on the host"), Column("device", "Meanwhile on the device", spare=3),
+        Column("cause", "Cause"), Column("before", "After", drop_first=2), Column("after", "Before", drop_first=1),
+        Column("host", "Meanwhile on the host"), Column("device", "Meanwhile on the device", drop_first=3),
     )  # fmt: skip
     causes = [CAUSES[code] for code in figures.causes.tolist()]
     texts = (causes, *figures.neighbours(), figures.host_of_gaps(), figures.device_of_gaps())
@@ -204,14 +205,14 @@ _PROFILE: Final = "profile_memory=True (torch_npu.profiler)"
 _KEPT: Final = "Memory not released within the recording is not necessarily a leak: weights and optimiser state stay."
 _PARTS: Final = ("allocated", "reserved", "active")
 _MEGABYTES: Final = tuple(
-    Column(f"{part}_mb", part.capitalize(), "number", "MB", head=f"{part.capitalize()} (MB)") for part in _PARTS
+    Column(f"{part}_mb", part.capitalize(), "number", "MB", short_title=f"{part.capitalize()} (MB)") for part in _PARTS
 )
 #: Sums of the sizes of allocations by name.
 _BY_NAME: Final = (
-    (Column("name", "Name", narrows="name"), key("name", None)), (Column("count", "Allocations", "count"), count),
-    (Column("total_kb", "Total", "number", "KB", bar=True, head="Total (KB)"), total("size")),
-    (Column("min_kb", "Min", "number", "KB", spare=2, head="Min (KB)"), least("size")),
-    (Column("max_kb", "Max", "number", "KB", spare=1, head="Max (KB)"), most("size")),
+    (Column("name", "Name", filter_column="name"), key("name", None)), (Column("count", "Allocations", "count"), count),
+    (Column("total_kb", "Total", "number", "KB", bar=True, short_title="Total (KB)"), total("size")),
+    (Column("min_kb", "Min", "number", "KB", drop_first=2, short_title="Min (KB)"), least("size")),
+    (Column("max_kb", "Max", "number", "KB", drop_first=1, short_title="Max (KB)"), most("size")),
     (Column("never_released", "Not released", "count"), count_true("lost")),
 )  # fmt: skip
 
@@ -229,7 +230,7 @@ def memory(query: Query, rank: RecordedRank) -> Answer:
         rows = selected_rows(query, curve, "time")
         columns = (Column("component", "Component"), moment(rank, "time_us", "Time"),
                    *(replace(column, title=f"Total {column.title}") for column in _MEGABYTES),
-                   Column("device", "Device Type", spare=1))  # fmt: skip
+                   Column("device", "Device Type", drop_first=1))  # fmt: skip
         tables += [Table.of_rows("peaks", "Peaks", (columns[0], *_MEGABYTES), _peaks(curve, rows, *_PARTS)),
                    _as_recorded("curve", "Over time", columns, curve, rows, "component", "time", *_PARTS,
                                 "device")]  # fmt: skip
@@ -243,9 +244,9 @@ def memory(query: Query, rank: RecordedRank) -> Answer:
         facts += [Fact("allocations", "Allocations", len(rows)),
                   Fact("never_released", "Not released within the recording", int(lost.sum())),
                   Fact("never_released_kb", "Their size", float(size[lost].sum()), "number", unit="KB",
-                       head="Their size (KB)")]  # fmt: skip
+                       short_title="Their size (KB)")]  # fmt: skip
         by_name = frame_of(allocations, ("name",), rows).with_columns(size=size, lost=lost)
-        columns = (Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True, head="KB"),
+        columns = (Column("name", "Name"), Column("size_kb", "Size", "number", "KB", bar=True, short_title="KB"),
                    moment(rank, "allocation_time_us", "Allocated"), moment(rank, "release_time_us", "Released"),
                    Column("duration_us", "Duration", "duration"))  # fmt: skip
         tables += [Table.of_pivot("by_name", "By name", by_name, ["name"], _BY_NAME, ("-total_kb",)),
@@ -258,7 +259,7 @@ def memory(query: Query, rank: RecordedRank) -> Answer:
             _peaks(modules, selected_rows(query, modules, "time"), "reserved"), key=lambda row: -np.nan_to_num(row[1])
         )
         columns = (Column("component", "Component"),
-                   Column("peak_mb", "Peak", "number", "MB", bar=True, head="Peak (MB)"))  # fmt: skip
+                   Column("peak_mb", "Peak", "number", "MB", bar=True, short_title="Peak (MB)"))  # fmt: skip
         tables.append(Table.of_rows("modules", "Components of CANN", columns, peaks))
     notes = [_KEPT] if allocations is not None else []
     notes += not_narrowed(query, "Memory, which has no events", ("filter",))

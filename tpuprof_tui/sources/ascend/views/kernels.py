@@ -45,8 +45,8 @@ _PAGE: Final = 256
 _SUMMED_BY_SHAPES: Final = 200_000
 NO_METRICS: Final = "profiler_level=Level1 with aic_metrics=PipeUtilization, or msprof --ai-core=on"
 #: Columns that kernels are grouped by; Enter filters events by them.
-_NAME, _TYPE, _CORE = (Column("name", "Name", narrows="name"), Column("type", "Type", narrows="type"),
-                       Column("core", "Accelerator Core", narrows="accelerator"))  # fmt: skip
+_NAME, _TYPE, _CORE = (Column("name", "Name", filter_column="name"), Column("type", "Type", filter_column="type"),
+                       Column("core", "Accelerator Core", filter_column="accelerator"))  # fmt: skip
 
 
 @per_rank
@@ -128,24 +128,24 @@ def _every(table: Records, rank: RecordedRank, rows: I64) -> Table:
         return LazyValues(len(rows), lambda some: [values[code] for code in table.take(key, rows[some]).tolist()])
 
     columns: list[tuple[Column, Any]] = [
-        (Column("step", "Step", spare=3), in_memory("step", plain)), (Column("name", "Name"), in_memory("name")),
-        (Column("type", "Type", spare=2), in_memory("type")),
-        (Column("core", "Accelerator Core", spare=1), in_memory("core")),
-        (moment(rank, "start_us", "Start Time", spare=5), table["start"][rows]),
+        (Column("step", "Step", drop_first=3), in_memory("step", plain)), (Column("name", "Name"), in_memory("name")),
+        (Column("type", "Type", drop_first=2), in_memory("type")),
+        (Column("core", "Accelerator Core", drop_first=1), in_memory("core")),
+        (moment(rank, "start_us", "Start Time", drop_first=5), table["start"][rows]),
         (Column("duration_us", "Duration", "duration", bar=True), table["duration"][rows]),
-        (Column("wait_us", "Wait Time", "duration", spare=4), table["wait"][rows]),
-        (Column("blocks", "Block Dim", "count", spare=6), in_memory("blocks", plain)),
-        (Column("bound", "Bound", level="bound_ratio"), texts("bound")),
+        (Column("wait_us", "Wait Time", "duration", drop_first=4), table["wait"][rows]),
+        (Column("blocks", "Block Dim", "count", drop_first=6), in_memory("blocks", plain)),
+        (Column("bound", "Bound", emphasis="bound_ratio"), texts("bound")),
         (Column("bound_ratio", "Ratio", "share"), lazy(partial(table.take, "bound_ratio"))),
     ]  # fmt: skip
     for name, (title, *_) in KERNEL_TEXTS.items():
         if name in table:
-            head = Column(name, title, spare=20, shown=name in _SEEN)
+            head = Column(name, title, drop_first=20, shown=name in _SEEN)
             columns.append((head, texts(name, plain if name in KERNEL_NUMBERS else list)))
     for column in table.schema:
         # unknown columns have the names of the file
         kind = "number" if column.group == METRICS else "text"
-        head = Column(column.title, column.title, kind, spare=30, shown=False)  # type: ignore[arg-type]
+        head = Column(column.title, column.title, kind, drop_first=30, shown=False)  # type: ignore[arg-type]
         columns.append((head, texts(column.key, list if column.group == METRICS else plain)))
     return Table("kernels", "Kernels", tuple(head for head, _ in columns), tuple(values for _, values in columns),
                  word="kernel")  # fmt: skip
@@ -166,11 +166,11 @@ def _known_total(name: str) -> Figure:
     return values
 
 
-_OPERATOR: Final = (Column("name", "Name", narrows="name"), key("name", None))
+_OPERATOR: Final = (Column("name", "Name", filter_column="name"), key("name", None))
 _SHAPES: Final = (Column("input_shapes", "Input Shapes"), key("shapes", None))
 _TIMES: Final = tuple(
-    (Column(f"{side}_us", title, "duration", bar=side.endswith("total"), spare=spare), _known_total(side))
-    for side, title, spare in zip(_SIDES, ("Host Self", "Host Total", "Device Self", "Device Total",
+    (Column(f"{side}_us", title, "duration", bar=side.endswith("total"), drop_first=drop_first), _known_total(side))
+    for side, title, drop_first in zip(_SIDES, ("Host Self", "Host Total", "Device Self", "Device Total",
                                            "Device Self With AICore", "Device Total With AICore"),
                                   (0, 0, 0, 0, 1, 2), strict=True)
 )  # fmt: skip
@@ -209,7 +209,7 @@ def operators(query: Query, rank: RecordedRank) -> Answer:
 
 
 def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
-    heads = (Column("type", "OP Type", narrows="type"), Column("core", "Core Type"))
+    heads = (Column("type", "OP Type", filter_column="type"), Column("core", "Core Type"))
     statistic = query.profile.table("statistic", rank.group)
     if is_everything(query) and statistic is not None and statistic.texts["type"]:
         keys = ("type", "core", "count", "total", "least", "mean", "most", "share")
@@ -220,7 +220,7 @@ def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
         return None, ""
     chosen = selected_rows(query, kernels)
     chosen = chosen[~kernels["communicates"][chosen]]
-    heads = (heads[0], Column("core", "Core Type", narrows="accelerator"))
+    heads = (heads[0], Column("core", "Core Type", filter_column="accelerator"))
     return by_texts("by_type", "By type", heads, frame_of(kernels, ("type", "core", "duration"), chosen)), kernels.file
 
 
@@ -263,9 +263,9 @@ _CALL_FIGURES: Final = (
     (Column("level", "Level"), key("type", None)), (Column("name", "API Name"), key("name", None)),
     (Column("count", "Count", "count"), rows), (Column("total_us", "Time", "duration", bar=True), total("duration")),
     (Column("avg_us", "Avg", "duration"), mean_known("duration")),
-    (Column("min_us", "Min", "duration", spare=2), least("duration")),
-    (Column("max_us", "Max", "duration", spare=1), most("duration")),
-    (Column("variance", "Variance", "number", spare=3), _variance),
+    (Column("min_us", "Min", "duration", drop_first=2), least("duration")),
+    (Column("max_us", "Max", "duration", drop_first=1), most("duration")),
+    (Column("variance", "Variance", "number", drop_first=3), _variance),
 )  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def api(query: Query, rank: RecordedRank) -> Answer:
                     Fact(f"delay_max_{category}_us", f"Largest delay ({category})", int(delays.max()), "duration"),
                 ]  # fmt: skip
         columns = (
-            Column("flow", "Flow"), Column("name", "Name"), moment(rank, "host_us", "Host", spare=1),
+            Column("flow", "Flow"), Column("name", "Name"), moment(rank, "host_us", "Host", drop_first=1),
             moment(rank, "device_us", "Device"), Column("delay_us", "Delay", "duration", bar=True),
         )  # fmt: skip
         tables.append(Table("launches", "Launches", columns, (

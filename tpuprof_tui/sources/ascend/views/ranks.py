@@ -33,7 +33,9 @@ STEP_HEADS: Final = {
     "communication_not_overlapped_exclude_receive_us": ("No recv", 7), "preparing_us": ("Prep.", 5),
 }  # fmt: skip
 STEP_TIMES: Final = tuple(
-    Column(key, title, "duration", spare=STEP_HEADS.get(key, ("", 0))[1], head=STEP_HEADS.get(key, ("", 0))[0])
+    Column(
+        key, title, "duration", drop_first=STEP_HEADS.get(key, ("", 0))[1], short_title=STEP_HEADS.get(key, ("", 0))[0]
+    )
     for title, _, key in STEP_COLUMNS
 )
 STEP_NOTE: Final = (
@@ -43,9 +45,9 @@ STEP_NOTE: Final = (
 TIMES: Final[tuple[tuple[Column, Figure], ...]] = (
     (Column("count", "Count", "count"), rows),
     (Column("total_us", "Total Time", "duration", bar=True), total("duration")),
-    (Column("min_us", "Min Time", "duration", spare=2), least("duration")),
+    (Column("min_us", "Min Time", "duration", drop_first=2), least("duration")),
     (Column("avg_us", "Avg Time", "duration"), mean_known("duration")),
-    (Column("max_us", "Max Time", "duration", spare=1), most("duration")),
+    (Column("max_us", "Max Time", "duration", drop_first=1), most("duration")),
     (Column("share", "Ratio", "share"), share("duration")),
 )  # fmt: skip
 #: Longest text that is exact as a number.
@@ -132,14 +134,14 @@ def plain(texts: Sequence[str | None]) -> list[Any]:
     return list(texts)
 
 
-def as_in_file(table: Records, rows: Rows = ALL, *, spare: int = 0) -> list[tuple[Column, list[Any]]]:
+def as_in_file(table: Records, rows: Rows = ALL, *, drop_first: int = 0) -> list[tuple[Column, list[Any]]]:
     """Columns of a file that no view knows, under their own names; ids are not treated as numbers."""
     found = []
     for column in table.schema:
         if column.group == OTHERS:
             texts = plain(tuple(table.texts[column.key]))
             is_text = not texts or isinstance(texts[0], str) or column.title.lower().endswith("id")
-            head = Column(column.title, column.title, "text" if is_text else "number", spare=spare)
+            head = Column(column.title, column.title, "text" if is_text else "number", drop_first=drop_first)
             values = (*texts, None)
             found.append((head, [values[code] for code in table.take(column.key, rows).tolist()]))
     return found
@@ -158,7 +160,7 @@ def as_counted(key: str, title: str, heads: Mapping[str, Column], statistic: Rec
 
 def with_other_columns(table: Table, records: Records, rows: Rows = ALL) -> Table:
     """Appends a file's undocumented columns to a table of its rows."""
-    others = as_in_file(records, rows, spare=9)
+    others = as_in_file(records, rows, drop_first=9)
     return replace(table, columns=(*table.columns, *(head for head, _ in others)),
                    values=(*table.values, *(values for _, values in others)))  # fmt: skip
 

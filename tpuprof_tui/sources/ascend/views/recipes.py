@@ -51,9 +51,9 @@ _MOST_CAUSES: Final = 10
 
 _MODULE: Final = (
     (Column("name", "Module"), key("name", None)), (Column("calls", "Calls", "count"), rows),
-    (Column("operators", "Operators", "count", spare=1), total("operators")),
+    (Column("operators", "Operators", "count", drop_first=1), total("operators")),
     (Column("host_total_us", "Host Total", "duration", bar=True), total("host_total")),
-    (Column("host_self_us", "Host Self", "duration", spare=2), total("host_self")),
+    (Column("host_self_us", "Host Self", "duration", drop_first=2), total("host_self")),
     (Column("device_total_us", "Device Total", "duration", bar=True), total("device_total")),
     (Column("device_self_us", "Device Self", "duration"), total("device_self")),
 )  # fmt: skip
@@ -118,8 +118,9 @@ def mfu(query: Query, rank: RecordedRank) -> Answer:
     frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
     peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
     figures = [
-        *((Column(name, title, spare=spare), key(name, None)) for name, (title, spare) in heads.items()), *TIMES[:2],
-        (Column("flop", "FLOP", "number", spare=2), total("flop")),
+        *((Column(name, title, drop_first=drop_first), key(name, None)) for name,
+          (title, drop_first) in heads.items()), *TIMES[:2],
+        (Column("flop", "FLOP", "number", drop_first=2), total("flop")),
         (Column("tflops", "TFLOP/s", "number"), per(quotient(total("flop"), total("duration")), 1000)),
         (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),
     ]  # fmt: skip
@@ -210,8 +211,9 @@ def experts(query: Query, ranks: Sequence[RecordedRank]) -> Table | None:
 
 
 _EXPERTS: Final = (
-    Column("group", "Ranks that share experts", spare=2), Column("rank", "Rank"), Column("kernels", "Kernels", "count"),
-    Column("total_us", "Total Time", "duration", spare=1), Column("tokens", "Tokens", "count", bar=True),
+    Column("group", "Ranks that share experts", drop_first=2), Column("rank", "Rank"),
+    Column("kernels", "Kernels", "count"),
+    Column("total_us", "Total Time", "duration", drop_first=1), Column("tokens", "Tokens", "count", bar=True),
     Column("excess_share", "Above the mean", "share"),
 )  # fmt: skip
 
@@ -258,7 +260,7 @@ def main_cause(query: Query, late: RecordedRank, ranks: Sequence[RecordedRank]) 
 
 
 _CAUSES: Final = (
-    Column("rank", "Late rank"), Column("part", "Part", spare=1), Column("name", "What"),
+    Column("rank", "Late rank"), Column("part", "Part", drop_first=1), Column("name", "What"),
     Column("value_us", "Its time", "duration"), Column("mean_us", "Mean of the others", "duration"),
     Column("excess_us", "Longer", "duration", bar=True),
 )  # fmt: skip

@@ -88,9 +88,9 @@ def overview(query: Query) -> Answer:
                       size / gpu.peak if gpu.peak else None))  # fmt: skip
     table = Table.of_rows("gpus", "GPUs", (
         Column("gpu", "GPU"), Column("peak_active_bytes", "Peak active", "bytes"),
-        Column("peak_reserved_bytes", "Peak reserved", "bytes"), Column("peak_at_us", "At", "time", spare=1),
+        Column("peak_reserved_bytes", "Peak reserved", "bytes"), Column("peak_at_us", "At", "time", drop_first=1),
         Column("end_active_bytes", "Active at the end", "bytes"),
-        Column("end_reserved_bytes", "Reserved at the end", "bytes", spare=2),
+        Column("end_reserved_bytes", "Reserved at the end", "bytes", drop_first=2),
         Column("most_by", "Most at the peak", is_key=False), Column("most_share", "Share", "share", bar=True),
     ), found, word="GPU")  # fmt: skip
     failed = len(table_of(query, "out_of_memory"))
@@ -119,9 +119,11 @@ def held(query: Query) -> Answer:
                 }, ("-size", "text"))
             ]  # fmt: skip
             tables.append(Table.of_rows(f"{when}_by_{column}", f"Held at the {when}, by {title.lower()}", (
-                Column("gpu", "GPU", spare=0 if len(alive) > 1 else 3), Column(column, title, narrows=column),
-                Column("bytes", "Bytes", "bytes", bar=True), Column("allocations", "Allocations", "count", spare=1),
-                Column("largest_bytes", "Largest", "bytes", spare=2), Column("share", "Share", "share"),
+                Column("gpu", "GPU", drop_first=0 if len(alive) > 1 else 3),
+                Column(column, title, filter_column=column),
+                Column("bytes", "Bytes", "bytes", bar=True),
+                Column("allocations", "Allocations", "count", drop_first=1),
+                Column("largest_bytes", "Largest", "bytes", drop_first=2), Column("share", "Share", "share"),
             ), found, word=title.lower()))  # fmt: skip
     return Answer(tables=tuple(tables))
 
@@ -133,17 +135,17 @@ def fragmentation(query: Query) -> Answer:
         (Column("active_bytes", "Active", "bytes"), total("active")),
         (Column("free_bytes", "Free", "bytes", bar=True), total("free")),
         (Column("free_share", "Share", "share"), quotient(total("free"), total("size"))),
-        (Column("free_blocks", "Free blocks", "count", spare=3), count_true("free")),
+        (Column("free_blocks", "Free blocks", "count", drop_first=3), count_true("free")),
         (Column("largest_free_bytes", "Largest free", "bytes"), most("free")),
-        (Column("rounding_bytes", "Rounding", "bytes", spare=4), total("rounding")),
+        (Column("rounding_bytes", "Rounding", "bytes", drop_first=4), total("rounding")),
     )
     place = ((Column("device", "GPU", "number"), key("device")), (Column("pool", "Pool"), key("segment_type", UNKNOWN)),
-             (Column("pool_id", "Pool id", spare=6), key("segment_pool_id")),
+             (Column("pool_id", "Pool id", drop_first=6), key("segment_pool_id")),
              (Column("stream", "Stream", "number"), key("stream")))  # fmt: skip
     note = "A request needs one free block of its size in its pool and stream."
     return Answer(tables=(
         Table.of_pivot("pools", "Pools", _blocks(query), ("device", "segment_type", "segment_pool_id", "stream"), (
-            *place, (Column("segments", "Segments", "count", spare=5), count_true("first")), *figures,
+            *place, (Column("segments", "Segments", "count", drop_first=5), count_true("first")), *figures,
         ), ("-free_bytes",), word="pool", notes=(note,)),
         Table.of_pivot("segments", "Segments", _blocks(query), ("segment",), (
             (Column("address", "Address"), lambda groups: [f"{each:#x}" for each in groups.values("address").tolist()]),

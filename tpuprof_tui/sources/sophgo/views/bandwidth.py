@@ -29,8 +29,9 @@ _PORTS: Final = tuple((f"Bus {port} {word}", f"axi_d{port}_{part}_bytes")
                       for port in (0, 1) for word, part in (("read", "ar"), ("written", "wr")))  # fmt: skip
 _RATES: Final = (
     Column("bytes", "Moved", "bytes"), Column("mean_gbps", "Mean GB/s", "number", "GB/s", bar=True),
-    Column("most_gbps", "Most GB/s", "number", "GB/s"), Column("peak_gbps", "Peak GB/s", "number", "GB/s", spare=2),
-    Column("of_peak", "Of peak", "share", spare=1),
+    Column("most_gbps", "Most GB/s", "number", "GB/s"),
+    Column("peak_gbps", "Peak GB/s", "number", "GB/s", drop_first=2),
+    Column("of_peak", "Of peak", "share", drop_first=1),
 )  # fmt: skip
 
 
@@ -125,7 +126,7 @@ def _by_port(query: Query, lanes: Sequence[int], edges: Ints) -> Iterator[Series
 _COLUMNS: Final = (
     Column("use", "Use"),
     Column("bytes", "Size", "bytes"),
-    Column("address", "Address", spare=1),
+    Column("address", "Address", drop_first=1),
     Column("allocated_us", "Allocated", "time"),
     Column("freed_us", "Freed", "time"),
 )

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 _ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Of instructions with a forecast: how long they took, and were expected to take.
 _FORECAST: Final = ("expected", "taken")
-_TENSORS: Final = (Column("result", "Result"), Column("shape", "Shape"), Column("operands", "Operands", spare=9))
+_TENSORS: Final = (Column("result", "Result"), Column("shape", "Shape"), Column("operands", "Operands", drop_first=9))
 _SUMS: Final = ("count", "overlap", "wait", "bytes", "alg_ops", "uarch_ops", *_FORECAST)
 _COLUMNS: Final = (
     Column("launches", "Launches", "count"), Column("cores", "Cores", "count"),

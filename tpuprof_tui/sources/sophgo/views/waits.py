@@ -62,7 +62,7 @@ def _makers(query: Query, selected: Waits, barriers: Barriers) -> Table:
     title = query.profile.groups.title
     columns = (
         Column("unit", query.vocabulary.say("{Unit}")), Column("waited_us", "Others waited", "duration", bar=True),
-        Column("waits", "Waits", "count", spare=1), Column("last", "Last at barriers", "count"),
+        Column("waits", "Waits", "count", drop_first=1), Column("last", "Last at barriers", "count"),
         Column("late_us", "Late by", "duration"),
     )  # fmt: skip
     return Table.of_rows(
@@ -90,7 +90,7 @@ def _matrix(query: Query, selected: Waits) -> Table:
     columns = [
         Column("unit", query.vocabulary.say("{Unit}")), Column("total_us", "Waits", "duration", bar=True),
         *(Column(f"for_{query.profile.groups.number(by)}_us", f"for {query.profile.groups.number(by)}", "duration",
-                 spare=index) for index, by in enumerate(listed)),
+                 drop_first=index) for index, by in enumerate(listed)),
     ]  # fmt: skip
     values: list[list[object]] = [
         [title(unit) for unit in waiters.tolist()],
@@ -115,8 +115,8 @@ def _barriers(query: Query, barriers: Barriers) -> Table:
     session, listed = query.session, select_rows(barriers, np.arange(min(len(barriers), _MOST_BARRIERS)))
     columns = (
         Column("time_us", "Time", "time"), Column("unit", "Last"), Column("late_us", "Late by", "duration"),
-        Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", spare=2),
-        Column("meanwhile", "It did meanwhile", spare=1),
+        Column("waited_us", "Others waited", "duration", bar=True), Column("waits", "Waits", "count", drop_first=2),
+        Column("meanwhile", "It did meanwhile", drop_first=1),
     )  # fmt: skip
     units, late, time = listed.unit.tolist(), listed.late_ns.tolist(), listed.time.tolist()
 

@@ -44,16 +44,16 @@ from .worker_events import WorkerEvents, of_streams, per_worker, ratio
 
 #: Characters of joined texts.
 _MOST_TEXT: Final = 1000
-_NAME: Final = (Column("name", "Name", narrows="name"), key("name"))
+_NAME: Final = (Column("name", "Name", filter_column="name"), key("name"))
 _TIMES: Final = (
     (Column("calls", "Calls", "count"), rows), (Column("total_us", "Total", "duration", bar=True), total("duration")),
     (Column("mean_us", "Mean", "duration"), mean("duration")),
-    (Column("max_us", "Max", "duration", spare=1), most("duration")),
-    (Column("min_us", "Min", "duration", spare=2), least("duration")),
+    (Column("max_us", "Max", "duration", drop_first=1), most("duration")),
+    (Column("min_us", "Min", "duration", drop_first=2), least("duration")),
 )  # fmt: skip
 _MEASURED: Final = (
-    (Column("blocks_per_sm", "Blocks/SM", "number", spare=3), weighted_mean("blocks_per_sm", "duration")),
-    (Column("occupancy", "Occupancy", "share", spare=4), weighted_mean("occupancy", "duration", 100)),
+    (Column("blocks_per_sm", "Blocks/SM", "number", drop_first=3), weighted_mean("blocks_per_sm", "duration")),
+    (Column("occupancy", "Occupancy", "share", drop_first=4), weighted_mean("occupancy", "duration", 100)),
 )  # fmt: skip
 #: What captures of graphs tell of replayed kernels.
 _CAPTURED: Final = (("captured_operator", "Captured operator"), ("captured_shape", "Its shapes"),
@@ -76,8 +76,9 @@ _HOST: Final = (Kind.OPERATOR, Kind.ANNOTATION, Kind.CALL, Kind.FRAME, Kind.OLD_
 _OPEN: Final = {">": "<", ")": "("}
 _COLUMNS: Final = (
     Column("side", "Side"), Column("name", "Name"), Column("calls", "Calls", "count"),
-    Column("total_us", "Total", "duration", bar=True), Column("calls_per_step", "Calls per step", "count", spare=2),
-    Column("total_per_step_us", "Per step", "duration", spare=1),
+    Column("total_us", "Total", "duration", bar=True),
+    Column("calls_per_step", "Calls per step", "count", drop_first=2),
+    Column("total_per_step_us", "Per step", "duration", drop_first=1),
 )  # fmt: skip
 
 
@@ -91,36 +92,37 @@ def kernels(events: WorkerEvents) -> Answer:
     frame, copies = work.take(~transfers), work.take(transfers)
     known = events.recorded.tensor_cores_known
     use = (
-        (Column("tensor_core_use", "Tensor cores", spare=5, shown=known, is_key=False),
+        (Column("tensor_core_use", "Tensor cores", drop_first=5, shown=known, is_key=False),
          _of_texts("name", _use if known else lambda _: "unknown")),
-        (Column("tensor_cores", "TensorBoard's list", "flag", spare=6, shown=known),
+        (Column("tensor_cores", "TensorBoard's list", "flag", drop_first=6, shown=known),
          _of_texts("name", uses_tensor_cores)),
     )  # fmt: skip
     by_name = Table.of_pivot("by_name", "By name", frame, ["name"], [
         _NAME, *use, *_TIMES,
-        (Column("calls_per_step", "Calls per step", "count", spare=7), per(total("in_steps"), events.step_count)),
-        (Column("total_per_step_us", "Per step", "duration", spare=6),
+        (Column("calls_per_step", "Calls per step", "count", drop_first=7), per(total("in_steps"), events.step_count)),
+        (Column("total_per_step_us", "Per step", "duration", drop_first=6),
          per(total("duration", "in_steps"), events.step_count)),
         *_MEASURED,
     ], ("-total_us", "name"))  # fmt: skip
     launch = [(Column("operator", events.query.vocabulary.schema["operator"].title), key("operator")),
-              *((Column(name, name.replace("_", " ").capitalize(), spare=spare), _as_text(name))
-                for spare, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
+              *((Column(name, name.replace("_", " ").capitalize(), drop_first=drop_first), _as_text(name))
+                for drop_first, name in enumerate(_LAUNCH[1:], 6))]  # fmt: skip
     by_launch = Table.of_pivot("by_launch", "By launch", frame, ["name", *_LAUNCH], [
         _NAME, *launch, *use,
-        (Column("operator_eligible", "Operator can", "flag", spare=10), _of_texts("operator", ELIGIBLE.__contains__)),
-        *((Column(name, title, spare=11), _joined(name)) for name, title in _CAPTURED if told),
+        (Column("operator_eligible", "Operator can", "flag", drop_first=10),
+         _of_texts("operator", ELIGIBLE.__contains__)),
+        *((Column(name, title, drop_first=11), _joined(name)) for name, title in _CAPTURED if told),
         *_TIMES, *_MEASURED,
     ], ("-total_us", "name", *_LAUNCH))  # fmt: skip
     sets = Table.of_pivot("copies", "Copies and sets", copies, ["name"], [
         _NAME, *_TIMES, (Column("bytes", "Bytes", "bytes"), total_known("bytes")),
     ], ("-total_us", "name"))  # fmt: skip
     categories = Table.of_pivot("categories", "By op category, with copies", work, ["op_category"], [
-        (Column("category", "Op category", narrows="op_category"), key("op_category")),
+        (Column("category", "Op category", filter_column="op_category"), key("op_category")),
         *_TIMES[:2],
         (Column("share", "Share", "share"), share("duration")),
-        (Column("cumulative_share", "Cumulative", "share", spare=1), cumulative_share("duration")),
-        (Column("mean_us", "Mean", "duration", spare=2), mean("duration")),
+        (Column("cumulative_share", "Cumulative", "share", drop_first=1), cumulative_share("duration")),
+        (Column("mean_us", "Mean", "duration", drop_first=2), mean("duration")),
     ], ("-total_us",))  # fmt: skip
     facts = (Fact("kernels", "Kernels", len(frame)),
              Fact("total_us", "Their time", int(frame["duration"].sum()), "duration"))  # fmt: skip
@@ -133,7 +135,7 @@ def _captured(frame: Frame) -> Table:
     keys = [name for name, _ in _CAPTURED]
     matched, title = frame.take(frame["captured"] > 0), "Replayed kernels by what their capture tells"
     return Table.of_pivot("captured", title, matched, keys, [
-        *((Column(name, title, spare=spare), key(name, None)) for (name, title), spare in
+        *((Column(name, title, drop_first=drop_first), key(name, None)) for (name, title), drop_first in
           zip(_CAPTURED, (0, 3, 4), strict=True)), *_TIMES,
     ], ("-total_us", *keys))  # fmt: skip
 
@@ -180,18 +182,22 @@ def operators(events: WorkerEvents) -> Answer:
                   for column, figure in _SIDE_TIMES)  # fmt: skip
     figures = (
         (Column("calls", "Calls", "count"), rows), *times,
-        (Column("tensor_core_eligible", "Can use tensor cores", "flag", spare=3, shown=known), any_true("eligible")),
-        *((Column(f"tensor_core_{part}_share", f"TensorBoard's list {part}", "share", spare=spare, shown=known),
-           quotient(total(f"tensor_{part}"), total(f"device_{part}"))) for part, spare in (("self", 10), ("total", 9))),
-        *((Column(f"tensor_core_{word}_share", title, "share", spare=spare, shown=known),
+        (Column("tensor_core_eligible", "Can use tensor cores", "flag", drop_first=3, shown=known),
+         any_true("eligible")),
+        *((Column(f"tensor_core_{part}_share", f"TensorBoard's list {part}", "share", drop_first=drop_first,
+                  shown=known),
+           quotient(total(f"tensor_{part}"), total(f"device_{part}"))) for part,
+           drop_first in (("self", 10), ("total", 9))),
+        *((Column(f"tensor_core_{word}_share", title, "share", drop_first=drop_first, shown=known),
            _share(total(part), total(f"device_{part.partition('_')[2]}")) if known else _nothing)
-          for word, title, spare, part in _OWN_SHARES),
+          for word, title, drop_first, part in _OWN_SHARES),
     )  # fmt: skip
     per_step = (
-        (Column("calls_per_step", "Calls per step", "count", spare=8), per(total("in_steps"), steps)),
-        *((Column(f"{side}_per_step_us", f"{side.replace('_', ' ').capitalize()} per step", "duration", spare=spare),
+        (Column("calls_per_step", "Calls per step", "count", drop_first=8), per(total("in_steps"), steps)),
+        *((Column(f"{side}_per_step_us", f"{side.replace('_', ' ').capitalize()} per step", "duration",
+                  drop_first=drop_first),
            _nothing if unlinked and side.startswith("device") else per(total(side, "in_steps"), steps))
-          for side, spare in zip(_SIDES, (4, 6, 5, 7), strict=True)),
+          for side, drop_first in zip(_SIDES, (4, 6, 5, 7), strict=True)),
     )  # fmt: skip
     shapes, stack = (Column("shape", "Shapes"), key("shapes")), (Column("stack", "Call stack"), key("stack"))
     order = (f"-{main}", "name")
@@ -294,10 +300,10 @@ _LONGEST: Final = 32
 #: Least number of times that a sequence runs.
 _LEAST: Final = 2
 _SEQUENCES: Final = (
-    Column("sequence", "Sequence"), Column("module", "Module", spare=3), Column("source", "Source line"),
-    Column("kernels", "Kernels", "count", spare=2), Column("times", "Times", "count"),
-    Column("total_us", "Total", "duration", spare=1), Column("mean_us", "Mean", "duration", spare=5),
-    Column("gaps_us", "Gaps", "duration", spare=4), Column("gain_us", "To win", "duration"),
+    Column("sequence", "Sequence"), Column("module", "Module", drop_first=3), Column("source", "Source line"),
+    Column("kernels", "Kernels", "count", drop_first=2), Column("times", "Times", "count"),
+    Column("total_us", "Total", "duration", drop_first=1), Column("mean_us", "Mean", "duration", drop_first=5),
+    Column("gaps_us", "Gaps", "duration", drop_first=4), Column("gain_us", "To win", "duration"),
 )  # fmt: skip
 _NOTE: Final = "To win, at most: all but the longest kernel of each sequence, and the gaps between its kernels."
 

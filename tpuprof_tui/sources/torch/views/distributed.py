@@ -33,9 +33,9 @@ _MOST_BYTES: Final = (1 << 63) - 1
 _LONGEST: Final = 1 << 16
 #: What newer files tell of collectives.
 _TOLD: Final = (
-    Column("input_bytes", "Input", "bytes", spare=2), Column("output_bytes", "Output", "bytes", spare=3),
-    Column("group_size", "Ranks of group", "count", spare=4), Column("group", "Group", is_key=False, spare=5),
-    Column("ranks", "Ranks", is_key=False, spare=6),
+    Column("input_bytes", "Input", "bytes", drop_first=2), Column("output_bytes", "Output", "bytes", drop_first=3),
+    Column("group_size", "Ranks of group", "count", drop_first=4), Column("group", "Group", is_key=False, drop_first=5),
+    Column("ranks", "Ranks", is_key=False, drop_first=6),
 )  # fmt: skip
 
 
@@ -103,7 +103,8 @@ def distributed(query: Query) -> Answer:
                           notes=(NOTE, *([GUESSED] if any(row[-1] for row in group_rows) else [])),
                           target=partial(named, group_rows, 2)),
             Table.of_rows("collectives", "Collectives", (
-                Column("worker", "Worker"), Column("name", "Name", narrows="name"), Column("calls", "Calls", "count"),
+                Column("worker", "Worker"), Column("name", "Name", filter_column="name"),
+                Column("calls", "Calls", "count"),
                 Column("bytes", "Bytes", "bytes", zero_unknown=True),
                 Column("mean_bytes", "Mean", "bytes", zero_unknown=True),
                 Column("total_us", "Total", "duration", bar=True), Column("mean_us", "Mean", "duration"),
@@ -319,12 +320,12 @@ def _told(table: Records, which: I64) -> tuple[Any, ...]:
 # input of a reduce-scatter. Time is the transfer where ranks can be compared, else all of the kernel.
 
 GROUP_COLUMNS: Final = (
-    Column("worker", "Worker"), Column("group", "Group"), Column("name", "Name", narrows="name"),
-    Column("ranks", "Ranks", "number", spare=3, guess="ranks_guessed"), Column("calls", "Calls", "count"),
-    Column("bytes", "Message", "bytes", spare=2), Column("time_us", "Time", "duration", bar=True),
-    Column("algorithm_gb_per_s", "Alg. GB/s", "number", spare=4),
+    Column("worker", "Worker"), Column("group", "Group"), Column("name", "Name", filter_column="name"),
+    Column("ranks", "Ranks", "number", drop_first=3, guess="ranks_guessed"), Column("calls", "Calls", "count"),
+    Column("bytes", "Message", "bytes", drop_first=2), Column("time_us", "Time", "duration", bar=True),
+    Column("algorithm_gb_per_s", "Alg. GB/s", "number", drop_first=4),
     Column("bus_gb_per_s", "Bus GB/s", "number", guess="ranks_guessed"),
-    Column("skew_us", "Skew", "duration"), Column("max_skew_us", "Max skew", "duration", spare=1),
+    Column("skew_us", "Skew", "duration"), Column("max_skew_us", "Max skew", "duration", drop_first=1),
     Column("ranks_guessed", "Ranks guessed", "flag", shown=False),
 )  # fmt: skip
 NOTE: Final = ("Bus GB/s: what each link carries, as nccl-tests count it. Skew: how long the rank was in it before the "

@@ -24,7 +24,7 @@ from .worker_events import WorkerEvents, not_narrowed, of_workers, ratio
 UNKNOWN: Final = "<unknown>"
 BEFORE: Final = "<before recording>"
 _BYTES: Final = (
-    Column("device", "Device"), Column("operator", "Operator", narrows="name"), Column("calls", "Calls", "count"),
+    Column("device", "Device"), Column("operator", "Operator", filter_column="name"), Column("calls", "Calls", "count"),
     Column("increase_bytes", "Increase", "bytes"), Column("self_increase_bytes", "Own increase", "bytes"),
     Column("allocations", "Allocations", "count"), Column("self_allocations", "Own allocations", "count"),
     Column("allocated_bytes", "Allocated", "bytes", bar=True),

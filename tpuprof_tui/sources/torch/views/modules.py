@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("host_total_us", "Host total", "duration", bar=True), Column("host_self_us", "Host self", "duration"),
     Column("device_total_us", "Device total", "duration", bar=True),
     Column("device_self_us", "Device self", "duration"),
-    Column("peers", "Peers", "count", spare=2), Column("of_peers", "Of peers", "number", spare=1),
+    Column("peers", "Peers", "count", drop_first=2), Column("of_peers", "Of peers", "number", drop_first=1),
 )  # fmt: skip
 _PEERS: Final = (
     Column("classes", "Classes"), Column("modules", "Modules", "count"), Column("name", "Longest", is_key=False),

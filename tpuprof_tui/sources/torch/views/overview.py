@@ -125,8 +125,8 @@ def _executions(events: WorkerEvents) -> Iterator[Table]:
                       int(end[number] - start[number]), covered, len(own), len(uniques(shared)),
                       len(shared)))  # fmt: skip
     yield Table.of_rows("executions", "Runs of the model", (
-        Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", spare=4),
-        Column("requests", "Requests", "count", spare=3), Column("tokens", "Tokens", "count", spare=2),
+        Column("execution", "No."), Column("kind", "Kind"), Column("stage", "Stage", drop_first=4),
+        Column("requests", "Requests", "count", drop_first=3), Column("tokens", "Tokens", "count", drop_first=2),
         Column("start_us", "Start", "time"),
         Column("host_us", "Host", "duration", bar=True), Column("device_us", "Device", "duration", bar=True),
         Column("launched", "Launched", "count"), Column("graphs", "Graph replays", "count"),
@@ -205,7 +205,7 @@ def _overview(selection: WorkerEvents) -> Answer:
         Fact("step_us", "Step", _mean(length), "duration"),
         *(Fact(f"{key}_us", title, _mean(values), "duration", share=ratio(int(values.sum()), int(length.sum())))
           for key, title, values in zip(PARTS, _TITLES, parts, strict=True)),
-        Fact("window_us", "First to last step", window, "duration", head="Span"),
+        Fact("window_us", "First to last step", window, "duration", short_title="Span"),
     ]  # fmt: skip
     if recorded.has_kernels:
         known = recorded.tensor_cores_known
@@ -219,9 +219,11 @@ def _overview(selection: WorkerEvents) -> Answer:
             Fact("tensor_core_share", "Tensor cores by TensorBoard's list", listed, "share", shown=known),
         ]  # fmt: skip
     columns = [
-        Column("step", "Step"), Column("start_us", "Start", "time"), Column("host_us", "Host", "duration", spare=1),
+        Column("step", "Step"), Column("start_us", "Start", "time"),
+        Column("host_us", "Host", "duration", drop_first=1),
         Column("step_us", "Step", "duration", bar=True),
-        *(Column(f"{key}_us", title, "duration", spare=_SPARE[key]) for key, title in zip(PARTS, _TITLES, strict=True)),
+        *(Column(f"{key}_us", title, "duration", drop_first=_SPARE[key]) for key,
+          title in zip(PARTS, _TITLES, strict=True)),
     ]  # fmt: skip
     rows = [
         (found.label[step], int(start[n]), int(found.host_end[step] - found.host_start[step]),
@@ -265,11 +267,13 @@ class TensorCoreUse:
 def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) -> Table:
     known_use = selection.recorded.tensor_cores_known
     columns = (
-        Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", spare=1),
-        Column("compute_capability", "Capability", spare=2), Column("utilization", "Utilization", "share", bar=True,
-                                                                    head="Util"),
-        Column("sm_efficiency", "SM efficiency", "share", head="SM eff."), Column("occupancy", "Occupancy", "share"),
-        Column("tensor_core_share", "By TensorBoard's list", "share", spare=3, shown=known_use),
+        Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", drop_first=1),
+        Column("compute_capability", "Capability", drop_first=2),
+        Column("utilization", "Utilization", "share", bar=True,
+                                                                    short_title="Util"),
+        Column("sm_efficiency", "SM efficiency", "share", short_title="SM eff."),
+        Column("occupancy", "Occupancy", "share"),
+        Column("tensor_core_share", "By TensorBoard's list", "share", drop_first=3, shown=known_use),
         Column("tensor_core_time_share", "Tensor cores", "share", shown=known_use),
     )  # fmt: skip
     cards = selection.recorded.devices
@@ -351,7 +355,7 @@ def _recommendations(selection: WorkerEvents, kernels: Frame, parts: list[I64], 
     capable = any(capability and float(capability) >= 3.5 for _, _, _, capability, *_ in device_rows)
     if recorded.distributed.get("backend") == "gloo" and capable:
         rows.append(("nccl", None, None, "The backend nccl is faster than gloo on these cards."))
-    columns = (Column("id", "Advice", spare=1), Column("device", "Device"), Column("value", "Share", "share"),
+    columns = (Column("id", "Advice", drop_first=1), Column("device", "Device"), Column("value", "Share", "share"),
                Column("text", "What to do"))  # fmt: skip
     return Table.of_rows("recommendations", "What to do", columns, rows)
 
@@ -418,10 +422,10 @@ _KERNEL_GAP: Final = 30_000
 _LONG_DELAY: Final = 100_000
 _COLUMNS: Final = (
     Column("device", "Device"), Column("stream", "Stream"), Column("events", "Events", "count"),
-    Column("start_us", "Start", "time", spare=3), Column("span_us", "Span", "duration", spare=2),
+    Column("start_us", "Start", "time", drop_first=3), Column("span_us", "Span", "duration", drop_first=2),
     Column("busy_us", "Busy", "duration", bar=True), Column("idle_us", "Idle", "duration"),
     Column("host_wait_us", "Waits for host", "duration"), Column("kernel_wait_us", "Between kernels", "duration"),
-    Column("other_wait_us", "Other", "duration"), Column("queue_max", "Queue", "count", spare=1),
+    Column("other_wait_us", "Other", "duration"), Column("queue_max", "Queue", "count", drop_first=1),
 )  # fmt: skip
 
 
@@ -445,7 +449,7 @@ def streams(events: WorkerEvents) -> Answer:
     exposed = covered.total - compute.total
     exposed_copies = covered.union_with(copies).total - covered.total
     facts = (
-        Fact("window_us", "First to last work", length, "duration", head="Span"),
+        Fact("window_us", "First to last work", length, "duration", short_title="Span"),
         Fact("busy_us", "Busy", everything.total, "duration"),
         Fact("idle_us", "Idle", length - everything.total, "duration"),
         Fact("computation_us", "Computation", compute.total, "duration"),

@@ -66,11 +66,12 @@ def card_named(name: str) -> Card | None:
 
 
 _COLUMNS: Final = (
-    Column("name", "Operator", narrows="name"), Column("shape", "Shapes"), Column("dtype", "Type", spare=2),
-    Column("category", "Op category", spare=5, is_key=False), Column("calls", "Calls", "count"),
-    Column("device_total_us", "Device", "duration", bar=True), Column("flops", "FLOP of a call", "number", spare=4),
-    Column("bytes", "Bytes of a call", "bytes", spare=3), Column("tflops", "TFLOP/s", "number"),
-    Column("peak_share", "Of peak", "share"), Column("gb_per_s", "GB/s", "number", spare=1),
+    Column("name", "Operator", filter_column="name"), Column("shape", "Shapes"), Column("dtype", "Type", drop_first=2),
+    Column("category", "Op category", drop_first=5, is_key=False), Column("calls", "Calls", "count"),
+    Column("device_total_us", "Device", "duration", bar=True),
+    Column("flops", "FLOP of a call", "number", drop_first=4),
+    Column("bytes", "Bytes of a call", "bytes", drop_first=3), Column("tflops", "TFLOP/s", "number"),
+    Column("peak_share", "Of peak", "share"), Column("gb_per_s", "GB/s", "number", drop_first=1),
     Column("bound", "Bound by", is_key=False),
 )  # fmt: skip
 
@@ -123,7 +124,7 @@ def _bounds(lines: list[Line]) -> Table:
                "at_peak": total("at_peak")}  # fmt: skip
     found = pivot(frame.with_texts("category").with_texts("bound"), ("category", "bound"), figures, ("-device",))
     columns = (
-        Column("category", "Op category", narrows="op_category"), Column("bound", "Bound by"),
+        Column("category", "Op category", filter_column="op_category"), Column("bound", "Bound by"),
         Column("calls", "Calls", "count"),
         Column("device_total_us", "Device", "duration", bar=True), Column("at_peak_us", "At the peak", "duration"),
         Column("peak_share", "Of peak", "share"),

@@ -72,7 +72,8 @@ def is_stub(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def names_of_others(node: ast.ClassDef) -> Iterator[str]:
     """What a class says it has, but neither makes nor is given."""
-    if node.decorator_list or {"Protocol", "Struct"} & set(map(last_name, node.bases)):
+    # a struct may be one by a base elsewhere: then its options tell
+    if node.decorator_list or node.keywords or {"Protocol", "Struct"} & set(map(last_name, node.bases)):
         return
     made = {
         ast.unparse(each)

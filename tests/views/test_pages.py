@@ -79,6 +79,9 @@ def test_too_wide_tables_lose_spare_columns_and_say_so():
     assert headers(LANES, 24) == [["Lane", "Busy", "Idle"]]
     assert "No room for Idle" in shown(Report("", tables=(LANES,)), 19)
     assert "No room" not in shown(Report("", tables=(LANES,)), 24)
+    # one of two columns of one title
+    steps = Table("Steps", ("Step", "Host", "Step"), (("first", "1", "22"),), frozenset((0,)), drop_first=(0, 0, 1))
+    assert "No room for Step:" in shown(Report("", tables=(steps,)), 13)
 
 
 @pytest.mark.parametrize("width", [5, 20, 40, 60, 80, 120, 200])

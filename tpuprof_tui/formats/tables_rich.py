@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,7 +35,8 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 def _lines(table: Table, width: int) -> Iterator[Text]:
     yield Text(table.title, style="bold")
-    left_out = dict.fromkeys(title for place, title in enumerate(table.header) if place not in table.nil)
+    # several columns may have one title
+    left_out = Counter(title for place, title in enumerate(table.header) if place not in table.nil)
     for part in table.parts(width):
         yield Text(_GAP.join(fit(each.header, each.width, right=not each.is_text) for each in part), "bold dim")
         for row in range(len(table.rows)):
@@ -45,9 +47,8 @@ def _lines(table: Table, width: int) -> Iterator[Text]:
                     Text(texts[number] if number < len(texts) else " " * each.width, style)
                     for each, (texts, style) in zip(part, cells, strict=True)
                 )
-        for each in part:
-            left_out.pop(each.header, None)
+        left_out.subtract(each.header for each in part if not each.nil)
     notes = table.notes
-    if left_out:
-        notes = (*notes, f"No room for {', '.join(left_out)}: a wider terminal, or a file, shows them.")
+    if titles := ", ".join(title for title, count in left_out.items() if count > 0):
+        notes = (*notes, f"No room for {titles}: a wider terminal, or a file, shows them.")
     yield from (Text(note, style="dim") for note in notes)

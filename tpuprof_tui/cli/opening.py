@@ -266,11 +266,11 @@ def check_step(query: Query) -> None:
 def tell_if_none_passes(profile: Profile, text: str) -> None:
     """Tells on stderr which condition of a filter leaves no event, if none passes."""
     from tpuprof_tui.analysis.query import query_of
-    from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, emptying_condition
+    from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, none_passes
 
     session = query_of(profile).session
     if text and not apply_filter(session, text).count:
-        tell(f"tpuprof: {session.say('No {event} passes: ')}{emptying_condition(session, text)} leaves none.")
+        tell(f"tpuprof: {none_passes(session, text)}")
 
 
 def combined_filter(options: argparse.Namespace, profile: Profile) -> str:

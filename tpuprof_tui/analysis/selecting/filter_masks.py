@@ -123,6 +123,11 @@ def emptying_condition(session: Session, text: str) -> str:
     return parts[-1]
 
 
+def none_passes(session: Session, text: str) -> str:
+    """Says which condition of a filter that no event passes leaves none."""
+    return session.say("No {event} passes: ") + f"{emptying_condition(session, text)} leaves none."
+
+
 def with_condition(text: str, condition: str) -> str:
     """The filter with a further condition added by ``and``."""
     from .filters import has_alternatives

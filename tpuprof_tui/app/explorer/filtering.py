@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.counter_lines import ancestors, counter_lines
 from tpuprof_tui.analysis.selecting.filter_masks import (
     apply_filter,
-    emptying_condition,
     is_filter_cached,
+    none_passes,
     numbers_shown,
     with_condition,
 )
@@ -117,13 +117,13 @@ class Filtering(Part):
         count, total = self._counted(text, self.state.scope)
         if not count:
             session = self.session
-            self.background.compute("emptying", lambda: emptying_condition(session, text), self._say_none)
+            self.background.compute("emptying", lambda: none_passes(session, text), self._say_none)
             return
         counted = f"{count:,} of {self.session.profile.vocabulary.event.of(total)} pass."
         self.say(f"{counted} & changes the filter, Esc clears it.")
 
-    def _say_none(self, condition: str) -> None:
-        self.say(self.session.say("No {event} passes: ") + f"{condition} leaves none. & changes the filter.")
+    def _say_none(self, sentence: str) -> None:
+        self.say(f"{sentence} & changes the filter.")
 
     # narrowing
 

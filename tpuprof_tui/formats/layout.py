@@ -65,11 +65,10 @@ Laid = TypeVar("Laid", bound=LaidColumn)
 def parts(columns: Sequence[Laid], width: int, named: int = 1, *, all_below: bool = True) -> Iterator[list[Laid]]:
     """Yields groups of columns that fit a width, those of a group below those of the one before.
 
-    Droppable columns are dropped until all texts fit: first those with only 0 or unknown values,
-    then by ``drop_first``.
-    What ``repeats`` a column goes before another column does. After that texts are cut or wrapped. What has no
-    room even then continues below, with the first column repeated, or the first two if the texts of the first do not
-    tell the rows apart.
+    Droppable columns are dropped until all texts fit: first those with only 0 or unknown values, then by
+    ``drop_first``. What ``repeats`` a column goes before another column does. After that texts are cut or wrapped. What
+    has no room even then continues below, with the first column repeated, or the first two if the texts of the first do
+    not tell the rows apart.
 
     Args:
         columns: The columns; the first one names the rows.
@@ -77,19 +76,20 @@ def parts(columns: Sequence[Laid], width: int, named: int = 1, *, all_below: boo
         named: Number of columns that are repeated.
         all_below: Whether tables with droppable columns continue below too.
     """
-    kept, rest = kept_columns(columns, width, named)
-    lean = [replace(each, beside=0) if each.repeats else each for each in columns]
-    without, others = kept_columns(lean, width, named)
-    if sum(not each.nil for each in without) > sum(not each.nil for each in kept):
-        kept, rest = without, others
-    size(kept, width)
+    kept, rest = _kept(columns, width, named)
+    if any(each.repeats for each in columns):
+        lean = [replace(each, beside=0) if each.repeats else each for each in columns]
+        without, others = _kept(lean, width, named)
+        if sum(not each.nil for each in without) > sum(not each.nil for each in kept):
+            kept, rest = without, others
+    _set_widths(kept, width)
     yield kept
     if rest and (all_below or not any(each.drop_first for each in columns)):
         named = 1 if len(set(columns[0].texts)) == len(columns[0].texts) else 2
         yield from parts([*map(replace, columns[:named]), *rest], width, named, all_below=all_below)
 
 
-def kept_columns(columns: Sequence[Laid], width: int, named: int = 1) -> tuple[list[Laid], list[Laid]]:
+def _kept(columns: Sequence[Laid], width: int, named: int = 1) -> tuple[list[Laid], list[Laid]]:
     """The columns that fit a width, and those that a table without droppable ones continues with."""
     fits = wanted(columns) <= width
     kept = [each for each in columns if fits or not (each.nil and each.drop_first)]
@@ -113,8 +113,7 @@ def fixed(columns: Sequence[LaidColumn]) -> int:
     return sum(each.beside for each in columns) + GAP * (len(columns) - 1)
 
 
-def size(columns: Sequence[LaidColumn], width: int) -> int:
-    """Sets the width of each column; returns the number of cells that are left."""
+def _set_widths(columns: Sequence[LaidColumn], width: int) -> None:
     texts = [each for each in columns if each.is_text]
     room = width - fixed(columns) - sum(each.natural for each in columns if not each.is_text)
     wishes = [each.wish for each in texts]
@@ -127,4 +126,3 @@ def size(columns: Sequence[LaidColumn], width: int) -> int:
     for each, wish in zip(texts, wishes, strict=True):
         each.width = wish + min(each.natural - wish, free)
         free -= each.width - wish
-    return free

@@ -327,7 +327,7 @@ class Fact(Struct, frozen=True):
     guessed: bool = False  #: Whether it is inferred
     shown: bool = True  #: Whether people see it; otherwise it is for programs only
     target: Target | None = None  #: Destination of Enter
-    #: epoch_ns, head: As in ``Column``.
+    #: epoch_ns, short_title: As in ``Column``.
     epoch_ns: int | None = None
     short_title: str = ""
 

@@ -322,10 +322,8 @@ class Comparison:
     def _with_interval(
         self, amount: Amount, variance: float, degrees_of_freedom: float, level: float = LEVEL
     ) -> Amount:
-        low, high = interval(amount.delta, variance, degrees_of_freedom, self.noise.floor(amount), level) or (
-            None,
-            None,
-        )
+        found = interval(amount.delta, variance, degrees_of_freedom, self.noise.floor(amount), level)
+        low, high = found or (None, None)
         amount = replace(amount, low=low, high=high, variance=variance, degrees_of_freedom=degrees_of_freedom)
         status = status_of(amount, self.noise, self.lost)
         if status in ("added", "removed") and not self.joint.base.launches.named and self.lost != NOTHING_LOST:

@@ -234,10 +234,8 @@ def _test_family(
         elif math.isnan(amount.variance):  # a stated floor alone can prove the absence of growth, but not growth
             result = "PASS" if amount.delta + floor <= limit else "INCONCLUSIVE"
         else:
-            low, high = interval(amount.delta, amount.variance, amount.degrees_of_freedom, floor, 2 * level) or (
-                0.0,
-                0.0,
-            )
+            known = interval(amount.delta, amount.variance, amount.degrees_of_freedom, floor, 2 * level)
+            low, high = known or (0.0, 0.0)
             result = "FAIL" if low > limit else "PASS" if high <= limit else "INCONCLUSIVE"
             amount = replace(amount, low=low, high=high)
         found.append(RuleOutcome(rule, result, amount))

@@ -76,8 +76,8 @@ class Amount(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     status: Status = "same"  #: See ``status_of``
-    #: variance, freedom: Variance of the difference from repeats within each side, ns squared (NaN: unknown), and its
-    #: degrees of freedom.
+    #: variance, degrees_of_freedom: Variance of the difference from repeats within each side, ns squared (NaN:
+    #: unknown), and its degrees of freedom.
     variance: float = math.nan
     degrees_of_freedom: float = 0.0
 
@@ -111,8 +111,10 @@ class Strata(Struct, frozen=True, eq=False):
         """
         one = np.nan if within is None else (within * self.mean) ** 2
         each = np.where(self.count > 1, self.squares / np.maximum(self.count - 1, 1), one)
-        variance, degrees_of_freedom = (np.bincount(self.label, weights=weights, minlength=labels).astype(np.float64)
-                             for weights in (self.count * each, self.count - 1))  # fmt: skip
+        variance, degrees_of_freedom = (
+            np.bincount(self.label, weights=weights, minlength=labels).astype(np.float64)
+            for weights in (self.count * each, self.count - 1)
+        )
         return variance, degrees_of_freedom
 
 
@@ -130,10 +132,9 @@ def interval(
     """Confidence interval (1 - ``level``) of a difference, widened by ``floor`` both ways; None: variance unknown."""
     if not math.isfinite(variance):
         return None
-    wide = (
-        quantile(level / 2, degrees_of_freedom if degrees_of_freedom >= 1 else POOLED) * math.sqrt(max(variance, 0.0))
-        + floor
-    )
+    if degrees_of_freedom < 1:
+        degrees_of_freedom = POOLED
+    wide = quantile(level / 2, degrees_of_freedom) * math.sqrt(max(variance, 0.0)) + floor
     return delta - wide, delta + wide
 
 
@@ -182,7 +183,7 @@ def upper_tail(value: float, degrees_of_freedom: float) -> float:
         return 1 - upper_tail(-value, degrees_of_freedom)
     if degrees_of_freedom >= _NORMAL:
         return math.erfc(value / math.sqrt(2)) / 2
-    # with value = sqrt(freedom) sinh(u) the density is a power of cosh(u), integrated to where it is nothing
+    # with value = sqrt(degrees_of_freedom) sinh(u) the density is a power of cosh(u), integrated to where it is nothing
     low = math.asinh(value / math.sqrt(degrees_of_freedom))
     half = (math.acosh(math.cosh(low) * math.exp(_VANISHING / degrees_of_freedom)) - low) / 2
     steps = np.linspace(-3.5, 3.5, 141)

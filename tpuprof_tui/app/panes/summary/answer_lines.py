@@ -216,12 +216,13 @@ class AnswerLines(Struct):
             texts = [clean(cells.text(column, value, guessed=table.is_guessed(row, column), depth=table.depth_of(row)))
                      for row, value in zip(rows, values, strict=True)]  # fmt: skip
             bars = _bars(table, column, rows)
+            beside = _BAR + GAP if bars and self.width >= _BARS_FROM else 0
             unfolded = {} if self.whole else {"most": _DROPPABLE_WIDEST if column.drop_first else _WIDEST}
             found.append(_Column(
                 clean(cells.header(column)), texts, column.kind in TEXTS, column.drop_first,
                 is_all_zero(column, values),
                 folds=self.whole and column.kind in TEXTS and column.key != cells.indented,
-                beside=_BAR + GAP if bars and self.width >= _BARS_FROM else 0, repeats=not column.parts,
+                beside=beside, repeats=bool(beside) and not column.parts,
                 column=column, bars=bars, levels=_levels(table, column, rows), **unfolded,
             ))  # fmt: skip
         needed = [each for each in found if not each.drop_first]

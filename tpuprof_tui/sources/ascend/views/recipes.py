@@ -118,8 +118,8 @@ def mfu(query: Query, rank: RecordedRank) -> Answer:
     frame = frame.with_columns(flop=flop[groups.index], work=(flop * halved)[groups.index])
     peak = query.cache.get("Ascend peak", partial(_peak, table), rank.key)
     figures = [
-        *((Column(name, title, drop_first=drop_first), key(name, None)) for name,
-          (title, drop_first) in heads.items()), *TIMES[:2],
+        *((Column(name, title, drop_first=drop_first), key(name, None))
+          for name, (title, drop_first) in heads.items()), *TIMES[:2],
         (Column("flop", "FLOP", "number", drop_first=2), total("flop")),
         (Column("tflops", "TFLOP/s", "number"), per(quotient(total("flop"), total("duration")), 1000)),
         (Column("mfu", "MFU", "share"), per(quotient(total("work"), total("duration")), peak)),

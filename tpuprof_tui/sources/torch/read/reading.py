@@ -202,22 +202,23 @@ class TraceEvents(Collector):
         section: Section | None = None, *, in_object: bool = True,
     ) -> bool:  # fmt: skip
         """Reads a file or a section of it; whether its borders are right."""
-        source: Any = text_of(path, raw) if section is None else raw
-        if getattr(source, "is_text", True):
+        source = text_of(path, raw) if section is None else raw
+        if not isinstance(source, PackedText) or source.is_text:
             return super().read(raw, path, progress, section, in_object=in_object)
-        self.packed = self.converted = source
+        converted: Any = source
+        self.packed = self.converted = converted
         self.path, self.state, self.text_end = path, state_of(raw.fileno()), -1
         self.chunks = chunks_of(
             b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict
         )
         list(self.chunks)
-        for offset, found in source.found(self.codes):
+        for offset, found in converted.found(self.codes):
             self.first.append(self.count)
             self.offset.append(offset)
             self._add_found(found)
             if progress is not None:
                 progress(min(raw.tell(), self.state[0]), self.state[0])
-        self.list_end = source.end
+        self.list_end = converted.end
         return True
 
     def trace(self) -> Trace:

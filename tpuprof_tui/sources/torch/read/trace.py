@@ -165,11 +165,11 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         ``rows``: those of these events, which are read for them alone if they are few; None: of all, which are kept.
         """
         every, columns = (self.operator_rows, OPERATORS) if of == "operators" else (self.frame_rows, FRAMES)
-        alone = rows is not None and of not in vars(self) and _FEW * len(rows) < len(every)
         if of not in vars(self):
-            (found,), texts = self.arguments_at((columns, rows if alone and rows is not None else every))
-            if alone:
+            if rows is not None and _FEW * len(rows) < len(every):
+                (found,), texts = self.arguments_at((columns, rows))
                 return found, texts
+            (found,), texts = self.arguments_at((columns, every))
             vars(self)[of] = found, texts
         found, texts = vars(self)[of]
         places = slice(None) if rows is None else np.searchsorted(every, rows)

@@ -186,8 +186,8 @@ def operators(events: WorkerEvents) -> Answer:
          any_true("eligible")),
         *((Column(f"tensor_core_{part}_share", f"TensorBoard's list {part}", "share", drop_first=drop_first,
                   shown=known),
-           quotient(total(f"tensor_{part}"), total(f"device_{part}"))) for part,
-           drop_first in (("self", 10), ("total", 9))),
+           quotient(total(f"tensor_{part}"), total(f"device_{part}")))
+          for part, drop_first in (("self", 10), ("total", 9))),
         *((Column(f"tensor_core_{word}_share", title, "share", drop_first=drop_first, shown=known),
            _share(total(part), total(f"device_{part.partition('_')[2]}")) if known else _nothing)
           for word, title, drop_first, part in _OWN_SHARES),

@@ -40,8 +40,8 @@ from .worker_events import (
 
 PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 #: Order in which columns are dropped from narrow tables, the highest first.
-_SPARE: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
-                 "memset": 7}  # fmt: skip
+_DROP_FIRST: Final = {"kernel": 0, "communication": 1, "other": 2, "dataloader": 3, "cpu": 4, "runtime": 5, "memcpy": 6,
+                      "memset": 7}  # fmt: skip
 _TITLES: Final = ("Kernel", "Copy", "Set", "Communication", "Runtime", "Data loader", "CPU", "Other")
 _NOT_COUNTED: Final = "Last steps whose device work was not recorded to its end do not count."
 _CAPTURED: Final = "CUDA graphs are captured, not run."
@@ -222,8 +222,8 @@ def _overview(selection: WorkerEvents) -> Answer:
         Column("step", "Step"), Column("start_us", "Start", "time"),
         Column("host_us", "Host", "duration", drop_first=1),
         Column("step_us", "Step", "duration", bar=True),
-        *(Column(f"{key}_us", title, "duration", drop_first=_SPARE[key]) for key,
-          title in zip(PARTS, _TITLES, strict=True)),
+        *(Column(f"{key}_us", title, "duration", drop_first=_DROP_FIRST[key])
+          for key, title in zip(PARTS, _TITLES, strict=True)),
     ]  # fmt: skip
     rows = [
         (found.label[step], int(start[n]), int(found.host_end[step] - found.host_start[step]),
@@ -269,8 +269,7 @@ def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) ->
     columns = (
         Column("device", "Device"), Column("name", "Name"), Column("memory_bytes", "Memory", "bytes", drop_first=1),
         Column("compute_capability", "Capability", drop_first=2),
-        Column("utilization", "Utilization", "share", bar=True,
-                                                                    short_title="Util"),
+        Column("utilization", "Utilization", "share", bar=True, short_title="Util"),
         Column("sm_efficiency", "SM efficiency", "share", short_title="SM eff."),
         Column("occupancy", "Occupancy", "share"),
         Column("tensor_core_share", "By TensorBoard's list", "share", drop_first=3, shown=known_use),

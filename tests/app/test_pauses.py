@@ -8,7 +8,7 @@ import pytest
 from command_line import SAMPLES
 from msgspec.structs import replace
 from profiles import make_lane, make_profile
-from screen import explorer, opened, press
+from screen import explorer, opened, press, settled
 
 from tpuprof_tui.analysis.selecting.navigation import next_pause, pause_at, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
@@ -55,6 +55,7 @@ async def test_a_pause_is_explained(sample, told):
         await press(pilot, "K")
         assert screen.state.selection.pause[1] < pause[0]
         await press(pilot, "J i")
+        await settled(pilot)  # a thread looks for it
         assert told in screen.panes.detail.text_of_all()
         await press(pilot, "enter")
         assert screen.state.start <= pause[0] < pause[1] <= screen.state.end

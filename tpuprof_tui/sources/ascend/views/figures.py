@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import starmap
 from typing import Final
@@ -123,9 +124,8 @@ class RankFigures:
             apart = (low is not None and step.high is not None and step.high <= low) or (
                 high is not None and step.low is not None and step.low >= high)  # fmt: skip
             if not apart and self._query.step in (None, step.number):
-                times = self.times(step) if self.steps_are_computed else self._recorded[index][1]
-                found.append(replace(step, times=times))
-        return tuple(found)
+                found.append(step if self.steps_are_computed else replace(step, times=self._recorded[index][1]))
+        return tuple(self._with_times(found) if self.steps_are_computed else found)
 
     @property
     def steps_are_computed(self) -> bool:
@@ -167,21 +167,30 @@ class RankFigures:
 
     def used(self, kind: str, step: Step) -> Intervals:
         """Intervals of a kind of use that start in a step."""
-        return _starting_in(self.coverage, kind, step)
+        found = (self.coverage or {}).get(kind, Intervals.empty())
+        (first,), (last,) = _starting_in(found, [step])
+        return Intervals.union(found.starts[first:last], found.ends[first:last])
 
-    def times(self, step: Step) -> tuple[float | None, ...]:
-        """Times of a step by the use of the device, in the order of ``STEP_COLUMNS``, ns."""
-        parts = [self.used(kind, step) for kind in COVERAGE]
-        computing, communication, exposed, free = (part.total for part in parts)
-        start, length = self._receives
-        bubble = int(length[step.contains(start)].sum())
+    def _with_times(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """Steps with their times (``STEP_KEYS``) by the use of the device, ns."""
+        sums = []
+        for part in ((self.coverage or {}).get(kind, Intervals.empty()) for kind in COVERAGE):
+            first, last = _starting_in(part, steps)
+            sums.append((part.cum[last] - part.cum[first]).tolist())
+        begun = np.full(len(steps), _ALWAYS[1])
         # in an empty step no device work began
-        work = (_starting_in(self._coverage, kind, step) for kind in (COMPUTING, COMMUNICATION))
-        begun = min((int(part.starts[0]) for part in work if len(part)), default=None)
+        for part in ((self._coverage or {}).get(kind, Intervals.empty()) for kind in (COMPUTING, COMMUNICATION)):
+            first, last = _starting_in(part, steps)
+            begun = np.where(first < last, np.minimum(np.append(part.starts, _ALWAYS[1])[first], begun), begun)
+        start, length = self._receives
         low, high = self._query.range or _ALWAYS
-        preparing = None if begun is None or step.start is None else max(min(begun, high) - max(step.start, low), 0)
-        return (computing, communication, communication - exposed, exposed, free,
-                computing + exposed + free - bubble, bubble, exposed - bubble, preparing)  # fmt: skip
+        for step, begin, computing, communication, exposed, free in zip(steps, begun.tolist(), *sums, strict=True):
+            bubble = int(length[step.contains(start)].sum())
+            unknown = begin == _ALWAYS[1] or step.start is None
+            preparing = None if unknown else max(min(begin, high) - max(step.start, low), 0)
+            yield replace(step, times=(
+                computing, communication, communication - exposed, exposed, free, computing + exposed + free - bubble,
+                bubble, exposed - bubble, preparing))  # fmt: skip
 
     @cached_property
     def _receives(self) -> tuple[I64, I64]:
@@ -326,11 +335,12 @@ def _union(frame: Frame) -> Intervals:
     return Intervals.union(frame["start"], frame["end"])
 
 
-def _starting_in(coverage: dict[str, Intervals] | None, kind: str, step: Step) -> Intervals:
-    found = (coverage or {}).get(kind, Intervals.empty())
-    first = 0 if step.low is None else int(np.searchsorted(found.starts, step.low))
-    last = len(found) if step.high is None else int(np.searchsorted(found.starts, step.high))
-    return Intervals.union(found.starts[first:last], found.ends[first:last])
+def _starting_in(found: Intervals, steps: Sequence[Step]) -> tuple[I64, I64]:
+    """For each step the index of the first interval that starts in it, and of the one after the last."""
+    low, high = _ALWAYS
+    first = np.searchsorted(found.starts, [low if step.low is None else step.low for step in steps])
+    last = np.searchsorted(found.starts, [high if step.high is None else step.high for step in steps])
+    return first, np.maximum(first, last)
 
 
 class Gaps(Struct, frozen=True, eq=False):

@@ -249,9 +249,9 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     #: names in common. May be empty.
     operation_class: str = ""
     operands: tuple[str, ...] = ("bytes",)
-    #: Column of numbers that restart with each launch on a lane, to detect launches in recordings that do not name
+    #: Column that numbers the events of a launch on a lane anew, to find the launches of recordings that do not name
     #: them; may be empty.
-    restarts: str = ""
+    number_in_launch: str = ""
     #: (view, text column) pairs of the views that break down the sum of work by that column; empty: events are no work,
     #: and comparisons are those of the views.
     work_breakdowns: tuple[tuple[str, str], ...] = (("kernels", "kernel"), ("operations", "name"))

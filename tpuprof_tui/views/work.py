@@ -140,7 +140,7 @@ def lost_columns(profile: Profile, sums: WorkSums, by: Grouping) -> tuple[Any, .
     """By ns lost descending: ns lost, ideal ns, ideal / taken, ns taken, counts with and without a known ideal time.
 
     Then label and code as in `top_columns`. Ideal time is the column ``ideal``; work without it is counted separately.
-    No event compensates for the loss of another.
+    What an event is faster than ideal is not taken from what others lose.
     """
     count, known, total, ideal, lost = (sums.sums[row] for row in (COUNT, KNOWN, KNOWN_NS, IDEAL, LOST))
     ranked = np.lexsort((known - count, -total, -lost))

@@ -47,9 +47,9 @@ class Work(Struct, frozen=True, eq=False):
 class Launches(Struct, frozen=True, eq=False):
     """Launches, by sequence, then by start (events: as issued); arrays of one length.
 
-    A sequence is a unit. In recordings that do not name launches (``Vocabulary.restarts``) a launch is what one lane,
-    or all lanes of a unit together, executed of it, and a sequence is that lane or unit. If launches are unknown, each
-    event is a launch and a sequence is a lane.
+    A sequence is a unit. In recordings that do not name launches (``Vocabulary.number_in_launch``) a launch is what
+    one lane, or all lanes of a unit together, executed of it, and a sequence is that lane or unit. If launches are
+    unknown, each event is a launch and a sequence is a lane.
     """
 
     #: int32, id of the sequence, the same on both sides; below 0: of a unit or lane of one side only.
@@ -158,7 +158,7 @@ def rows_by_lane(lane: npt.NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
 # one side
 
 
-class _Restarts(Struct, frozen=True, eq=False):
+class _UnnamedLaunches(Struct, frozen=True, eq=False):
     """Unnamed launches of a lane."""
 
     rows: Ints  #: Rows of the lane as issued
@@ -190,21 +190,21 @@ class JointWork:
         self._operands = _shared_operands(base, other)
         self._sequences: dict[Any, int] = {}
         self._shapes: dict[Any, int] = {}
-        self._restarts: list[dict[int, _Restarts]] = []
+        self._unnamed: list[dict[int, _UnnamedLaunches]] = []
         alike = base.vocabulary.source == other.vocabulary.source
         build = self._by_events
         if alike and len(base.scopes) > 0 and len(other.scopes) > 0:
             build = self._by_scopes
-        elif alike and base.vocabulary.restarts and not (base.has(NAMES) and other.has(NAMES)):
-            build, self._restarts = self._by_restarts, [_restarts(base), _restarts(other)]
+        elif alike and base.vocabulary.number_in_launch and not (base.has(NAMES) and other.has(NAMES)):
+            build, self._unnamed = self._by_unnamed, [_unnamed_launches(base), _unnamed_launches(other)]
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
-                  for side, (profile, restarts) in enumerate(zip(self._profiles, self._restarts, strict=False))
+                  for side, (profile, restarts) in enumerate(zip(self._profiles, self._unnamed, strict=False))
                   for number, each in restarts.items()}  # fmt: skip
         self._together = len(counts) == len({each[:2] for each in counts})
         self.base = build(0, self._events(0))
         # compared with itself, a profile is computed once
         self.other = self.base if base is other else build(1, self._events(1))
-        if self._restarts:
+        if self._unnamed:
             texts = (" and ".join(f"{count:,} {kind}" for kind, count in shape) for shape in self._shapes)
             self.kernels = tuple(f"{each} {base.vocabulary.event.plural}" for each in texts)
         elif not self.base.launches.known:
@@ -254,18 +254,18 @@ class JointWork:
                             every, known=False)  # fmt: skip
         return Work(events["lane"], events["row"], length, label, label, events["command"], every[:-1], launches)
 
-    def _by_restarts(self, side: int, events: Frame) -> Work:
+    def _by_unnamed(self, side: int, events: Frame) -> Work:
         """Work by unnamed launches; kernels are the numbers of events on each lane."""
-        profile, restarts = self._profiles[side], self._restarts[side]
+        profile, launches_of = self._profiles[side], self._unnamed[side]
         launch, kernel = np.full(len(events), -1, np.int64), events["kernel"]
         parts: dict[int, list[int]] = {}
-        for number in restarts:
+        for number in launches_of:
             parts.setdefault(profile.unit_of(profile.lanes[number]) if self._together else number, []).append(number)
         rows_of = dict(rows_by_lane(events["lane"]))
         columns: list[list[Any]] = [[np.zeros(0, np.int64)] for _ in range(5)]
         count = 0
         for numbers in parts.values():
-            lanes, found = [profile.lanes[number] for number in numbers], [restarts[number] for number in numbers]
+            lanes, found = [profile.lanes[number] for number in numbers], [launches_of[number] for number in numbers]
             pair = self.unit_of[side].get(profile.unit_of(lanes[0]), -1)
             shape = np.array([
                 self._shapes.setdefault(tuple(zip((lane.kind for lane in lanes), counts, strict=True)),
@@ -316,7 +316,7 @@ def _as_issued(profile: Profile, lane: Lane) -> Ints:
     A port sends and receives at once, so which of two neighbours starts first differs between runs of one program. In
     recordings that number the events of a launch the source's own order is that of these numbers; else by start.
     """
-    if profile.vocabulary.restarts in lane:
+    if profile.vocabulary.number_in_launch in lane:
         return np.argsort(lane["order"], kind="stable")
     return np.arange(len(lane))
 
@@ -331,14 +331,14 @@ def _lane_parts(profile: Profile) -> Iterator[tuple[int, Lane, Ints]]:
                 yield number, lane, rows
 
 
-def _restarts(profile: Profile) -> dict[int, _Restarts]:
+def _unnamed_launches(profile: Profile) -> dict[int, _UnnamedLaunches]:
     """Unnamed launches of each lane with work: one starts where the event numbers restart."""
-    column, found = profile.vocabulary.restarts, {}
+    column, found = profile.vocabulary.number_in_launch, {}
     for number, lane, _ in _lane_parts(profile):
         rows = _as_issued(profile, lane)
         ids = lane[column][rows] if column in lane else rows
         first = np.append(0, np.flatnonzero(np.diff(ids) <= 0) + 1)
-        found[number] = _Restarts(rows, first, ids[np.append(first[1:], len(ids)) - 1])
+        found[number] = _UnnamedLaunches(rows, first, ids[np.append(first[1:], len(ids)) - 1])
     return found
 
 

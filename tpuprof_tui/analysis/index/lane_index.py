@@ -30,7 +30,7 @@ class LaneIndex(Struct, frozen=True, eq=False, weakref=True):
     work: Intervals
     wait: Intervals
     sync: Intervals
-    rest: Intervals  #: ``wait`` or ``sync``
+    waiting: Intervals  #: ``wait`` or ``sync``
     starts: Ints  #: Starts of all events, int64 ns, ascending; row i of the lane is element i
     max_end: Ints  #: Running maximum of the events' ends; events of zero duration count as 1 ns
     sorted_ends: Ints  #: The same ends, ascending
@@ -66,19 +66,19 @@ def build_index(lane: Lane, arrays: MappedArrays | None = None, last: int = NEVE
     work, wait, sync = (Intervals.union(starts[which], ends[which]) for which in chosen)
     wait = wait.difference(work)
     sync = sync.difference(work).difference(wait)
-    rest = wait.union_with(sync)
+    waiting = wait.union_with(sync)
     # an event of zero duration must still be found at its start
     visible_ends = ends if bool((ends > starts).all()) else np.maximum(ends, starts + 1)
     ascending = bool((visible_ends[1:] >= visible_ends[:-1]).all())
     max_end = visible_ends if ascending else np.maximum.accumulate(visible_ends)
     sorted_ends = visible_ends if ascending else np.sort(visible_ends)
-    work, wait, sync, rest = (
-        Intervals(*map(arrays.stored, (each.starts, each.ends, each.cum))) for each in (work, wait, sync, rest)
+    work, wait, sync, waiting = (
+        Intervals(*map(arrays.stored, (each.starts, each.ends, each.cum))) for each in (work, wait, sync, waiting)
     )
     max_end = arrays.stored(max_end)
     sorted_ends = max_end if ascending else arrays.stored(sorted_ends)
     arrays.release_pages()
-    return LaneIndex(lane, work, wait, sync, rest, starts, max_end, sorted_ends, last,
+    return LaneIndex(lane, work, wait, sync, waiting, starts, max_end, sorted_ends, last,
                      ResultCache(arrays.release_pages))  # fmt: skip
 
 

@@ -37,10 +37,10 @@ class UnitIndex(Struct, frozen=True, eq=False):
     compute: Intervals
     transfer: Intervals
     communication: Intervals
-    moving: Intervals  #: Union of transfer and communication
-    covering: Intervals  #: Union of compute and communication, which cover a transfer
+    transfer_or_communication: Intervals
+    compute_or_communication: Intervals  #: What hides a transfer that runs at the same time
     busy: Intervals  #: Union of all three; for a unit with host lanes only, when these worked
-    rest: Intervals  #: When a system command ran and the unit was not busy
+    waiting: Intervals  #: When it waited or synchronised and was not busy
     #: Indexes of its lanes, plus one for each kind of lane outside any unit, of what it submitted to them.
     lanes: tuple[LaneIndex, ...]
 
@@ -100,10 +100,10 @@ def build_unit_index(profile: Profile, indexes: Iterable[LaneIndex], unit: int) 
         _union(work_of(index, activity) for index in lanes if index.lane.counted)
         for activity in (Activity.COMPUTE, Activity.TRANSFER, Activity.COMMUNICATION)
     )
-    moving, covering = transfer.union_with(communication), compute.union_with(communication)
-    busy = compute.union_with(moving) if device else _union(index.work for index in own)
-    rest = _union(index.rest for index in lanes).difference(busy)
-    return UnitIndex(compute, transfer, communication, moving, covering, busy, rest, tuple(lanes))
+    moves, hides = transfer.union_with(communication), compute.union_with(communication)
+    busy = compute.union_with(moves) if device else _union(index.work for index in own)
+    waiting = _union(index.waiting for index in lanes).difference(busy)
+    return UnitIndex(compute, transfer, communication, moves, hides, busy, waiting, tuple(lanes))
 
 
 def work_of(index: LaneIndex, activity: Activity) -> Intervals:

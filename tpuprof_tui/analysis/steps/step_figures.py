@@ -247,11 +247,11 @@ def _are_disjoint(parts: Iterable[_Part], first: Ints, last: Ints) -> bool:
 
 def _figures_between(index: UnitIndex, first: Ints, last: Ints) -> Ints:
     """int64 (5, windows): ns of busy, compute, transfer, communication, exposed in each window."""
-    busy, compute, transfer, communication, covering = (
+    busy, compute, transfer, communication, hides = (
         spans.covered(last) - spans.covered(first)
-        for spans in (index.busy, index.compute, index.transfer, index.communication, index.covering)
+        for spans in (index.busy, index.compute, index.transfer, index.communication, index.compute_or_communication)
     )
-    return np.stack((busy, compute, transfer, communication, np.minimum(transfer, busy - covering)))
+    return np.stack((busy, compute, transfer, communication, np.minimum(transfer, busy - hides)))
 
 
 def _chunks(length: Ints) -> Iterator[tuple[int, int]]:

@@ -133,7 +133,7 @@ def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
         busy=busy,
         wait=index.wait.between(start, end),
         sync=index.sync.between(start, end),
-        idle=window - busy - index.rest.between(start, end),
+        idle=window - busy - index.waiting.between(start, end),
         window=window,
         count=count_starting(index, start, end),
         bytes=bytes_between(index, start, end),
@@ -144,10 +144,10 @@ def _lane_figures(index: LaneIndex, start: int, end: int) -> LaneFigures:
 def unit_figures(session: Session, unit: int, start: int, end: int) -> UnitFigures:
     """Figures of a unit (by group id) in the window [start, end); a unit without lanes is idle."""
     index, groups = session.indexes.by_unit[unit], session.profile.groups
-    compute, transfer, communication, moving, covering, busy, rest = (
+    compute, transfer, communication, moves, hides, busy, waiting = (
         spans.between(start, end)
-        for spans in (index.compute, index.transfer, index.communication, index.moving, index.covering, index.busy,
-                      index.rest)
+        for spans in (index.compute, index.transfer, index.communication, index.transfer_or_communication,
+                      index.compute_or_communication, index.busy, index.waiting)
     )  # fmt: skip
     window = max(end - start, 0)
     kinds: dict[str, list[LaneFigures]] = {}
@@ -161,11 +161,11 @@ def unit_figures(session: Session, unit: int, start: int, end: int) -> UnitFigur
         transfer=transfer,
         communication=communication,
         # a unit with host lanes only is busy without any of the three
-        overlap=max(compute + moving - busy, 0),
-        exposed=min(transfer, busy - covering),
-        exposed_communication=covering - compute,
+        overlap=max(compute + moves - busy, 0),
+        exposed=min(transfer, busy - hides),
+        exposed_communication=hides - compute,
         busy=busy,
-        idle=window - busy - rest,
+        idle=window - busy - waiting,
         window=window,
         guessed=any(lane.lane.role_guessed for lane in index.lanes),
         lanes={kind: each[0] if len(each) == 1 else LaneFigures.sum_of(each) for kind, each in kinds.items()},

@@ -9,13 +9,14 @@ import random
 import pytest
 from profiles import small_profile
 from rich.color import ColorSystem
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.command import CommandPalette
 from textual.drivers.headless_driver import HeadlessDriver
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widgets import OptionList
 from vt import Terminal
@@ -119,8 +120,23 @@ def test_what_the_terminal_shows_is_not_sent_again():
     assert shown.take_changes([(0, 0, line)]) == [(0, 0, line)]
     assert shown.take_changes([(0, 0, strip_of(("some text", STYLES[1])))]) == []
     assert shown.take_changes([(1, 0, line)]) == [(1, 0, line)]
-    shown.forget()
+    assert shown.wrap_update(None) is None
+    assert shown.take_changes([(0, 0, line)]) == []
+
+
+def test_after_any_other_output_everything_is_sent_again():
+    shown, line = known_cells(9, 2), strip_of(("some text", STYLES[1]))
+    shown.take_changes([(0, 0, line)])
+    assert shown.wrap_update("other output") == "other output"
     assert shown.take_changes([(0, 0, line)]) == [(0, 0, line)]
+
+
+def test_a_whole_screen_begins_in_the_first_column():
+    update = LayoutUpdate([[strip_of(("some", STYLES[1])), strip_of((" text", STYLES[0]))]], Region(0, 0, 9, 1))
+    difference, screen = TerminalCells().wrap_update(update), Terminal(9, 1)
+    screen.feed(difference.render_segments(Console(color_system="truecolor")))
+    whole, _ = shown_after(([(0, 0, Strip.join(update.strips[0]))], ColorSystem.TRUECOLOR), size=(9, 1))
+    assert screen.cells() == whole
 
 
 def test_pieces_that_overlap_others_replace_them():

@@ -28,6 +28,7 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.columns import exact_ns, text_of_times
 from tpuprof_tui.sources.torch.categories import Kind
+from tpuprof_tui.sources.torch.read import arguments as ev
 from tpuprof_tui.sources.torch.read import reading
 from tpuprof_tui.sources.torch.read.dependencies import flow_ends_of
 from tpuprof_tui.sources.torch.read.reading import read_trace
@@ -293,7 +294,7 @@ EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": 5
         (EVENT % (b"a", b'"x": ' + b"[" * 5000 + b"]" * 5000), 2, "decoded"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "cut off, "tid', 2, "decoded"),
         (b"17", 2, "decoded"),
-        (b'{"ph": "B", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "phase"),
+        (b'{"ph": "b", "id": 1, "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "phase"),
         (b'{"name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": 1}', 2, "phase"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5}', 2, "duration"),
         (b'{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 5, "dur": null}', 2, "duration"),
@@ -315,6 +316,61 @@ def test_one_spoilt_event_costs_itself_alone_and_is_told_with_its_offset(tmp_pat
     assert what in " ".join(problem.what for problem in trace.problems)
     first = text.index(b"\xff") if what == "UTF-8" else text.index(spoilt)
     assert [problem.offset for problem in trace.problems] == [first] * bool(what)
+
+
+def parts_of(events: list[dict], lone: tuple[dict, ...] = ()) -> bytes:
+    """Text of a trace whose complete events are written as begins and ends; those of the last thread in disorder."""
+    parts = []
+    for event in events:
+        begin = {**event, "ph": "B"}
+        end = {key: event[key] for key in ("pid", "tid")} | {"ph": "E", "ts": event["ts"] + begin.pop("dur")}
+        parts.append((begin, end))
+    ordered = [pair for pair in parts if pair[0]["tid"] < 3]
+    flat = sorted((part for pair in ordered for part in pair), key=lambda part: (part["ts"], part["ph"] == "B"))
+    flat += [part for pair in parts if pair[0]["tid"] == 3 for part in pair]
+    return json.dumps({"traceEvents": [*lone, *flat]}).encode()
+
+
+NESTED = [
+    {"ph": "X", "cat": "cpu_op", "name": f"{name}{tid}", "pid": 1, "tid": tid, "ts": ts + tid, "dur": dur,
+     "args": {"External id": ts, "Input Dims": [[ts, tid]]}}
+    for tid in (1, 2, 3)
+    for base in range(0, 8000, 100)
+    for name, ts, dur in (("inner", base + 20, 20), ("same", base + 40, 20), ("outer", base + 10, 60))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_slices_written_as_begin_and_end_are_those_written_as_one(tmp_path, monkeypatch, several):
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    whole.write_text(json.dumps({"traceEvents": NESTED}))
+    # an end before all begins, a begin behind all ends, and a complete event between them
+    alone = {"pid": 1, "tid": 1, "name": "alone"}
+    alone = ({**alone, "ph": "E", "ts": 0}, {**alone, "ph": "B", "ts": 99_000}, {**NESTED[0], "ts": 98_000})
+    parts.write_bytes(parts_of(NESTED, alone))
+    if several:
+        by_several(monkeypatch)
+        READ_FROM.clear()
+    found = read_trace(parts)
+    assert bool(READ_FROM) >= several
+    expected = [*slow(whole), ("1", "1", "inner1", "cpu_op", 98_000_000, 98_020_000),
+                ("1", "1", "alone", "", 99_000_000, 99_000_000)]  # fmt: skip
+    assert told(found) == sorted(expected)
+    assert {each.what: each.count for each in found.problems} == {
+        "Begins of slices (ph B) without an end.": 1, "Ends of slices (ph E) without a begin.": 1,
+    }  # fmt: skip
+    # arguments are those of the begins
+    rows = np.flatnonzero(found.named(lambda name: name.startswith("outer")))
+    (shapes,), texts = found.arguments_at((ev.OPERATORS, rows))
+    own = {texts[code] for code in shapes["shapes"].tolist()}
+    assert own == {f"[[{base + 10}, {tid}]]" for tid in (1, 2, 3) for base in range(0, 8000, 100)}
+
+
+def test_a_trace_of_other_phases_alone_says_so(tmp_path):
+    path = tmp_path / "asynchronous.json"
+    path.write_text(json.dumps([{"ph": phase, "id": 1, "name": "a", "pid": 1, "tid": 1, "ts": 5} for phase in "bne"]))
+    with pytest.raises(UnreadableError, match="3 of phases"):
+        read_trace(path)
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,11 @@ def test_the_profilers_own_slices_are_left_out(tmp_path):
     assert [found.texts[code] for code in found.events.name] == ["kernel"]
 
 
-def test_only_complete_events_are_slices(tmp_path):
-    others = [event(ph=phase) for phase in "BEiMsfC"]
-    assert len(read_host_trace(host_file(tmp_path, *others, LAUNCH), MARKS).events) == 1
+def test_only_complete_events_and_pairs_are_slices(tmp_path):
+    others = [event(ph=phase) for phase in "iMsfC"]
+    pair = [event(ph="B", dur=None), event(ph="E", ts=15, dur=None)]
+    found = read_host_trace(host_file(tmp_path, *others, LAUNCH, *pair), MARKS).events
+    assert (found.end - found.start).tolist()[1:] == [5_000]
 
 
 def test_a_slice_without_a_length_has_none(tmp_path):

@@ -75,12 +75,20 @@ class Phases:
 
     Attributes:
         any: Type of all events, also those of other phases.
-        known: Values of ``ph`` in ``methods`` and ``skipped``.
+        complete, begin, end: Structs of complete events, and of those that are written as begin and end: a begin has
+            the fields of a complete event. None if there are no complete ones in ``methods``.
+        known: Values of ``ph`` in ``methods`` and ``skipped``, and those of begins and ends.
         methods: By struct; of events of other phases ``add_unknown``.
     """
 
     def __init__(self, methods: dict[Any, str], skipped: str = "") -> None:
         structs = {kind.__struct_config__.tag: kind for kind in methods}
+        self.complete, self.begin, self.end = structs.get("X"), None, None
+        if self.complete is not None:
+            fields = {field.encode_name: (field.type, msgspec.Raw(b"0") if field.name == "dur" else field.default)
+                      for field in msgspec.structs.fields(self.complete)}  # fmt: skip
+            self.begin, self.end = event("B", **fields), event("E", pid=Any, tid=Any, ts=msgspec.Raw)
+            structs |= {"B": self.begin, "E": self.end}
         self.known: Final = (*structs, *skipped)
         others = {phase: event(phase) for phase in ("", *"XiIMCsftBEnbe") if phase not in structs}
         self.methods = methods | {kind: "add_unknown" for phase, kind in others.items() if phase not in self.known}
@@ -245,6 +253,8 @@ class Collector:
         self.offset: list[int] = []
         #: Texts of times that are not yet converted, by table and column.
         self._waiting: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        #: Number of begins and of ends of slices that have none of the other.
+        self._unpaired = [0, 0]
         #: Combinations of attributes of the events of counters, and the counters of each.
         self._groups = Codes()
         self._counters_of: list[list[int]] = []
@@ -302,11 +312,12 @@ class Collector:
         """Appends the events of the section that follows."""
         codes = {table: np.array([*map(self.codes[table].__getitem__, values), -1], np.int32)
                  for table, values in found.codes.items()}  # fmt: skip
+        coded = {"lane": "lanes", **self.coded}
         for kind, (count, (chunk, phases, index)) in found.defects.items():
             self.count_defect(kind, count, phases, index, len(self.first) + chunk)
         for table, columns in found.tables.items():
             self.tables[table].add(**{
-                key: codes[self.coded[key]][values] if key in self.coded
+                key: codes[coded[key]][values] if key in coded
                 else values + values.dtype.type(self.count) if key in _NUMBERS else values
                 for key, values in columns.items()
             })  # fmt: skip
@@ -334,15 +345,63 @@ class Collector:
             yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
                           file=file, offset=self.text_end, lost=1)  # fmt: skip
         yield from self.chunks.problems(file)
+        begins, ends = self._unpaired
+        if begins:
+            yield Problem(Severity.WARNING, "Begins of slices (ph B) without an end.", "They are shown with length 0.",
+                          file=file, count=begins, repaired=begins)  # fmt: skip
+        if ends:
+            yield Problem(Severity.WARNING, "Ends of slices (ph E) without a begin.", "They were left out.", file=file,
+                          count=ends, lost=ends)  # fmt: skip
 
     # -- events of one chunk
 
     def _add(self, events: list[Any]) -> None:
         kinds = list(map(type, events))
-        for kind in dict.fromkeys(kinds):
+        found = dict.fromkeys(kinds)
+        if self.phases.end is not None and (self.phases.begin in found or self.phases.end in found):
+            kinds = self._add_parts(events, kinds)
+            found = dict.fromkeys(kinds)
+        for kind in found:
             method = self.phases.methods.get(kind)
             if method:
                 getattr(self, method)(list(compress(events, map(is_, kinds, repeat(kind)))))
+
+    def _add_parts(self, events: list[Any], kinds: list[Any]) -> list[Any]:
+        """Adds begins and ends of slices to a table; the kinds of events, begins as complete ones of length 0."""
+        complete, begin, end = self.phases.complete, self.phases.begin, self.phases.end
+        rows = [row for row, kind in enumerate(kinds) if kind is begin or kind is end]
+        opens = np.array([kinds[row] is begin for row in rows])
+        kinds = [complete if kind is begin else kind for kind in kinds]
+        number = self.count + np.cumsum([kind is complete for kind in kinds])[rows]
+        parts = [events[row] for row in rows]
+        lane = self.codes["lanes"].of([(str(part.pid), str(part.tid)) for part in parts])
+        self.tables["parts"].add(lane=lane, file_order=number - opens, opens=opens)
+        self.wait("parts", "time", [part.ts for part in parts])
+        return kinds
+
+    def join_parts(self) -> None:
+        """Pairs the begins and ends of each process and thread, which nest."""
+        if "parts" not in self.tables:
+            return
+        parts, stack, known = self.tables.pop("parts"), list[int](), -1
+        lane, number, opens, time = map(parts.column, ("lane", "file_order", "opens", "time"))
+        # at one time in the order of the file
+        order = np.lexsort((2 * number + opens, time, lane))
+        order = order[time[order] != INT_MISSING]
+        found: list[tuple[int, int]] = []
+        for row, here, at in zip(order.tolist(), lane[order].tolist(), time[order].tolist(), strict=True):
+            if here != known:
+                self._unpaired[0] += len(stack)
+                stack, known = [], here
+            if opens[row]:
+                stack.append(int(number[row]))
+            elif stack:
+                found.append((stack.pop(), at))
+            else:
+                self._unpaired[1] += 1
+        self._unpaired[0] += len(stack)
+        numbers, ends = np.array(found, np.int64).reshape(-1, 2).T
+        self.tables["paired"].add(file_order=numbers, end=ends)
 
     def count_defect(self, kind: str, count: int, phases: str, index: int, chunk: int = -1) -> None:
         """Counts defects of events; ``phases``, ``index``: the first one; ``chunk``: its chunk, -1: the last chunk."""
@@ -476,6 +535,7 @@ def collected(
             raw.seek(0)
             found = new()
             found.read(raw, path, progress)
+        found.join_parts()
         return found
 
 

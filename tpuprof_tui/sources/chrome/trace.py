@@ -97,6 +97,7 @@ class _HostSlices(Collector):
     def add_slices(self, slices: Sequence[Any]) -> None:
         """Adds slices."""
         names, categories, pids, tids, starts, lengths = zip(*map(astuple, slices), strict=True)
+        self.count += len(slices)
         texts = self.codes["texts"]
         self.tables["events"].add(
             name=np.array([texts[_text(name, _UNNAMED)] for name in names], np.int32),
@@ -109,6 +110,7 @@ class _HostSlices(Collector):
 
     def convert(self) -> None:
         """Converts the waiting times to columns."""
+        super().convert()
         start, length = (exact_ns(self.waiting("events", key)) for key in ("start", "end"))
         possible = (start != INT_MISSING) & (length >= 0) & (start + np.maximum(length, 0) < MOST_NS)
         self.tables["events"].add(start=np.where(possible, start, INT_MISSING), end=start + np.maximum(length, 0))
@@ -124,6 +126,7 @@ class _HostSlices(Collector):
                                   "A host trace is Chrome-trace JSON, as PyTorch's profiler writes it.")  # fmt: skip
         columns = {key: self.tables["events"].take(key, np.int64 if key in ("start", "end") else np.int32)
                    for key in HostEvents.__struct_fields__}  # fmt: skip
+        columns["end"][self.tables["paired"].column("file_order")] = self.tables["paired"].column("end")
         timed = columns["start"] != INT_MISSING
         untimed = int((~timed).sum())
         lost = Problem(Severity.ERROR, "Slices of the host trace without a possible time.", "They were left out.",

@@ -149,7 +149,7 @@ class Arguments(Struct, frozen=True, eq=False):
     def offset_of_number(self, number: int) -> int:
         """Offset of the complete event of a number, as `offset_of` gives it."""
         chunk = bisect_right(self.first, number) - 1
-        return self.offset_of(chunk, "X", number - self.first[chunk])
+        return self.offset_of(chunk, "XB", number - self.first[chunk])
 
     def columns(self, texts: Codes, *wanted: tuple[ArgumentColumns, npt.NDArray[np.integer]]) -> list[dict[str, Any]]:
         """Columns of arguments of events; as of events without arguments from where the file is unreadable.
@@ -326,7 +326,7 @@ def _skip(source: Any, count: int) -> None:
 
 def _raw_arguments(text: bytes) -> list[msgspec.Raw]:
     """Raw arguments of the complete events of a chunk of text."""
-    return [each.args for each in _events(text, ARGUMENTS) if type(each) is AnyComplete]
+    return [each.args for each in _events(text, ARGUMENTS) if type(each) in (AnyComplete, ARGUMENTS.begin)]
 
 
 def _events(text: bytes, phases: Phases) -> list[Any]:

@@ -256,6 +256,11 @@ class TraceEvents(Collector):
             hint = "It is no JSON that a profiler wrote."
         elif chunks.truncated:
             what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
+        elif "phases" in self.defects:
+            what = (
+                f"holds no events with a duration, but {self.defects['phases'][0]:,} of phases (ph) that are not read."
+            )
+            hint = "Slices are read, of phase X or B and E, and counters (C)."
         elif any(self.names.values()) or any(self.codes.values()) or self.defects:
             what = "holds no events: its list has none with a duration, and no counters."
         if self.converted is not None:
@@ -272,7 +277,7 @@ class TraceEvents(Collector):
         if count:
             number = first + int(rows.argmax())
             chunk = bisect_right(self.first, number) - 1
-            self.count_defect(defect, count, "X", number - self.first[chunk], chunk)
+            self.count_defect(defect, count, "XB", number - self.first[chunk], chunk)
 
     def add_complete(self, events: Sequence[Any]) -> None:
         """Adds events with a duration."""
@@ -302,7 +307,7 @@ class TraceEvents(Collector):
         self._complete.add(key=key, name=name, external=wholes(external, beyond),
                            correlation=wholes(correlation, beyond))  # fmt: skip
         if beyond:
-            self.count_defect("beyond", len(beyond), "X", min(beyond))
+            self.count_defect("beyond", len(beyond), "XB", min(beyond))
         rows = np.flatnonzero(_IS_WORK[self._kinds[key]])
         if not len(rows):
             return
@@ -481,6 +486,8 @@ class TraceEvents(Collector):
         converted = self.converted
         if converted is not None:
             end = np.minimum(end + converted.lengths[file_order], MOST_NS)
+        rows = lookup(file_order.astype(np.int64), (paired := self.tables["paired"]).column("file_order"))
+        end[rows[rows >= 0]] = paired.column("end")[rows >= 0]
         earliest = [int(near.min()) for times in (start, time[timed]) if len(near := self._near(times))]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero

@@ -73,6 +73,13 @@ def test_names_without_a_number_of_their_own_get_one_and_are_named(tmp_path: Pat
     assert {problem.severity for problem in report.problems(CORES)} == {Severity.ERROR}
 
 
+def test_a_copy_takes_no_number_of_another_core(tmp_path: Path) -> None:
+    names = ["cdmlib0_0 (1).profile", *(f"cdmlib0_{number}.profile" for number in range(3))]
+    cores, _, report = _listed(tmp_path, *names)
+    assert [cores[number] for number in range(3)] == names[1:]
+    assert [problem.file for problem in report.problems(CORES)] == names[:1]
+
+
 def test_ports_without_a_number_of_their_own_are_named(tmp_path: Path) -> None:
     names = ["cdma0_0.profile", "cdma1_0.profile", "cdma_5.profile", "cdma.profile", "cdma0_x.profile",
              "cdma0_70000.profile"]  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +41,45 @@ def _beside(parent: Path) -> Path:
     for file in source.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     return folder
+
+
+@pytest.mark.parametrize("name", [str.upper, lambda name: f"{name}.gz", lambda name: f"{name.upper()}.zst"])
+@pytest.mark.parametrize("settings", ["global.profile", "GLOBAL.PROFILE", "global.profile.gz"])
+def test_names_that_are_packed_or_in_capitals_are_told(
+    tmp_path: Path, name: Callable[[str], str], settings: str
+) -> None:
+    """Not that files are missing, nor that the chip is."""
+    for file in capture("single_core").iterdir():
+        renamed = settings if file.name == "global.profile" else name(file.name)
+        (tmp_path / renamed).write_bytes(file.read_bytes())
+    with pytest.raises(UnreadableError, match="packed, or named in capitals") as raised:
+        open_profile(tmp_path)
+    assert "Unpack and rename" in raised.value.hint
+
+
+def test_one_file_of_such_a_name_is_told_and_the_rest_read(tmp_path: Path) -> None:
+    for file in capture("single_core").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    for name in ("cdmlib0_3.profile.gz", "CDMLIB0_4.PROFILE", "cdmlib0_0.profile.gz"):
+        (tmp_path / name).write_bytes(b"")
+    told = [each.file for each in open_profile(tmp_path).problems if "named in capitals" in each.what]
+    assert told == ["CDMLIB0_4.PROFILE", "cdmlib0_3.profile.gz"]
+
+
+def test_packed_bytes_of_a_plain_name_are_told(tmp_path: Path) -> None:
+    for file in capture("single_core").iterdir():
+        content = file.read_bytes()
+        (tmp_path / file.name).write_bytes(content if file.name == "global.profile" else gzip.compress(content))
+    assert "It is packed." in [each.what for each in open_profile(tmp_path).problems]
+    (tmp_path / "global.profile").write_bytes(gzip.compress(b"arch=5"))
+    with pytest.raises(UnreadableError, match="names no chip: It is packed"):
+        open_profile(tmp_path)
+
+
+def test_a_pipe_in_place_of_the_settings_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "global.profile")
+    with pytest.raises(UnreadableError, match="names no chip: Not a regular file"):
+        open_profile(tmp_path)
 
 
 def test_settings_alone_are_no_capture(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.sources.source import first_bytes
 
 SETTINGS_FILE: Final = "global.profile"
 CORE_FILE: Final = lazy_pattern(r"cdmlib.*\.profile", re.DOTALL)
@@ -25,6 +26,7 @@ FORECAST_FILE: Final = "net_stat.sim"
 #: The compiler's files that people put beside a capture: commands of each layer, and the network.
 LOCATIONS: Final = "tensor_location.json"
 NETWORK: Final = "final.mlir"
+_PACKED: Final = lazy_pattern(r"\.(?:gz|bz2|xz|zst|zip)$")
 _MARK: Final = b"[bmprofile]"
 _HEAD: Final = 1 << 16
 
@@ -32,6 +34,16 @@ _HEAD: Final = 1 << 16
 def of_capture(name: str) -> bool:
     """Whether a file of this name belongs to a capture."""
     return name == SETTINGS_FILE or _of_profiler(name) or of_bmprofile(name)
+
+
+def plain_name(name: str) -> str:
+    """The name of a file when it is unpacked, without capitals."""
+    return _PACKED.sub("", name.lower())
+
+
+def nearly_of_capture(name: str) -> bool:
+    """Whether a file belongs to a capture by its plain name alone: packed, or named in capitals."""
+    return not of_capture(name) and of_capture(plain_name(name))
 
 
 def _of_profiler(name: str) -> bool:
@@ -50,8 +62,4 @@ def is_bmprofile(folder: Path) -> bool:
         return False
     if any(map(of_bmprofile, names)):
         return True
-    try:
-        with (folder / SETTINGS_FILE).open("rb") as file:
-            return _MARK in file.read(_HEAD)
-    except OSError:
-        return False
+    return _MARK in first_bytes(folder / SETTINGS_FILE, _HEAD)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpuprof_tui.sources.source import Progress, ProgressCallback, Source, SourceOption, Verdict
 
-from .file_names import DIRECTORY, of_capture
+from .file_names import DIRECTORY, nearly_of_capture, of_capture
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -62,10 +62,11 @@ class SophgoSource(Source):
     def recognises(self, path: Path) -> Verdict:
         """Decides by file names only."""
         if os.path.isfile(path):
-            if of_capture(path.name):
+            if of_capture(path.name) or nearly_of_capture(path.name):
                 return Verdict("name", "this is the name of a capture file")
             return Verdict("", "neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
-        names = list(filter(of_capture, os.listdir(path)))
+        names = os.listdir(path)
+        names = list(filter(of_capture, names)) or list(filter(nearly_of_capture, names))
         if not names:
             return Verdict("", "it holds neither global.profile nor cdmlib*.profile, cdma*.profile or iter*.profile")
         return Verdict("name", f"it holds {min(names)}" + (f" and {len(names) - 1} more" if len(names) > 1 else ""))

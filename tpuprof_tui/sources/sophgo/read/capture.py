@@ -12,10 +12,10 @@ import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile
-from tpuprof_tui.sources.source import Progress
+from tpuprof_tui.sources.source import Progress, natural_order
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
-from ..file_names import LOCATIONS, NETWORK, is_bmprofile
+from ..file_names import LOCATIONS, NETWORK, SETTINGS_FILE, is_bmprofile, nearly_of_capture, of_capture, plain_name
 from .commands.command_table import CORE_ENGINES, Commands
 from .core import read_core, report_unrecorded, report_untimed, untimed_commands
 from .core_data import CoreData, number_scopes
@@ -34,12 +34,13 @@ def read(
     """Read a capture: its directory, or a file in it; see ``tpuprof_tui.sources.catalog.open_profile``."""
     directory = path if path.is_dir() else path.parent
     report = Report()
+    _report_names(directory, report, chip)
     if is_bmprofile(directory):
         from .bmprofile.folder import read_folder  # other captures do without it
 
         return read_folder(directory, chip=chip, tiu_mhz=tiu_mhz, progress=progress)
     settings = read_settings(settings_file(directory), report)
-    kind = _chip(settings, chip, directory)
+    kind = _chip(settings, chip, directory, report)
     files = list_files(directory, report, kind)
     if not files.cores and not files.ports:
         claimed = sum(settings.claimed.values())
@@ -86,7 +87,26 @@ def read(
     return with_layers(profile)
 
 
-def _chip(settings: Settings, chip_option: str | None, directory: Path) -> Chip:
+def _report_names(directory: Path, report: Report, chip: str | None) -> None:
+    """Reports files of a capture that are not read for their names alone.
+
+    Raises:
+        UnreadableError: Without them there is nothing to read.
+    """
+    names = os.listdir(directory)
+    own = {name for name in names if of_capture(name)}
+    others = sorted(
+        (name for name in names if nearly_of_capture(name) and plain_name(name) not in own), key=natural_order
+    )
+    advice = "Unpack and rename them: names are as cdmlib0_0.profile."
+    if others and (own <= {SETTINGS_FILE} or (not chip and SETTINGS_FILE in map(plain_name, others))):
+        more = f" and {len(others) - 1} more are" if len(others) > 1 else " is"
+        raise UnreadableError(f"{directory}: {others[0]}{more} packed, or named in capitals.", advice)
+    for name in others:
+        report.error("It is packed, or named in capitals.", f"It was not read. {advice}", file=name)
+
+
+def _chip(settings: Settings, chip_option: str | None, directory: Path, report: Report) -> Chip:
     known = ", ".join(name.upper() for name in chip_names())
     if chip_option is not None:
         chip = chip_by_name(chip_option) or chip_by_arch(chip_option)
@@ -95,7 +115,8 @@ def _chip(settings: Settings, chip_option: str | None, directory: Path) -> Chip:
         return chip
     if settings.arch is None:
         what = "names no chip" if settings_file(directory) is not None else "is missing, which names the chip"
-        raise UnreadableError(f"{directory}: global.profile {what}.", f"Name it with --chip ({known}).")
+        why = next((f": {problem.what}" for problem in report.problems() if problem.file == SETTINGS_FILE), ".")
+        raise UnreadableError(f"{directory}: global.profile {what}{why}", f"Name it with --chip ({known}).")
     chip = chip_by_arch(settings.arch)
     if chip is None:
         name = unsupported_arch(settings.arch)

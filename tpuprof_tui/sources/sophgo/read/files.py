@@ -33,6 +33,10 @@ from enum import IntEnum
 
 #: Larger numbers in names are not core or port numbers.
 _LARGEST_NUMBER = 1023
+#: First bytes of gzip, bzip2, xz, zstd and zip.
+_PACKERS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+#: Names of core files as the runtime writes them.
+_PLAIN = lazy_pattern(r"cdmlib[\d_]*\.profile")
 #: More files with the same fault than this are reported as one problem.
 _MOST_NAMED = 8
 
@@ -126,7 +130,8 @@ def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tupl
     """
     by_number: dict[int, Path] = {}
     unnumbered: list[Path] = []
-    for path in files:
+    # copies under other names, as "cdmlib0_0 (1).profile", take no number of another file
+    for path in sorted(files, key=lambda path: not _PLAIN.fullmatch(path.name)):
         numbers = re.findall(r"\d+", path.name.removesuffix(".profile"))
         number = int(numbers[-1][:9]) if numbers else -1
         if 0 <= number <= _LARGEST_NUMBER and number not in by_number:
@@ -200,6 +205,9 @@ def _read_open(descriptor: int, name: str, report: Report, room: Bytes | None) -
     if done < len(view) or after.st_size != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
         what = "The file changed while it was read."
         report.warning(what, "Shown as it was read; reload when it is complete.", file=name)
+    if bytes(view[:6]).startswith(_PACKERS):
+        report.error("It is packed.", "It was not read: unpack it.", file=name, offset=0)
+        return buffer[:0]
     return buffer[:done]
 
 

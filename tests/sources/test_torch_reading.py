@@ -366,6 +366,18 @@ def test_slices_written_as_begin_and_end_are_those_written_as_one(tmp_path, monk
     assert own == {f"[[{base + 10}, {tid}]]" for tid in (1, 2, 3) for base in range(0, 8000, 100)}
 
 
+@pytest.mark.parametrize("behind", [17, 40, 56, 75, 120])
+def test_what_stands_around_zeros_is_not_one_event(tmp_path, behind):
+    """A part of a file that was never written, in texts and between them."""
+    path = tmp_path / "hole.json"
+    text = b",\n".join(EVENT % (b"good%d" % number, b'"correlation": 5') for number in range(9))
+    path.write_bytes(b'{"traceEvents": [%b%b%b]}' % (text[:behind], bytes(300), text[behind + 300 :]))
+    trace = read_trace(path)
+    assert 4 <= len(trace) <= 6
+    assert all(name.isprintable() for name in trace.names)
+    assert "Events that cannot be decoded." in [problem.what for problem in trace.problems]
+
+
 def test_a_trace_of_other_phases_alone_says_so(tmp_path):
     path = tmp_path / "asynchronous.json"
     path.write_text(json.dumps([{"ph": phase, "id": 1, "name": "a", "pid": 1, "tid": 1, "ts": 5} for phase in "bne"]))

@@ -51,6 +51,8 @@ _OBJECT: Final = lazy_pattern(r"\{[^{}]*\}")
 _ON_LINE: Final = lazy_pattern(r"[ \t]*,[ \t]*\{")
 #: What stands behind an event.
 _FOLLOWS: Final = lazy_pattern(r"\s*(?:,?\s*\Z|,\s*(?:[{\[\]]|-?\d|null|true|false)|\])")
+#: As many zeros are a part of the file that was never written, and what stands around them is not of one event.
+_HOLE: Final = "\0" * 64
 #: Most repairs made in one event.
 _MOST: Final = 64
 #: Most repairs that are remembered, and most characters of one.
@@ -179,6 +181,8 @@ class Repairer:
                 if begin >= 0 and not (words or backslashes or controls):
                     self._learn(given, text, begin)
                 used = given[: position - len(text) + len(given)]
+                if _HOLE in used:
+                    return None
                 text, count = _without_constants(text[:position])
                 return Repair(_encoded(text), len(_encoded(used)), words + count, begin >= 0, backslashes, controls)
             if error.startswith("Invalid control"):

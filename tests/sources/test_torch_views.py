@@ -756,6 +756,18 @@ def test_messages_of_collectives_are_those_of_their_records_else_of_their_kernel
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("thread", [1, 2])
+def test_a_step_that_is_recorded_twice_is_one(tmp_path, thread):
+    steps = [("user_annotation", f"ProfilerStep#{number}", 1000 * number, 900) for number in (1, 2, 3, 3, 2, 1)]
+    events = [event(*step, thread if index > 2 else 1) for index, step in enumerate(steps)]
+    events += [
+        event("cuda_runtime", "cudaLaunchKernel", 1000 * number, 5, 1, correlation=number) for number in (1, 2, 3)
+    ]
+    events += [event("kernel", "gemm", 1000 * number + 10, 300, 7, correlation=number) for number in (1, 2, 3)]
+    found = figures(report(write_trace(tmp_path / "twice.pt.trace.json", events)), "overview")
+    assert (found["steps"], found["step_us"], found["kernel_us"]) == (3, 900, 300)
+
+
 @pytest.mark.parametrize("kernels", [3, 3000])
 @pytest.mark.parametrize("asked", [{}, {"step": 1}, {"range": True}, {"filter": "name~gemm"}])
 def test_an_event_of_no_length_at_the_end_counts_in_every_view(tmp_path, kernels, asked):

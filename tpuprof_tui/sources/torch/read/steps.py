@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
+from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.times import step_numbers
 
 from ..categories import STEP, Kind
@@ -55,6 +56,13 @@ def marked_steps(trace: Trace) -> tuple[I64, list[str], I64, list[Execution]]:
     """The steps that the host annotated: rows by start, labels and numbers; else the executions of a model."""
     rows = np.flatnonzero(trace.named(lambda name: name.startswith(STEP)) & np.isin(trace.kind, _HOST))
     rows = rows[np.lexsort((trace.end[rows], trace.start[rows]))]
+    # one that is recorded twice, as by several threads
+    once, ends = np.ones(len(rows), np.bool_), dict[int, int]()
+    for index, row in enumerate(rows.tolist()):
+        reach = ends.get(name := int(trace.name[row]), INT_MISSING)
+        once[index] = trace.start[row] >= reach
+        ends[name] = max(reach, int(trace.end[row]))
+    rows = rows[once]
     labels = [trace.names[name] for name in trace.name[rows].tolist()]
     if labels:
         return rows, labels, step_numbers([label[len(STEP) :] for label in labels]), []

@@ -83,6 +83,21 @@ def test_launches_without_recorded_work_are_counted(tmp_path: Path, events: list
     assert [what for what, _, _ in lacking(profile)] == told
 
 
+def test_work_without_an_id_may_be_that_of_any_launch(tmp_path: Path) -> None:
+    events = launched(6)
+    nameless = [{**each, "args": {}} if each["cat"] == "kernel" else each for each in events]
+    assert lacking(open_profile(written(tmp_path / "a.pt.trace.json", nameless))) == []
+    # a single one is that of one launch at most
+    profile = open_profile(written(tmp_path / "b.pt.trace.json", [*launched(6, 4), {**kernel(9000, 0), "args": {}}]))
+    assert [(lost, every) for _, lost, every in lacking(profile)] == [(4, 6)]
+
+
+def test_what_was_left_out_is_not_blamed_on_the_recorder(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.pt.trace.json", [*launched(5), call(5000, 50), {**kernel(5020, 50), "dur": "long"}])
+    (told,) = (each for each in open_profile(path).problems if each.launches)
+    assert told.done == "It may be among the events of the file that were left out."
+
+
 def test_launches_during_a_capture_have_no_work_of_their_own(tmp_path: Path) -> None:
     captured = [call(1000, 90, "cudaStreamBeginCapture"), *(call(1100 + 20 * each, 100 + each) for each in range(9)),
                 call(1400, 91, "cudaStreamEndCapture")]  # fmt: skip

@@ -152,6 +152,8 @@ class Launchers:
         if trace.aside is not None:
             recorded = np.concatenate([recorded, trace.aside.correlation])
         lacking = lookup(np.sort(recorded), trace.correlation[rows]) < 0
+        # work without an id may be that of any launch
+        lacking &= int(lacking.sum()) > int((recorded == INT_MISSING).sum())
         if lacking.any():
             lacking &= ~(captured := lacking & self._capturing(rows))
             rows, lacking = rows[~captured], lacking[~captured]
@@ -241,10 +243,12 @@ class Launchers:
 
 def unrecorded_problems(trace: Trace) -> Iterator[Problem]:
     """Problems of launches whose work was not recorded."""
+    why = "The recorder's buffers were full, or another profiler had the device: record alone, fewer steps at a time."
+    if any(problem.lost for problem in trace.problems):
+        why = "It may be among the events of the file that were left out."
     for text, count, every in trace.launchers.unrecorded:
-        yield Problem(Severity.WARNING, text, "The recorder's buffers were full, or another profiler had the device: "
-                      "record alone, fewer steps at a time.", file=trace.path.name, count=count, lost=count,
-                      launches=every, fragmentary=count > FRAGMENTARY * every)  # fmt: skip
+        yield Problem(Severity.WARNING, text, why, file=trace.path.name, count=count, lost=count, launches=every,
+                      fragmentary=count > FRAGMENTARY * every)  # fmt: skip
 
 
 class Overlaps(Struct, frozen=True, eq=False):

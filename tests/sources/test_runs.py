@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
+from tpuprof_tui.model import Severity
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.chrome.times import extent
 from tpuprof_tui.sources.runs import Recorded, places_of, problems_of
@@ -113,6 +116,30 @@ def test_a_card_recorded_twice_is_one_card_and_its_figures_do_not_count_the_time
     told = capsys.readouterr().out
     assert "1 GPU, 2 recordings" in told
     assert "60.0" not in told  # neither 60 s of idling nor 60 s between
+
+
+def test_what_has_the_name_of_a_trace_and_is_none_is_told(tmp_path):
+    trace(tmp_path / "rank 0\n.pt.trace.json", DAY // 1000)
+    for name, make in (("1", Path.mkdir), ("2", os.mkfifo), ("3", lambda path: path.symlink_to(path.name))):
+        make(tmp_path / f"rank{name}.pt.trace.json")
+    profile = open_profile(tmp_path)
+    assert profile.groups.device_count == 1
+    assert [(each.file, each.done) for each in profile.problems if each.severity is Severity.ERROR] == [
+        (f"rank{number}.pt.trace.json", "It is left out.") for number in (1, 2, 3)
+    ]
+
+
+def test_a_trace_beside_its_packed_copy_is_one(tmp_path):
+    file = trace(tmp_path / "w.pt.trace.json", DAY // 1000)
+    packed = tmp_path / "w.pt.trace.json.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    profile = open_profile(tmp_path)
+    assert [(each.file, each.what) for each in profile.problems] == [
+        (packed.name, "The trace beside this file is the same, unpacked.")
+    ]
+    # another of that name is another recording
+    trace(file, DAY // 1000 + 60_000_000, length=500)
+    assert len(open_profile(tmp_path).windows) == 2
 
 
 def test_the_length_of_sessions_is_that_of_what_was_recorded(tmp_path):

@@ -219,6 +219,14 @@ class Source(ABC):
         return None, None
 
 
+def file_size(path: Path) -> int:
+    """Size of a file, bytes; 0 where it cannot be looked at."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def first_bytes(path: Path, most: int = 1 << 16) -> bytes:
     """First bytes of a regular file, decompressed if it is gzip, bzip2 or xz; empty if the file cannot be read."""
     try:

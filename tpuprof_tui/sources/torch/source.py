@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
     from .read.trace import Trace
 
-_NAMED: Final = lazy_pattern(r"(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
-_JSON: Final = lazy_pattern(r".*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_NAMED: Final = lazy_pattern(r"(?s)(?:.*\.pt\.trace|trace)\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
+_JSON: Final = lazy_pattern(r"(?s).*\.json(?:\.gz|\.zst|\.bz2|\.xz)?")
 #: Perfetto traces, which tpuprof and some profilers write.
-_PERFETTO: Final = lazy_pattern(r".*\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?")
+_PERFETTO: Final = lazy_pattern(r"(?s).*\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst|\.bz2|\.xz)?")
 #: What tpuprof exports beside captures.
 _EXPORT: Final = "perfetto.pftrace"
-_ARCHIVE: Final = lazy_pattern(r".*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
+_ARCHIVE: Final = lazy_pattern(r"(?s).*\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2|txz|zip)")
 #: File that SGLang merges the traces of a run's ranks into, and the run's id.
 _MERGED: Final = lazy_pattern(r"merged-(.+)\.trace\.json(?:\.gz)?")
 #: Folder of the traces of graphs' captures, beside those of a run.
@@ -145,19 +145,38 @@ class TorchSource(Source):
         """The file itself, or the traces of a folder, by name."""
         if not os.path.isdir(path):
             return [path]
-        names = [name for name in os.listdir(path) if (path / name).is_file()]
-        left_out = _merged_of(names)
-        names = sorted((name for name in names if name not in left_out), key=natural_order)
+        left_out = _left_out(path)
+        names = sorted((name for name in os.listdir(path) if name not in left_out), key=natural_order)
         found = [path / name for name in names
                  if _NAMED.fullmatch(name) or (_JSON.fullmatch(name) and _begins_as_trace(path / name))]  # fmt: skip
         # what tpuprof exported may lie beside what it was made of
         return found or [path / name for name in names if _PERFETTO.fullmatch(name) and _is_perfetto(path / name)]
 
 
-def _merged_of(names: Sequence[str]) -> set[str]:
-    """The files among some that others of them were merged into, as SGLang does in the folder of the ranks' files."""
+def _left_out(folder: Path) -> dict[str, str]:
+    """The files of a folder whose traces others of it hold too, and what is said of each."""
+    names = set(os.listdir(folder))
+    found = {
+        name: "The trace beside this file is the same, unpacked."
+        for name in names
+        if name.endswith(".json.gz") and name[:-3] in names and _is_packed(folder / name[:-3], folder / name)
+    }
     merged = {name: match[1] for name in names if (match := _MERGED.fullmatch(name)) is not None}
-    return {name for name, run in merged.items() if any(other.startswith(f"{run}-TP-") for other in names)}
+    # SGLang merges in the folder of the ranks' files
+    return found | {
+        name: "The traces beside this file were merged into it."
+        for name, run in merged.items()
+        if any(other.startswith(f"{run}-TP-") for other in names)
+    }
+
+
+def _is_packed(plain: Path, packed: Path) -> bool:
+    """Whether a gzip file states the size of another file as that of its content."""
+    if not (plain.is_file() and packed.is_file()):
+        return False
+    with packed.open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - 4, 0))
+        return int.from_bytes(file.read(4), "little") == plain.stat().st_size % (1 << 32) > 0
 
 
 def _profile(
@@ -173,9 +192,8 @@ def _profile(
 
     traces: list[Trace] = []
     problems = list(more)
-    for name in sorted(_merged_of(os.listdir(path))) if os.path.isdir(path) else ():
-        problems.append(Problem(Severity.NOTE, "The traces beside this file were merged into it.", "It is left out.",
-                                file=name))  # fmt: skip
+    for name, what in sorted(_left_out(path).items()) if os.path.isdir(path) else ():
+        problems.append(Problem(Severity.NOTE, what, "It is left out.", file=name))
     for number, each in sorted(found.items()):
         try:
             if isinstance(each, UnreadableError):

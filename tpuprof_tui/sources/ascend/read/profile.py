@@ -43,7 +43,7 @@ from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_difference, step_numbers
-from tpuprof_tui.sources.source import ProgressCallback, chosen_names, progress_of_part
+from tpuprof_tui.sources.source import ProgressCallback, chosen_names, file_size, progress_of_part
 
 from ...ranks import ranks_in_names
 from ...runs import Place, Recorded, places_of, problems_of
@@ -91,7 +91,7 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
             raise UnreadableError(f"{archive} is an archive of an Ascend profile, which tpuprof does not unpack.",
                                   f"Unpack it and open the folder: {unpack_command(archive)}")  # fmt: skip
         raise UnreadableError(f"{path} holds no file of an Ascend profile.")
-    sizes = [sum(map(_size, worker.every_file())) for worker in found.workers]
+    sizes = [sum(map(file_size, worker.every_file())) for worker in found.workers]
     ranks: list[Rank] = []
     problems: list[Problem] = []
     timelines: dict[tuple[Path, ...], Timeline] = {}
@@ -128,13 +128,6 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         again = f"Its analysis may not have been finished. Repeat it: {export_command(folder)}" if folder else ""
         raise UnreadableError(message, again)
     return _ProfileBuilder(path, ranks, cluster, problems).profile()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 class _ProfileBuilder:

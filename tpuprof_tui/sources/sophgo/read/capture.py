@@ -12,14 +12,14 @@ import numpy as np
 
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile
-from tpuprof_tui.sources.source import Progress, natural_order
+from tpuprof_tui.sources.source import Progress, file_size, natural_order
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from ..file_names import LOCATIONS, NETWORK, SETTINGS_FILE, is_bmprofile, nearly_of_capture, of_capture, plain_name
 from .commands.command_table import CORE_ENGINES, Commands
 from .core import read_core, report_unrecorded, report_untimed, untimed_commands
 from .core_data import CoreData, number_scopes
-from .files import Settings, count_text, file_size, list_files, read_settings, settings_file
+from .files import Settings, count_text, list_files, read_settings, settings_file
 from .problems import Report
 from .profile_builder import ProfileBuilder, check_counts
 from .records.profiler_records import sync_on_last_wait

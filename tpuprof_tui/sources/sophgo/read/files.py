@@ -160,14 +160,6 @@ def count_text(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def file_size(path: Path) -> int:
-    """Size of a file, bytes; 0 where it cannot be looked at."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def read_bytes(path: Path, report: Report, room: Bytes | None = None) -> Bytes:
     """Contents of a regular file, of the size found at open; a failure is reported and returns an empty array.
 

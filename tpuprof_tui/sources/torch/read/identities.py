@@ -15,7 +15,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.times import extent
 from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
 from tpuprof_tui.sources.runs import Recorded, session_entries
-from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes
+from tpuprof_tui.sources.source import SessionEntry, file_size, first_bytes, last_bytes
 
 from ..recorded import distributed_info
 from .trace import Trace
@@ -171,7 +171,7 @@ def sessions(files: Sequence[Path]) -> list[SessionEntry]:
     named = ranks_in_names(list(map(naming, files)), [_text(_HOST_NAME, head) for head, _ in ends])
     found = [_recorded(path, each, *own) for path, each, own in zip(files, named, ends, strict=True)]
     return session_entries([each for each, _ in found], [path.name for path in files],
-                           [os.path.getsize(path) for path in files], [guessed for _, guessed in found])  # fmt: skip
+                           [*map(file_size, files)], [guessed for _, guessed in found])  # fmt: skip
 
 
 def _recorded(path: Path, named: NamedRank, head: bytes, tail: bytes) -> tuple[Recorded, bool]:

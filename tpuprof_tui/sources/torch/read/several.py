@@ -17,7 +17,7 @@ from tpuprof_tui.sources.chrome.collector import section_count
 from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.processes import Worker, workers
 from tpuprof_tui.sources.kept import read_or_kept
-from tpuprof_tui.sources.source import Part, ProgressCallback, progress_of_part
+from tpuprof_tui.sources.source import Part, ProgressCallback, file_size, progress_of_part
 
 from .reading import read_trace
 from .trace import Trace
@@ -55,7 +55,7 @@ class _Reading:
         self._files, self._arrays = files, arrays
         self._part = part
         self._progress = progress
-        self._sizes = [file.stat().st_size for file in files]
+        self._sizes = [*map(file_size, files)]
         self._lock = threading.Lock()
         # popped from the end: the largest by power of two first, so that no process is left with one; then by name
         self._left = sorted(range(len(files)), key=lambda number: (self._sizes[number].bit_length(), -number))

@@ -18,14 +18,14 @@ from tpuprof_tui.model.lane import Array, LazyColumn, constant
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
-from tpuprof_tui.sources.source import Progress, natural_order
+from tpuprof_tui.sources.source import Progress, file_size, natural_order
 
 from ...chips.chip import Chip, bmprofile_chip, chip_by_name, chip_names
 from ...file_names import COMMAND_FILE, DRIVER_FILE, FORECAST_FILE, LOCATIONS, RUN_FILE, SETTINGS_FILE
 from ..arrays import I64, Bytes
 from ..core import report_unpaired, report_unrecorded, report_untimed
 from ..core_data import number_scopes
-from ..files import Block, BlockType, Settings, count_text, file_size, read_bytes, walk_blocks
+from ..files import Block, BlockType, Settings, count_text, read_bytes, walk_blocks
 from ..host_trace import GROUP, KIND
 from ..problems import Report
 from ..profile_builder import Lost, ProfileBuilder

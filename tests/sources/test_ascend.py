@@ -892,6 +892,8 @@ def _rank(made: Path, tmp_path: Path, *names: str) -> Path:
         ("communication.json", lambda text: text[: len(text) // 2], "cannot be decoded after line 1, column [0-9,]+ "),
         ("step_trace_time.csv", lambda text: "", "no header"),
         ("kernel_details.csv", lambda text: _in_line(text, 4, "6.250", "six"), "are left empty|not numbers"),
+        ("kernel_details.csv", lambda text: text + "\0" * 5000, "^Zeros in place of text, line"),
+        ("trace_view.json", lambda text: text.replace('"ph": "X"', '"ph": "b"', 3), "phase"),
     ],
 )  # fmt: skip
 def test_damage_is_a_problem_of_its_file_and_the_rest_is_shown(made, tmp_path, capsys, file, damage, what):
@@ -908,6 +910,43 @@ def test_damage_is_a_problem_of_its_file_and_the_rest_is_shown(made, tmp_path, c
 
 def _events(change: Any) -> Any:
     return lambda text: json.dumps(change(json.loads(text)))
+
+
+def _parts(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """A slice as its begin and its end."""
+    if event["ph"] != "X":
+        return [event]
+    end = str(Decimal(str(event["ts"])) + Decimal(str(event["dur"])))
+    begin = {key: value for key, value in event.items() if key != "dur"} | {"ph": "B"}
+    return [begin, {"ph": "E", "pid": event["pid"], "tid": event["tid"], "ts": end}]
+
+
+@pytest.mark.parametrize("content", ["Name|Type\na|b\n", "<html>404</html>", "Name,Type,Duration(us)\n"])
+def test_files_of_which_nothing_is_shown_are_an_error(tmp_path, capsys, content):
+    output = tmp_path / RANK / OUTPUT
+    output.mkdir(parents=True)
+    (output / "kernel_details.csv").write_text(content)
+    errors = [each["what"] for each in report(output.parent, capsys)["problems"] if each["severity"] == "error"]
+    assert errors == ["None of its files holds an event, or a row of a known table."]
+
+
+def test_a_slice_of_a_table_that_cannot_be_read_costs_itself_alone(made, tmp_path, capsys):
+    content = (made / "text" / RANK / OUTPUT / "kernel_details.csv").read_text()
+    (output := tmp_path / "PROF_000001_20260601101010101_ABCDEFGH" / "mindstudio_profiler_output").mkdir(parents=True)
+    (output / "op_summary_slice_0_20260601101004.csv").write_text(content.replace("Name,Type", "Op Name,OP Type"))
+    (output / "op_summary_slice_1_20260601101004.csv").write_text("")
+    found = report(output.parent, capsys, "kernels")
+    assert len(rows(found, "kernels", "kernels", next(iter(found["views"]["kernels"]["workers"])))) > 3
+    assert [each["what"].rpartition("/")[2] for each in found["problems"] if "no header" in each["what"]] == [
+        "op_summary_slice_1_20260601101004.csv is empty: it has no header."
+    ]
+
+
+def test_a_link_to_nothing_is_told(made, tmp_path, capsys):
+    output = _rank(made, tmp_path)
+    (output / "trace_view.json").unlink()
+    (output / "trace_view.json").symlink_to("moved/trace_view.json")
+    assert "no such file" in " ".join(each["what"] for each in report(output.parent, capsys)["problems"])
 
 
 @pytest.mark.parametrize(
@@ -935,6 +974,9 @@ def _events(change: Any) -> Any:
             "Duration(us)": "Task Duration(us)", "Wait Time(us)": "Task Wait Time(us)"})),
         ("kernel_details.csv", lambda text: "\n".join(f"{'7' if row else 'Odd (rpm)'},{line}" if line else ""
                                                       for row, line in enumerate(text.split("\n")))),
+        # what tells spreadsheets the separator
+        ("kernel_details.csv", lambda text: f"sep=,\n{text}"),
+        ("trace_view.json", _events(lambda events: [part for event in events for part in _parts(event)])),
         # one number of a thread in every process
         ("trace_view.json", lambda text: re.sub(r'"tid": 10[01]', '"tid": 2', text)),
     ],

@@ -410,7 +410,8 @@ class Collector:
         self.defects[kind] = before + count, first
 
     def add_unknown(self, events: Sequence[Any]) -> None:
-        """Adds events of unknown phases."""
+        """Counts events of unknown phases."""
+        self.count_defect("phases", len(events), "", 0)
 
     def add_flows(self, flows: Sequence[Any]) -> None:
         """Adds ends of flows."""

@@ -110,8 +110,9 @@ class CsvTable(Struct, eq=False):
         """
         columns: dict[str, None] = {}
         plain: Rewriter | None = None
-        kept = []
+        kept, lost = [], dict[str, str]()
         for path in paths:
+            own = f"{name.removesuffix(paths[0].name)}{path.name}"
             try:
                 with path.open("rb") as file:
                     head = file.readline(LONGEST_ROW)
@@ -121,15 +122,20 @@ class CsvTable(Struct, eq=False):
                     plain = plain or Rewriter(name)
                     path, head = plain.rewritten(path)
             except OSError as error:
-                raise UnreadableError(f"{name}: {(error.strerror or 'cannot be read').lower()}.") from None
+                lost[own] = f"{own}: {(error.strerror or 'cannot be read').lower()}."
+                continue
             found = _header(head)
             if not any(found) or len(found) > _MOST_COLUMNS:
-                raise UnreadableError(f"{name} has no header." if head else f"{name} is empty: it has no header.")
+                lost[own] = f"{own} {'has' if head else 'is empty: it has'} no header."
+                continue
             columns |= dict.fromkeys(filter(None, found))
             kept.append(path)
+        if not kept:
+            raise UnreadableError(next(iter(lost.values())))
         made = cls(kept, name, tuple(columns), device=device)
         if plain is not None:
             made.problems, made.rewriter = plain.problems, plain
+        made.problems += (Problem(Severity.ERROR, what, "It is left out.", own) for own, what in lost.items())
         return made
 
     def __contains__(self, column: str) -> bool:
@@ -243,7 +249,7 @@ class _Columns:
 
 def _is_not_plain(line: bytes) -> bool:
     head = line[:4096]
-    return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or (
+    return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or head[:4].lower() == b"sep=" or (
         separator_of(head.decode("latin-1")) != ","
     )  # fmt: skip
 
@@ -419,6 +425,11 @@ class _Blocks:
         first, begin = np.append(0, last[:-1] + 1), np.append(0, ends[:-1] + 1)
         cells, length = last - first + 1, ends - begin
         keep = (cells > 1) | (length > 1) | ((length == 1) & (text[begin] != 0x0D))
+        zeros = np.flatnonzero(keep & (text[begin] == 0))
+        if len(zeros):
+            keep[zeros] = False
+            done = "The file was not written whole: its row is left out."
+            self._note(offset + int(begin[zeros[0]]), "Zeros in place of text", done, count=len(zeros))
         if not self._column_numbers:
             header = int(np.argmax(keep))
             keep[: header + 1] = False

@@ -649,7 +649,8 @@ def _listed(path: Path) -> tuple[list[str], list[str]]:
                 if entry.is_dir():
                     if not entry.name.startswith("."):
                         folders.append(entry.name)
-                elif entry.is_file():
+                # a link to nothing is told when it is opened
+                elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry)):
                     names.append(entry.name)
     except OSError:
         return [], []

@@ -60,7 +60,7 @@ class Rewriter:
         encoding = "utf-16" if head[:2] in _MARKS else _ZERO_AT.get(head[:64].find(b"\0"), "utf-8-sig")
         pieces = chain((head,), iter(lambda: source.read(_PIECE), b""))
         separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").partition("\n")[0])
-        if encoding == "utf-8-sig" and separator == ",":
+        if encoding == "utf-8-sig" and separator == "," and head[:4].lower() != b"sep=":
             file.writelines(pieces)
             return
         csv.field_size_limit(LONGEST_ROW)

@@ -224,6 +224,11 @@ class Rank:
         self._check_analysis()
         self._check_clocks()
         self.files.report()
+        iterations = () if self.iterations is None else self.iterations.labels
+        tables = (self.timeline, self.kernels, iterations, self.rules, *self.records.values())
+        if not any(map(len, tables)):
+            self.files.warn("None of its files holds an event, or a row of a known table.", "There is nothing to show.",
+                            self.paths.name, Severity.ERROR)  # fmt: skip
 
     def _check_files(self) -> None:
         exports = self.paths.exports

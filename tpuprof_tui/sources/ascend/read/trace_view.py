@@ -87,6 +87,9 @@ def read_trace_view(
         if not events.chunks.found:
             raise UnreadableError(f"{name} holds no list of events.")
         problems += events.problems("timeline", name)
+        if unknown := events.defects.get("phases", (0,))[0]:
+            problems.append(Problem(Severity.ERROR, "Events of a phase (ph) that Ascend does not write.",
+                                    "They were left out.", name, count=unknown, lost=unknown))  # fmt: skip
         if found is None:
             found = events
         else:
@@ -105,7 +108,7 @@ class TimelineEvents(Collector):
     phases: ClassVar = Phases({
         _Slice: "add_slices", FlowStart: "add_flows", FlowEnd: "add_flows", Sample: "add_samples",
         Metadata: "add_names",
-    })  # fmt: skip
+    }, "tiI")  # fmt: skip
     coded: ClassVar = {"key": "keys", "name": "names", "thread": "threads", "shapes": "texts", "stacks": "texts",
                        "counter": "counters"}  # fmt: skip
     in_title = "acc_id"

@@ -394,10 +394,6 @@ class TraceEvents(Collector):
         """Adds the processes that flows begin in."""
         self.codes["flow_processes"].of(zip([flow.pid for flow in flows]))
 
-    def add_unknown(self, events: Sequence[Any]) -> None:
-        """Counts events of phases that PyTorch does not write."""
-        self.count_defect("phases", len(events), "", 0)
-
     def name(self, kind: str, owner: Any, value: Any) -> None:
         """Keeps what a metadata event says."""
         # streams are named by their number; a host thread may have the process and thread id of one

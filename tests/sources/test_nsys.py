@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -316,6 +317,8 @@ def test_a_cut_file_is_shown_as_far_as_it_can_be_read(tmp_path, share):
         assert any("cannot be read to its end" in each.what for each in profile.problems)
         assert sum(map(len, profile.lanes))
     assert path.name in told
+    # where the list of its tables is among what was cut, nothing tells whose it is
+    assert share < 0.5 or "no known kind" not in told
 
 
 def test_a_database_without_events_is_said_to_be_empty(tmp_path):
@@ -341,6 +344,16 @@ def test_a_file_of_a_folder_that_cannot_be_read_becomes_a_problem(tmp_path):
     assert [each.file for each in profile.problems if "holds no events" in each.what] == [empty.name]
     assert open_profile(tmp_path, recordings="*rank1*").workers[0].rank == 1
     assert (tmp_path / "run_rank1.sqlite").read_bytes() == whole
+
+
+def test_a_file_of_a_folder_that_is_empty_or_gone_is_told(tmp_path):
+    (path,) = nsys_database.write_run(tmp_path)
+    (tmp_path / "cut.sqlite").write_bytes(path.read_bytes()[:50_000])
+    (tmp_path / "empty.sqlite").write_bytes(b"")
+    (tmp_path / "gone.sqlite").symlink_to("moved")
+    os.mkfifo(tmp_path / "pipe.sqlite")
+    told = [each.file for each in open_profile(tmp_path).problems if each.done == "It is left out."]
+    assert told == ["cut.sqlite", "empty.sqlite", "gone.sqlite"]
 
 
 def test_names_with_blanks_and_signs_of_addresses_open(tmp_path):

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
+from .source import file_size
+
 I64 = npt.NDArray[np.int64]
 #: Rows that are read at a time.
 _BLOCK: Final = 16_384
@@ -51,7 +53,7 @@ class SqliteFile:
         # Python decodes messages that quote the file as UTF-8
         self._error = (sqlite3.Error, UnicodeError)
         # pages of a damaged file may lead to one another: no more rows, and steps of SQLite, than a sound one takes
-        self._most_rows = path.stat().st_size // _LEAST_ROW
+        self._most_rows = file_size(path) // _LEAST_ROW
         self._ticks = 0
         where = quote(str(path.absolute()))
         try:

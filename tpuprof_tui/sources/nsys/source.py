@@ -15,6 +15,7 @@ from tpuprof_tui.sources.source import (
     Source,
     Verdict,
     chosen_files,
+    file_size,
     first_bytes,
     natural_order,
 )
@@ -22,7 +23,7 @@ from tpuprof_tui.sources.source import (
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-_NAMED: Final = lazy_pattern(r".*\.(?:sqlite3?|db)")
+_NAMED: Final = lazy_pattern(r"(?s).*\.(?:sqlite3?|db)")
 _SQLITE: Final = b"SQLite format 3\0"
 #: How the names of tables of events begin, beside the one of texts that they refer to.
 _EVENTS: Final = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "OSRT_API", "GPU_METRICS")
@@ -70,11 +71,15 @@ class NsysSource(Source):
 
 
 def _databases(folder: Path, names: Sequence[str]) -> list[Path]:
-    return [folder / name for name in sorted(filter(_NAMED.fullmatch, names), key=natural_order)
-            if _is_nsys(folder / name)]  # fmt: skip
+    named = sorted(filter(_NAMED.fullmatch, names), key=natural_order)
+    found = {folder / name: _is_nsys(folder / name) for name in named}
+    return [path for path, known in found.items() if known or (known is None and True in found.values())]
 
 
-def _is_nsys(path: Path) -> bool:
+def _is_nsys(path: Path) -> bool | None:
+    """Whether a file is such a database; None: it is empty, gone or cut, so that only files beside it tell."""
+    if not file_size(path):
+        return None if path.is_file() or not path.exists() else False
     if first_bytes(path, len(_SQLITE)) != _SQLITE:
         return False
     from tpuprof_tui.errors import UnreadableError
@@ -83,7 +88,7 @@ def _is_nsys(path: Path) -> bool:
     try:
         tables = SqliteFile(path, path.name).tables
     except UnreadableError:
-        return False
+        return _TEXTS.encode() in first_bytes(path, 1 << 20) or None
     return _TEXTS in tables and any(table.startswith(_EVENTS) for table in tables)
 
 

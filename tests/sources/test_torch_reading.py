@@ -23,7 +23,7 @@ from tpuprof_tui import child_process, open_profile
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.formats.units import MISSING
-from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model import INT_MISSING, Severity
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome import chunks, collector, inflate, processes
 from tpuprof_tui.sources.chrome.columns import exact_ns, text_of_times
@@ -345,7 +345,7 @@ def test_slices_written_as_begin_and_end_are_those_written_as_one(tmp_path, monk
     whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
     whole.write_text(json.dumps({"traceEvents": NESTED}))
     # an end before all begins, a begin behind all ends, and a complete event between them
-    alone = {"pid": 1, "tid": 1, "name": "alone"}
+    alone = {"cat": "cpu_op", "pid": 1, "tid": 1, "name": "alone"}
     alone = ({**alone, "ph": "E", "ts": 0}, {**alone, "ph": "B", "ts": 99_000}, {**NESTED[0], "ts": 98_000})
     parts.write_bytes(parts_of(NESTED, alone))
     if several:
@@ -354,7 +354,7 @@ def test_slices_written_as_begin_and_end_are_those_written_as_one(tmp_path, monk
     found = read_trace(parts)
     assert bool(READ_FROM) >= several
     expected = [*slow(whole), ("1", "1", "inner1", "cpu_op", 98_000_000, 98_020_000),
-                ("1", "1", "alone", "", 99_000_000, 99_000_000)]  # fmt: skip
+                ("1", "1", "alone", "cpu_op", 99_000_000, 99_000_000)]  # fmt: skip
     assert told(found) == sorted(expected)
     assert {each.what: each.count for each in found.problems} == {
         "Begins of slices (ph B) without an end.": 1, "Ends of slices (ph E) without a begin.": 1,
@@ -364,6 +364,28 @@ def test_slices_written_as_begin_and_end_are_those_written_as_one(tmp_path, monk
     (shapes,), texts = found.arguments_at((ev.OPERATORS, rows))
     own = {texts[code] for code in shapes["shapes"].tolist()}
     assert own == {f"[[{base + 10}, {tid}]]" for tid in (1, 2, 3) for base in range(0, 8000, 100)}
+
+
+def test_a_lost_end_costs_its_own_slice_alone(tmp_path):
+    """Ends with names, of which one is lost, and one is of no slice that is open."""
+    path = tmp_path / "lost.json"
+    marks = [("B", "outer", 0), ("B", "inner", 10), ("B", "innermost", 20), ("E", "innermost", 30), ("E", "other", 35),
+             ("E", "outer", 40), ("B", "next", 50), ("E", None, 60)]  # fmt: skip
+    path.write_text(json.dumps([{"ph": phase, "cat": "cpu_op", "pid": 1, "tid": 1, "ts": ts}
+                                | ({"name": name} if name else {}) for phase, name, ts in marks]))  # fmt: skip
+    trace = read_trace(path)
+    lengths = {
+        trace.names[name]: end - start for name, start, end in zip(trace.name, trace.start, trace.end, strict=True)
+    }
+    assert lengths == {"outer": 40_000, "inner": 0, "innermost": 10_000, "next": 10_000}
+    assert [each.count for each in trace.problems] == [1, 1]
+
+
+def test_a_category_that_is_not_known_among_others_is_told(tmp_path):
+    path = tmp_path / "hpu.json"
+    path.write_text(json.dumps(NESTED[:3] + [{**NESTED[0], "cat": "hpu_kernel", "tid": 9}] * 2))
+    (told,) = read_trace(path).problems
+    assert (told.what, told.count, told.severity) == ("Events of unknown category (hpu_kernel).", 2, Severity.NOTE)
 
 
 @pytest.mark.parametrize("behind", [17, 40, 56, 75, 120])

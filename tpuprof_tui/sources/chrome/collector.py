@@ -13,7 +13,7 @@ import errno
 import gc
 import os
 import stat
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, compress, islice, repeat
@@ -87,7 +87,7 @@ class Phases:
         if self.complete is not None:
             fields = {field.encode_name: (field.type, msgspec.Raw(b"0") if field.name == "dur" else field.default)
                       for field in msgspec.structs.fields(self.complete)}  # fmt: skip
-            self.begin, self.end = event("B", **fields), event("E", pid=Any, tid=Any, ts=msgspec.Raw)
+            self.begin, self.end = event("B", **fields), event("E", name=Any, pid=Any, tid=Any, ts=msgspec.Raw)
             structs |= {"B": self.begin, "E": self.end}
         self.known: Final = (*structs, *skipped)
         others = {phase: event(phase) for phase in ("", *"XiIMCsftBEnbe") if phase not in structs}
@@ -312,7 +312,7 @@ class Collector:
         """Appends the events of the section that follows."""
         codes = {table: np.array([*map(self.codes[table].__getitem__, values), -1], np.int32)
                  for table, values in found.codes.items()}  # fmt: skip
-        coded = {"lane": "lanes", **self.coded}
+        coded = {"lane": "lanes", "title": "titles", **self.coded}
         for kind, (count, (chunk, phases, index)) in found.defects.items():
             self.count_defect(kind, count, phases, index, len(self.first) + chunk)
         for table, columns in found.tables.items():
@@ -375,30 +375,43 @@ class Collector:
         number = self.count + np.cumsum([kind is complete for kind in kinds])[rows]
         parts = [events[row] for row in rows]
         lane = self.codes["lanes"].of([(str(part.pid), str(part.tid)) for part in parts])
-        self.tables["parts"].add(lane=lane, file_order=number - opens, opens=opens)
+        titles = self.codes["titles"]
+        title = np.array([-1 if part.name is None else titles[str(part.name)] for part in parts], np.int32)
+        self.tables["parts"].add(lane=lane, title=title, file_order=number - opens, opens=opens)
         self.wait("parts", "time", [part.ts for part in parts])
         return kinds
 
     def join_parts(self) -> None:
-        """Pairs the begins and ends of each process and thread, which nest."""
+        """Pairs the begins and ends of each process and thread, which nest; ends may tell the name of their begin."""
         if "parts" not in self.tables:
             return
-        parts, stack, known = self.tables.pop("parts"), list[int](), -1
-        lane, number, opens, time = map(parts.column, ("lane", "file_order", "opens", "time"))
+        parts, stack, known = self.tables.pop("parts"), list[tuple[int, int]](), -1
+        keys = ("lane", "time", "file_order", "opens", "title")
+        lane, time, number, opens, title = map(parts.column, keys)
         # at one time in the order of the file
         order = np.lexsort((2 * number + opens, time, lane))
         order = order[time[order] != INT_MISSING]
         found: list[tuple[int, int]] = []
-        for row, here, at in zip(order.tolist(), lane[order].tolist(), time[order].tolist(), strict=True):
+        waiting: Counter[int] = Counter()
+        for here, at, row, begins, name in zip(*(each[order].tolist() for each in (lane, time, number, opens, title)),
+                                               strict=True):  # fmt: skip
             if here != known:
                 self._unpaired[0] += len(stack)
-                stack, known = [], here
-            if opens[row]:
-                stack.append(int(number[row]))
-            elif stack:
-                found.append((stack.pop(), at))
-            else:
+                stack, known, waiting = [], here, Counter()
+            if begins:
+                stack.append((row, name))
+                waiting[name] += 1
+            elif not stack or (name >= 0 and not waiting[name]):
                 self._unpaired[1] += 1
+            else:
+                while True:
+                    first, own = stack.pop()
+                    waiting[own] -= 1
+                    if name in (-1, own):
+                        break
+                    # its end was lost
+                    self._unpaired[0] += 1
+                found.append((first, at))
         self._unpaired[0] += len(stack)
         numbers, ends = np.array(found, np.int64).reshape(-1, 2).T
         self.tables["paired"].add(file_order=numbers, end=ends)

@@ -593,16 +593,16 @@ class TraceEvents(Collector):
         if any(is_legacy(*key) for key in keys):
             yield Problem(Severity.NOTE, "A legacy trace (EventList.export_chrome_trace): no event has a category.",
                           "Operators and kernels are told apart by their processes.", file=name)  # fmt: skip
-        if any(kind_of(*key) in ON_HOST for key in keys):
-            return
+        foreign_alone = not any(kind_of(*key) in ON_HOST for key in keys)
         unknown = {number: key[0] for number, key in enumerate(keys)
                    if kind_of(*key) == Kind.OTHER and key[0].lower() not in OF_PROFILER}  # fmt: skip
         count = int(np.isin(self.tables["events"].column("key"), list(unknown)).sum()) if unknown else 0
         if count:
             named = ", ".join(sorted({printable(each) for each in unknown.values() if each})[:_MOST_NAMED])
-            what = f"Events of unknown category{named and f' ({named})'}: another program wrote the trace."
-            yield Problem(Severity.WARNING, what, "They are shown; no figure is computed from them.", file=name,
-                          count=count)  # fmt: skip
+            what = f"Events of unknown category{named and f' ({named})'}"
+            what += ": another program wrote the trace." if foreign_alone else "."
+            yield Problem(Severity.WARNING if foreign_alone else Severity.NOTE, what,
+                          "They are shown; no figure is computed from them.", file=name, count=count)  # fmt: skip
 
 
 def _title(process: str, name: str, key: str) -> tuple[str, str]:

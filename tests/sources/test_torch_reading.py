@@ -403,7 +403,7 @@ def test_what_stands_around_zeros_is_not_one_event(tmp_path, behind):
 def test_a_trace_of_other_phases_alone_says_so(tmp_path):
     path = tmp_path / "asynchronous.json"
     path.write_text(json.dumps([{"ph": phase, "id": 1, "name": "a", "pid": 1, "tid": 1, "ts": 5} for phase in "bne"]))
-    with pytest.raises(UnreadableError, match="3 of phases"):
+    with pytest.raises(UnreadableError, match="3 events of phases"):
         read_trace(path)
 
 

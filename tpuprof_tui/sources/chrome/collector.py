@@ -345,20 +345,19 @@ class Collector:
             yield Problem(Severity.ERROR, f"The {what} ends within its list of events.", "All events before are shown.",
                           file=file, offset=self.text_end, lost=1)  # fmt: skip
         yield from self.chunks.problems(file)
-        begins, ends = self._unpaired
-        if begins:
-            yield Problem(Severity.WARNING, "Begins of slices (ph B) without an end.", "They are shown with length 0.",
-                          file=file, count=begins, repaired=begins)  # fmt: skip
-        if ends:
-            yield Problem(Severity.WARNING, "Ends of slices (ph E) without a begin.", "They were left out.", file=file,
-                          count=ends, lost=ends)  # fmt: skip
+        for count, what, done in zip(
+            self._unpaired, ("Begins of slices (ph B) without an end.", "Ends of slices (ph E) without a begin."),
+            ("They are shown with length 0.", "They were left out."), strict=True,
+        ):  # fmt: skip
+            if count:
+                yield Problem(Severity.WARNING, what, done, file=file, count=count, lost=count)
 
     # -- events of one chunk
 
     def _add(self, events: list[Any]) -> None:
         kinds = list(map(type, events))
         found = dict.fromkeys(kinds)
-        if self.phases.end is not None and (self.phases.begin in found or self.phases.end in found):
+        if self.phases.begin in found or self.phases.end in found:
             kinds = self._add_parts(events, kinds)
             found = dict.fromkeys(kinds)
         for kind in found:
@@ -375,9 +374,8 @@ class Collector:
         number = self.count + np.cumsum([kind is complete for kind in kinds])[rows]
         parts = [events[row] for row in rows]
         lane = self.codes["lanes"].of([(str(part.pid), str(part.tid)) for part in parts])
-        titles = self.codes["titles"]
-        title = np.array([-1 if part.name is None else titles[str(part.name)] for part in parts], np.int32)
-        self.tables["parts"].add(lane=lane, title=title, file_order=number - opens, opens=opens)
+        titles = [-1 if part.name is None else self.codes["titles"][str(part.name)] for part in parts]
+        self.tables["parts"].add(lane=lane, title=np.array(titles, np.int32), file_order=number - opens, opens=opens)
         self.wait("parts", "time", [part.ts for part in parts])
         return kinds
 
@@ -386,8 +384,7 @@ class Collector:
         if "parts" not in self.tables:
             return
         parts, stack, known = self.tables.pop("parts"), list[tuple[int, int]](), -1
-        keys = ("lane", "time", "file_order", "opens", "title")
-        lane, time, number, opens, title = map(parts.column, keys)
+        lane, time, number, opens, title = map(parts.column, ("lane", "time", "file_order", "opens", "title"))
         # at one time in the order of the file
         order = np.lexsort((2 * number + opens, time, lane))
         order = order[time[order] != INT_MISSING]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -156,27 +157,22 @@ class TorchSource(Source):
 def _left_out(folder: Path) -> dict[str, str]:
     """The files of a folder whose traces others of it hold too, and what is said of each."""
     names = set(os.listdir(folder))
-    found = {
-        name: "The trace beside this file is the same, unpacked."
-        for name in names
-        if name.endswith(".json.gz") and name[:-3] in names and _is_packed(folder / name[:-3], folder / name)
-    }
+    found = {name: "The trace beside this file is the same, unpacked." for name in names if name.endswith(".json.gz")
+             and name[:-3] in names and _is_packed(folder / name[:-3], folder / name)}  # fmt: skip
     merged = {name: match[1] for name in names if (match := _MERGED.fullmatch(name)) is not None}
     # SGLang merges in the folder of the ranks' files
-    return found | {
-        name: "The traces beside this file were merged into it."
-        for name, run in merged.items()
-        if any(other.startswith(f"{run}-TP-") for other in names)
-    }
+    return found | {name: "The traces beside this file were merged into it." for name, run in merged.items()
+                    if any(other.startswith(f"{run}-TP-") for other in names)}  # fmt: skip
 
 
 def _is_packed(plain: Path, packed: Path) -> bool:
     """Whether a gzip file states the size of another file as that of its content."""
-    if not (plain.is_file() and packed.is_file()):
-        return False
-    with packed.open("rb") as file:
-        file.seek(max(file.seek(0, os.SEEK_END) - 4, 0))
-        return int.from_bytes(file.read(4), "little") == plain.stat().st_size % (1 << 32) > 0
+    with suppress(OSError):
+        if plain.is_file() and packed.is_file():
+            with packed.open("rb") as file:
+                file.seek(-4, os.SEEK_END)
+                return int.from_bytes(file.read(), "little") == plain.stat().st_size % (1 << 32) > 0
+    return False
 
 
 def _profile(

@@ -95,9 +95,8 @@ def _report_names(directory: Path, report: Report, chip: str | None) -> None:
     """
     names = os.listdir(directory)
     own = {name for name in names if of_capture(name)}
-    others = sorted(
-        (name for name in names if nearly_of_capture(name) and plain_name(name) not in own), key=natural_order
-    )
+    others = [name for name in sorted(names, key=natural_order)
+              if nearly_of_capture(name) and plain_name(name) not in own]  # fmt: skip
     advice = "Unpack and rename them: names are as cdmlib0_0.profile."
     if others and (own <= {SETTINGS_FILE} or (not chip and SETTINGS_FILE in map(plain_name, others))):
         more = f" and {len(others) - 1} more are" if len(others) > 1 else " is"

@@ -257,9 +257,7 @@ class TraceEvents(Collector):
         elif chunks.truncated:
             what, hint = "holds no whole event: it ends within the first.", fault[0] if fault else ""
         elif "phases" in self.defects:
-            what = (
-                f"holds no events with a duration, but {self.defects['phases'][0]:,} of phases (ph) that are not read."
-            )
+            what = f"holds no slice, and {self.defects['phases'][0]:,} events of phases (ph) that are not read."
             hint = "Slices are read, of phase X or B and E, and counters (C)."
         elif any(self.names.values()) or any(self.codes.values()) or self.defects:
             what = "holds no events: its list has none with a duration, and no counters."

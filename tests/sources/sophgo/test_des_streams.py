@@ -15,20 +15,21 @@ from written_captures import capture
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.sources.sophgo.read.commands.command_table import ModelStream
+from tpuprof_tui.sources.sophgo.read.commands.command_table import CommandStream
 from tpuprof_tui.sources.sophgo.read.commands.nodes import match_nodes_to_streams
 from tpuprof_tui.sources.sophgo.read.dependencies import Kind
 
 
-def _stream(count: int, *, only_ends: bool = False) -> ModelStream:
-    return ModelStream(np.arange(count, dtype=np.int64) * 16, np.full(count, 16, np.int32), only_ends)
+def _stream(count: int, *, only_ends: bool = False) -> CommandStream:
+    offsets, lengths = np.arange(count, dtype=np.int64) * 16, np.full(count, 16, np.int32)
+    return CommandStream(offsets, lengths, np.zeros(count, np.int16), 16 * count, True, only_ends)
 
 
 def _nodes(engine: str, *counts: int, first: int = 0) -> list[tuple[int, str, int, int, int]]:
     return [(first + 10 * number, engine, -1, 0x40, count) for number, count in enumerate(counts)]
 
 
-def _found(nodes: list[tuple[int, str, int, int, int]], **streams: list[ModelStream]) -> list[int]:
+def _found(nodes: list[tuple[int, str, int, int, int]], **streams: list[CommandStream]) -> list[int]:
     result = match_nodes_to_streams(nodes, streams, ())
     return [result[node[0]] for node in nodes] if result else []
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
-from .commands.command_table import Commands, ModelStream, NodeStream
+from .commands.command_table import Commands, CommandStream, NodeStream
 from .files import Block, BlockType
 from .problems import Report
 from .records.monitor import RecordStream
@@ -52,7 +52,7 @@ class CoreData(Struct):
     records: int = 0
     first_scope: int = 0
     bmodel: bool = False  #: Whether commands are stored as streams instead of nodes
-    streams: dict[str, list[ModelStream]] = field(default_factory=dict)  #: Those streams, by engine
+    streams: dict[str, list[CommandStream]] = field(default_factory=dict)  #: Those streams, by engine
     #: First offset and name of each file in ``data``, ascending; empty: it is one file.
     parts: Sequence[tuple[int, str]] = ()
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...chips.chip import Chip, family_of
-from ..arrays import I64, Bools, Bytes
+from ..arrays import I32, I64, Bools, Bytes
 from ..commands.command_table import Commands, Mode, NodeStream, concatenated
 from ..commands.lane_registers import depended_on
 from ..commands.registers import EncodedCommands
@@ -65,7 +65,7 @@ class CoreRuns(Struct):
     files: Mapping[tuple[int, int, str], tuple[int, int]]
     plan: Plan
     forecast: Mapping[str, I64]  #: Forecast length of core 0's commands by engine
-    walked: dict[tuple[int, int, str], tuple[I64, I64]] = field(default_factory=dict)
+    walked: dict[tuple[int, int, str], tuple[I64, I32]] = field(default_factory=dict)
 
     def read(self, runs: Sequence[Run], report: Report) -> list[CoreData]:
         """Cores with all their runs, ascending."""
@@ -139,7 +139,7 @@ class CoreRuns(Struct):
             report.error(what, "Its records are shown as unknown.", lane=name)
             count = 0
         found = self.files.get((address, launch.core, name)) or self.files.get((address, -1, name))
-        offsets, sizes = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        offsets, sizes = np.full(count, -1, np.int64), np.zeros(count, np.int32)
         if count and found is None:
             file = f"cmd_{address:x}_{launch.core}_{ENGINES.index(name)}.dat"
             what = f"The file of its {name} commands is missing ({file})."
@@ -174,19 +174,19 @@ class CoreRuns(Struct):
             np.full(total, Mode.NONE, np.int8),
             np.zeros(total, np.int64),
         )
-        places = (offsets, sizes.astype(np.int32), forecast)
-        commands = Commands(zero.astype(np.uint32), ids, none, none, mode, zero, none, none, *places)
+        word = zero.astype(np.uint32)
+        commands = Commands(word, ids, none, none, mode, zero, none, none, offsets, sizes, forecast)
         return commands, planned, count
 
     def _ends_unrecorded(self, name: str) -> bool:
         """Whether system commands leave no record, and the walk leaves out the end of a stream."""
         return family_of(name) in self.chip.bmprofile.unrecorded
 
-    def _walk(self, name: str, first: int, last: int) -> tuple[I64, I64]:
+    def _walk(self, name: str, first: int, last: int) -> tuple[I64, I32]:
         """Offsets in ``data`` and lengths of the commands of a stream; streams of several runs are read once."""
         if (first, last, name) not in self.walked:
             stream = walk(self.chip, name, self.data[first:last])
-            self.walked[first, last, name] = stream.offsets + first, np.minimum(stream.lengths, (1 << 31) - 1)
+            self.walked[first, last, name] = stream.offsets + first, stream.lengths
         return self.walked[first, last, name]
 
     # -- one launch ------------------------------------------------------------

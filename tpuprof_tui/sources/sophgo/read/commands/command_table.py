@@ -84,21 +84,22 @@ class Commands(Struct):
         return Commands(**columns)
 
 
-class ModelStream(Struct, frozen=True, eq=False):
-    """Commands of one engine for one launch of a compiled model."""
+class CommandStream(Struct, frozen=True, eq=False):
+    """The commands of one stream, as of one launch of a compiled model; arrays of one length, in stream order."""
 
-    offsets: I64  #: First byte of each command in the file, int64
-    lengths: I32  #: Size of each command in bytes, int32
+    offsets: I64  #: First byte of each command
+    lengths: I32  #: Size of each command in bytes; if its layout is not known, the bytes up to where the walk resumed
+    ops: I16  #: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded
+    end: int  #: First byte after the last command; what follows was not read
+    ended: bool  #: Whether a command ended the stream, rather than the end of the data
     only_ends: bool  #: Whether the stream is empty or contains only an end command
-    #: Operation index of each command; -1 for one that cannot be decoded.
-    ops: I16 = field(default_factory=lambda: np.zeros(0, np.int16))
 
     def __len__(self) -> int:
         return len(self.offsets)
 
 
 #: Streams by engine, in the order of the file.
-Streams = Mapping[str, Sequence[ModelStream]]
+Streams = Mapping[str, Sequence[CommandStream]]
 
 
 def concatenated(parts: Sequence[Commands]) -> Commands:

@@ -20,12 +20,10 @@ from ...chips.commands import command_table
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
 from ..files import BlockType
-from .command_table import Commands, Mode, ModelStream
+from .command_table import Commands, CommandStream, Mode
 from .registers import EncodedCommands, commands_of_one_kind, field_of_lines, memories_of
 
 _KV_HEADER = 12
-#: Cap for sizes of commands, so that they fit int32.
-_LONGEST = (1 << 31) - 1
 #: Most bytes shown of a command that cannot be decoded.
 _MOST_RAW = 512
 #: Bits per memory code where source and destination are packed into one byte .
@@ -81,7 +79,7 @@ def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
     for payload, offset in zip(payloads, offsets, strict=True):
         records = split_extras(payload)
         parts.append(records.offsets + offset)
-        lengths.append(np.minimum(records.lengths, _LONGEST).astype(np.int32))
+        lengths.append(records.lengths)
         for position, reason, count in records.problems:
             core.report.error(f"Detail records (DYN_EXTRA): {reason}.", "Their intact part is used.",
                               offset=offset + position, count=count)  # fmt: skip
@@ -119,7 +117,7 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
         if key not in walked:
             first, last = bounds
             stream = walk(chip, node.engine, core.data[first:last])
-            walked[key] = stream.offsets + first, np.minimum(stream.lengths, _LONGEST).astype(np.int32)
+            walked[key] = stream.offsets + first, stream.lengths
             if len(stream.offsets) < node.count:
                 core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
                                   "The others are shown as unknown.", offset=first - _KV_HEADER)  # fmt: skip
@@ -142,27 +140,22 @@ def keyed_blocks(core: CoreData) -> dict[tuple[int, int], tuple[int, int]]:
     return result
 
 
-def model_streams(core: CoreData, chip: Chip, engine: str) -> list[ModelStream]:
-    """Streams of a bmodel for an engine, in file order."""
+def model_streams(core: CoreData, chip: Chip, engine: str) -> list[CommandStream]:
+    """Streams of a bmodel for an engine, in file order; offsets are those in the file."""
     from .streams import walk  # only captures with registers need it
 
     result = []
     payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
-    by_content: dict[bytes, ModelStream] = {}  # launches often repeat byte by byte
+    by_content: dict[bytes, CommandStream] = {}  # launches often repeat byte by byte
     for payload, offset in zip(payloads, offsets, strict=True):
         content = payload.tobytes()
-        known = by_content.get(content)
-        if known is None:
-            stream = walk(chip, engine, payload)
-            ends = stream.ended and len(stream) == 1 and stream.ops[0] == command_table(chip, engine).end.operation
-            lengths = np.minimum(stream.lengths, _LONGEST).astype(np.int32)
-            only_ends = bool(ends) or not len(stream)
-            known = by_content[content] = ModelStream(stream.offsets, lengths, only_ends, stream.ops)
-        result.append(replace(known, offsets=known.offsets + offset))
+        if content not in by_content:
+            by_content[content] = walk(chip, engine, payload)
+        result.append(replace(by_content[content], offsets=by_content[content].offsets + offset))
     return result
 
 
-def block_commands(streams: Sequence[ModelStream]) -> Commands | None:
+def block_commands(streams: Sequence[CommandStream]) -> Commands | None:
     """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
     offsets = [stream.offsets for stream in streams]
     count = sum(map(len, offsets))

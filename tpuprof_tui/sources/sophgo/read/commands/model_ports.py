@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ...chips.chip import Chip
 from ...chips.commands import command_table
-from ..arrays import I64, U32, Bools, Bytes
+from ..arrays import I32, I64, U32, Bools, Bytes
 from ..core_data import CoreData
 from ..files import BlockType
 from ..ports import COMMAND_BYTES, PortData, copied_commands
@@ -47,7 +47,7 @@ class _Stream(Struct, frozen=True, eq=False):
     port: int  #: Port; -1 unknown
     data: Bytes
     offsets: I64  #: First byte of each command
-    lengths: I64  #: Size of each command, bytes
+    lengths: I32  #: Size of each command, bytes
     system: Bools  #: Mask of the system commands
     size: I64  #: Bytes that each command moves; -1 where the registers do not determine it
     content: bytes  #: Equal for streams of equal commands
@@ -198,7 +198,7 @@ def _common_operations(streams: Sequence[_Stream]) -> _Stream | None:
     cores, ports = {stream.core for stream in streams}, {stream.port for stream in streams}
     return _Stream(
         cores.pop() if len(cores) == 1 else -1, ports.pop() if len(ports) == 1 else -1, streams[0].data,
-        np.full(count, -1, np.int64), np.zeros(count, np.int64), streams[0].system[:count], streams[0].size[:count],
+        np.full(count, -1, np.int64), np.zeros(count, np.int32), streams[0].system[:count], streams[0].size[:count],
         b"", np.where(same, operations[0] | formats << np.uint32(20), 0).astype(np.uint32),
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
         first += len(stream.offsets)
     none = np.full(first, -1, np.int32)
     words = np.concatenate([stream.codes * np.uint32(stream.agreed) for stream in streams])
-    sizes = np.concatenate([stream.lengths for stream in streams]).astype(np.int32)
+    sizes = np.concatenate([stream.lengths for stream in streams])
     ids = [np.arange(len(stream.offsets), dtype=np.int64) for stream in streams]
     port.commands = Commands(
         words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),

@@ -10,19 +10,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.model.uniques import uniques
 
-from ..arrays import I32, I64, U8
+from ..arrays import I32, I64, U8, Bools
 from ..problems import Report
 from .command_table import (
     CORE_ENGINES,
     Commands,
+    CommandStream,
     DesNode,
     Mode,
-    ModelStream,
     Node,
     NodeRules,
     NodeStream,
@@ -48,30 +47,30 @@ def decode_nodes(
     Returns:
         Commands by engine and port, and the scopes.
     """
-    return _Decoder(words, walk_nodes(words, report, offset), rules, report, offset).decode(unknown_as_commands)
+    return _Decoder(words, rules, report, offset).decode(unknown_as_commands)
 
 
 class _Decoder:
-    def __init__(self, words: Words, skeleton: Skeleton, rules: NodeRules, report: Report, offset: int) -> None:
+    def __init__(self, words: Words, rules: NodeRules, report: Report, offset: int) -> None:
         self.words = words
-        self.kinds = skeleton.kinds
-        self.skeleton = skeleton
         self.rules = rules
         self.report = report
         self.offset = offset
+        self.kinds, self.func_indices, self.func_names, self.des = walk_nodes(words, report, offset)
 
     def decode(self, unknown_as_commands: bool) -> NodeStream:
-        stream = NodeStream(scope_names=self.skeleton.func_names)
-        stream.stream_of_node = match_nodes_to_streams(self.skeleton.des, self.rules.streams, self.rules.keyed)
+        stream = NodeStream(scope_names=self.func_names)
+        stream.stream_of_node = match_nodes_to_streams(self.des, self.rules.streams, self.rules.keyed)
         self._report_unknown_kinds(unknown_as_commands)
         self.engine_of = bits_of(self.words, 7, 7).astype(np.uint8)
         is_set, is_rvt = self.kinds == Node.NODE_SET, self.kinds == Node.RVT_NODE_SET
+        #: number of NODE_SET words up to each word
+        self.sets = np.cumsum(is_set, dtype=np.int32)
         stream.nodes_set = int(np.count_nonzero(is_set))
-        self.extra_number = np.cumsum(is_set, dtype=np.int32) if stream.nodes_set else None
         self.is_command = is_set | is_rvt
         if unknown_as_commands:
             self.is_command |= self.unknown_kind
-        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.skeleton.func_indices, dtype=np.int64)
+        ends, starts = np.flatnonzero(self.kinds == Node.FUNC_END), np.array(self.func_indices, dtype=np.int64)
         at = np.concatenate([starts, ends])
         order = np.argsort(at, kind="stable")
         self.scope_at = at[order]
@@ -79,7 +78,7 @@ class _Decoder:
         self.scope_values = np.concatenate(scopes)[order]
         self.batch_at = np.flatnonzero(self.kinds == Node.BATCH_IDX)
         self.resets = np.flatnonzero(self.kinds == Node.ID_RESET)
-        self.des_at = np.array([entry[0] for entry in self.skeleton.des], dtype=np.int64)
+        self.des_at = np.array([entry[0] for entry in self.des], dtype=np.int64)
         self._report_unknown_engines()
         indices = {name: self._command_indices(name) for name in CORE_ENGINES}
         fills = self._rvt_restarts(indices, bool(is_rvt.any()))
@@ -87,7 +86,7 @@ class _Decoder:
             stream.engines[name] = self._commands(name, -1, indices[name], fills.get(name), stream)
         cdma = self._command_indices("CDMA")
         port_of = (self.words[cdma] >> np.uint32(28)).astype(np.int32)
-        in_des = [port for _, engine, port, _, _ in self.skeleton.des if engine == "CDMA" and port < self.rules.ports]
+        in_des = [port for _, engine, port, _, _ in self.des if engine == "CDMA" and port < self.rules.ports]
         for port in dict.fromkeys([*uniques(port_of).tolist(), *in_des]):
             if port < self.rules.ports:
                 stream.ports[port] = self._commands("CDMA", port, cdma[port_of == port], None, stream)
@@ -95,7 +94,7 @@ class _Decoder:
             what = f"Commands for CDMA port {port}, which the chip does not have."
             self.report.error(what, "They were ignored.", count=int((port_of == port).sum()))
         if stream.stream_of_node:
-            report_mismatches(self.skeleton.des, stream.stream_of_node, self.rules.streams, self.report)
+            report_mismatches(self.des, stream.stream_of_node, self.rules.streams, self.report)
         return stream
 
     def _report_unknown_kinds(self, unknown_as_commands: bool) -> None:
@@ -111,22 +110,23 @@ class _Decoder:
             self.report.error(f"Node of unknown type {kind}.", done, offset=offset, count=len(indices))
 
     def _report_unknown_engines(self) -> None:
-        unknown = np.flatnonzero(
-            self.is_command & ~np.isin(np.arange(8), list(self.rules.engine_codes))[self.engine_of]
-        )
+        known = np.isin(np.arange(8), list(self.rules.engine_codes))
+        unknown = np.flatnonzero(self.is_command & ~known[self.engine_of])
         if len(unknown):
             offset = self.offset + 4 * int(unknown[0])
             what = "Commands of an engine the chip does not have."
             self.report.error(what, "They were skipped.", offset=offset, count=len(unknown))
 
+    def _in_list(self, name: str) -> Bools:
+        """Whether commands of each engine code are in the list of an engine."""
+        return np.array([_LIST_OF.get(self.rules.engine_codes.get(code, "")) == name for code in range(8)])
+
     def _command_indices(self, name: str) -> I64:
-        codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
-        return np.flatnonzero(self.is_command & np.isin(np.arange(8), codes)[self.engine_of])
+        return np.flatnonzero(self.is_command & self._in_list(name)[self.engine_of])
 
     def _reset_indices(self, name: str, port: int) -> I64:
         """Indices at which the id counter of an engine (or port) restarts: its own resets, and every DES node."""
-        codes = [code for code, engine in self.rules.engine_codes.items() if _LIST_OF.get(engine) == name]
-        selected = np.isin(self.engine_of[self.resets], codes)
+        selected = self._in_list(name)[self.engine_of[self.resets]]
         if port >= 0:
             selected &= (self.words[self.resets] >> np.uint32(28)).astype(np.int64) == port
         return np.sort(np.concatenate([self.resets[selected], self.des_at]))
@@ -168,7 +168,7 @@ class _Decoder:
         return {"TIU": at, "GDMA": at} if fills else {}
 
     def _commands(self, name: str, port: int, indices: I64, fills: I64 | None, stream: NodeStream) -> Commands:
-        entries = [entry for entry in self.skeleton.des if entry[1] == name and entry[2] == port]
+        entries = [entry for entry in self.des if entry[1] == name and entry[2] == port]
         commands = self._simple(indices)
         if fills is not None and len(fills):
             typ, function = self.rules.rvt_fill[name]
@@ -185,11 +185,7 @@ class _Decoder:
         kinds = self.kinds[indices]
         mode = np.where(kinds == Node.NODE_SET, np.int8(Mode.TDI), np.int8(Mode.NONE))
         mode[kinds == Node.RVT_NODE_SET] = Mode.RVT
-        if self.extra_number is not None:
-            extra = self.extra_number[indices] - 1
-            extra[kinds != Node.NODE_SET] = -1
-        else:
-            extra = np.full(len(indices), -1, np.int32)
+        extra = np.where(kinds == Node.NODE_SET, self.sets[indices] - 1, -1).astype(np.int32)
         word = self.words[indices]
         if self.unknown_kind.any():
             word[self.unknown_kind[indices]] = 0
@@ -267,22 +263,13 @@ _FEWEST_ZEROS = 8
 _DES_ENGINE = {Node.DES_TIU: "TIU", Node.DES_GDMA: "GDMA", Node.DES_SDMA: "SDMA", Node.DES_CDMA: "CDMA"}
 
 
-class Skeleton(Struct):
-    """Result of the walk: node type of each word (FUNC if it is no node), and the functions and DES nodes found."""
-
-    kinds: U8
-    func_indices: list[int]
-    func_names: list[str]
-    des: list[DesEntry]
-
-
-def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
-    """Walk the function names and DES nodes of a stream."""
+def walk_nodes(words: Words, report: Report, offset: int) -> tuple[U8, list[int], list[str], list[DesEntry]]:
+    """Node type of each word (FUNC if it is no node), indices and names of the functions, and DES nodes of a stream."""
     kinds = (words & np.uint32(127)).astype(np.uint8)
     is_node = words != 0
     zeros = len(words) - int(np.count_nonzero(is_node))
     candidates = np.flatnonzero(is_node & ((kinds == Node.FUNC) | ((kinds >= Node.DES_TIU) & (kinds <= Node.DES_CDMA))))
-    result = Skeleton(kinds, [], [], [])
+    func_indices, func_names, des = list[int](), list[str](), list[DesEntry]()
     next_index = 0  # first word that is not part of a walked node
     name_zeros = 0
     count = len(words)
@@ -303,14 +290,12 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
                 report.error(what, "The text that is present was used as the name.", offset=offset + 4 * index)
             next_index = index + 1 + size
             if not (overrun and next_index >= count):  # otherwise no command can follow the name
-                result.func_indices.append(index)
-                try:
-                    name = raw.decode("utf-8")
-                except UnicodeDecodeError:
-                    name = raw.decode("utf-8", "replace")
+                func_indices.append(index)
+                name = raw.decode("utf-8", "replace")
+                if name.encode() != raw:
                     what = "A kernel function name is not UTF-8."
                     report.error(what, "Bytes that are not were replaced.", offset=offset + 4 * index)
-                result.func_names.append(name.rstrip("\0"))
+                func_names.append(name.rstrip("\0"))
             name_zeros += size - int(np.count_nonzero(is_node[index + 1 : next_index]))
         else:
             next_index = index + 2
@@ -323,7 +308,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
             number = int(words[index + 1])
             name_zeros += number == 0
             port, number = (number >> 28, number & 0xFFFFFFF) if engine == "CDMA" else (-1, number)
-            result.des.append((index, engine, port, word >> 7, number))
+            des.append((index, engine, port, word >> 7, number))
         is_node[index + 1 : next_index] = False
     kinds[~is_node] = Node.FUNC
     zero_run = _zero_run(words) if zeros > name_zeros + _FEWEST_ZEROS else None
@@ -333,7 +318,7 @@ def walk_nodes(words: Words, report: Report, offset: int) -> Skeleton:
     elif zeros > name_zeros:
         what = "Zero words in the node stream."
         report.note(what, "Treated as padding; they closed no kernel function.", count=zeros - name_zeros)
-    return result
+    return kinds, func_indices, func_names, des
 
 
 def _zero_run(words: Words) -> tuple[int, int] | None:
@@ -394,7 +379,7 @@ def match_nodes_to_streams(des: Sequence[DesEntry], streams: Streams, keyed: _Ke
     return result if 2 * agreeing >= claims else {}
 
 
-def _matched(counts: Sequence[int], streams: Sequence[ModelStream], *, counted: bool) -> list[int]:
+def _matched(counts: Sequence[int], streams: Sequence[CommandStream], *, counted: bool) -> list[int]:
     """Stream number of each node, in order; -1 without one. ``counted``: the counts of nodes are meaningful."""
     numbers = list(range(len(streams)))
     if len(counts) < len(streams):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ...chips.chip import Chip
 from ...chips.commands import CommandTable, command_table, has_commands
-from ..arrays import I16, I64, U8, U32, Bytes
+from ..arrays import I16, I32, I64, U8, U32, Bytes
+from .command_table import CommandStream
 from .registers import EncodedCommands, as_buffer
 
 SOUND_CHAIN = 3
@@ -32,19 +33,8 @@ _STEP = 0x3F
 _STOP = 0x80
 _CHUNK = 1 << 20
 _RUN = 512
-
-
-class CommandStream(Struct, frozen=True):
-    """The commands of one stream; arrays of one length, in stream order."""
-
-    offsets: I64  #: First byte of each command
-    lengths: I64  #: Size of each command in bytes; if its layout is not known, the bytes up to where the walk resumed
-    ops: I16  #: Operation index (``command_table(...).operations``); -1 for one that cannot be decoded
-    end: int  #: First byte after the last command; what follows was not read
-    ended: bool  #: Whether a command ended the stream, rather than the end of the data
-
-    def __len__(self) -> int:
-        return len(self.offsets)
+#: Cap for sizes of commands, so that they fit int32.
+_LONGEST = (1 << 31) - 1
 
 
 class _Steps(Struct, frozen=True):
@@ -69,22 +59,32 @@ def walk(chip: Chip, engine: str, data: bytes | bytearray | memoryview | Bytes) 
     buffer = as_buffer(data)
     if not has_commands(chip, engine):
         length = np.array([len(buffer)] if len(buffer) else [], np.int64)
-        return CommandStream(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False)
+        return _capped(length * 0, length, np.full(len(length), -1, np.int16), len(buffer), ended=False, last=-1)
     table = command_table(chip, engine)
-    steps = _steps(chip, engine, table, buffer)
-    units, ended = _walk_units(table, buffer, steps)
-    stream = _stream(table, buffer, steps, units, ended)
-    unrecorded = table.end.drop_final_function
-    if unrecorded is None or not len(stream) or stream.ops[-1] != table.end.operation:
-        return stream
-    # a last system command of this function leaves no record
-    header = int.from_bytes(buffer[stream.offsets[-1] :][:8].tobytes(), "little")
-    if header >> table.opcode_bit + table.opcode_width & (1 << table.function_width) - 1 != unrecorded:
-        return stream
-    return CommandStream(stream.offsets[:-1], stream.lengths[:-1], stream.ops[:-1], stream.end, ended)
+    used = len(buffer.tobytes().rstrip(b"\0"))  # bytes up to and including the last one that is not zero
+    steps = _steps(chip, engine, table, buffer, used)
+    units, ended = _walk_units(steps, table, used)
+    offsets, lengths, ops = _commands(table, steps, units, len(buffer))
+    end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
+    rest = len(buffer) - end
+    if not ended and 0 < rest < table.unit_bytes and used > end:
+        offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
+        end = len(buffer)
+    if len(ops) and ops[-1] == table.end.operation and table.end.drop_final_function is not None:
+        # a last system command of this function leaves no record
+        _, function = EncodedCommands(chip, engine, buffer, offsets[-1:], ops[-1:]).codes()
+        kept = len(ops) - int(function[0] == table.end.drop_final_function)
+        offsets, lengths, ops = offsets[:kept], lengths[:kept], ops[:kept]
+    return _capped(offsets, lengths, ops, end, ended=ended, last=table.end.operation)
 
 
-def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Steps:
+def _capped(offsets: I64, lengths: I64, ops: I16, end: int, *, ended: bool, last: int) -> CommandStream:
+    """A stream of these commands; ``last``: the operation that ends streams."""
+    only_ends = not len(ops) or (ended and ops.tolist() == [last])
+    return CommandStream(offsets, np.minimum(lengths, _LONGEST).astype(np.int32), ops, end, ended, only_ends)
+
+
+def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes, used: int) -> _Steps:
     headers = _headers(buffer, table.unit_bytes)
     count = len(headers)
     codes, likely = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
@@ -94,7 +94,7 @@ def _steps(chip: Chip, engine: str, table: CommandTable, buffer: Bytes) -> _Step
         ops[part] = table.selection[table.selection_keys(headers[part])]
         codes[part], likely[part] = (sizes[ops[part]] // table.unit_bytes for sizes in (table.steps, table.usual))
     near_end = np.arange(max(0, count - _STEP), count)
-    stops = _ending_units(chip, engine, table, buffer, headers, ops)
+    stops = _ending_units(chip, engine, table, buffer, headers, ops, used)
     for steps in (codes, likely):
         steps[near_end[steps[near_end] > count - near_end]] = 0
         steps[stops] |= _STOP
@@ -112,11 +112,11 @@ def _headers(buffer: Bytes, unit: int) -> NDArray[np.uint64]:
 
 
 def _ending_units(
-    chip: Chip, engine: str, table: CommandTable, buffer: Bytes, headers: NDArray[np.uint64], ops: I16
+    chip: Chip, engine: str, table: CommandTable, buffer: Bytes, headers: NDArray[np.uint64], ops: I16, used: int
 ) -> I64:
     """Units of system commands after which a stream ends."""
     units = np.flatnonzero(ops == table.end.operation)
-    first_zero = max(_used_bytes(buffer), len(buffer) - ZERO_TAIL_BYTES)
+    first_zero = max(used, len(buffer) - ZERO_TAIL_BYTES)
     size = int(table.sizes[table.end.operation])
     next_offsets = units * table.unit_bytes + size
     ending = (next_offsets >= first_zero) & (len(buffer) - next_offsets <= ZERO_TAIL_BYTES)
@@ -130,13 +130,13 @@ def _ending_units(
     return units[ending]
 
 
-def _walk_units(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list[int], bool]:
+def _walk_units(steps: _Steps, table: CommandTable, used: int) -> tuple[list[int], bool]:
     """First units of the commands on a walk from the first unit, and whether a command ended it."""
     codes = steps.codes.tobytes()
     count = len(codes)
     units: list[int] = []
     sound: I64 | None = None
-    used_units = -(-_used_bytes(buffer) // table.unit_bytes)
+    used_units = -(-used // table.unit_bytes)
     unit = 0
     while unit < count:
         code = codes[unit]
@@ -154,16 +154,6 @@ def _walk_units(table: CommandTable, buffer: Bytes, steps: _Steps) -> tuple[list
         units.append(unit)
         unit += code
     return units, False
-
-
-def _used_bytes(buffer: Bytes) -> int:
-    """Number of bytes up to and including the last one that is not zero."""
-    for end in range(len(buffer), 0, -_CHUNK):
-        first = max(0, end - _CHUNK)
-        nonzero = np.flatnonzero(buffer[first:end])
-        if len(nonzero):
-            return first + int(nonzero[-1]) + 1
-    return 0
 
 
 def _sound_units(steps: _Steps) -> I64:
@@ -197,28 +187,23 @@ def _resume_unit(table: CommandTable, steps: _Steps, sound: I64, unit: int) -> i
     return int(sound[index]) if index < len(sound) else count
 
 
-def _stream(table: CommandTable, buffer: Bytes, steps: _Steps, units: list[int], ended: bool) -> CommandStream:
+def _commands(table: CommandTable, steps: _Steps, units: list[int], size: int) -> tuple[I64, I64, I16]:
+    """Offset, length and operation of the commands at some units of a stream of ``size`` bytes."""
     starts = np.array(units, np.int64)
     codes = steps.codes[starts]
     offsets = starts * table.unit_bytes
-    next_offsets = np.append(offsets[1:], len(buffer))
+    next_offsets = np.append(offsets[1:], size)
     lengths = np.where(codes > 0, (codes & _STEP).astype(np.int64) * table.unit_bytes, next_offsets - offsets)
     ops = steps.ops[starts]
     sizes = table.sizes[ops]
-    ops = np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
-    end = int(offsets[-1] + lengths[-1]) if len(starts) else 0
-    rest = len(buffer) - end
-    if not ended and 0 < rest < table.unit_bytes and _used_bytes(buffer) > end:
-        offsets, lengths, ops = np.append(offsets, end), np.append(lengths, rest), np.append(ops, np.int16(-1))
-        end = len(buffer)
-    return CommandStream(offsets, lengths, ops, end, ended)
+    return offsets, lengths, np.where((sizes > 0) & (sizes <= lengths), ops, -1).astype(np.int16)
 
 
 class ExtraRecords(Struct, frozen=True):
     """The detail records of one block; arrays of one length, in order."""
 
     offsets: I64  #: First byte of each record's content
-    lengths: I64  #: Bytes of the content
+    lengths: I32  #: Bytes of the content
     kinds: I64  #: Kind code; see `EXTRA_KINDS`
     problems: tuple[tuple[int, str, int], ...]  #: Offset, what is wrong, and how many records it concerns
 
@@ -252,7 +237,7 @@ def split_extras(payload: bytes | bytearray | memoryview | Bytes) -> ExtraRecord
         claimed = int.from_bytes(buffer[end + 8 : end + 12].tobytes(), "little")
         what = f"the last detail record is cut off: {rest - EXTRA_HEADER_BYTES} of {claimed} bytes"
         problems.append((end, what, 1))
-    return ExtraRecords(offsets, lengths, kinds, tuple(problems))
+    return ExtraRecords(offsets, np.minimum(lengths, _LONGEST).astype(np.int32), kinds, tuple(problems))
 
 
 def _header_runs(buffer: Bytes) -> Iterator[I64]:

@@ -10,6 +10,7 @@ from engine_items import items as _items
 from engine_items import pair
 
 from tpuprof_tui.sources.sophgo.read import pairing as bindings
+from tpuprof_tui.sources.sophgo.read.arrays import id_sections
 from tpuprof_tui.sources.sophgo.read.pairing import (
     SYSTEM,
     TO_BUS,
@@ -26,11 +27,11 @@ from tpuprof_tui.sources.sophgo.read.pairing import (
 
 
 @pytest.mark.parametrize(
-    ("ids", "sections"),
+    ("ids", "starts"),
     [([], []), ([4], [0]), ([0, 1, 2], [0]), ([0, 1, 0], [0, 2]), ([3, 3, 4], [0, 1]), ([0, 0, 0], [0, 1, 2])],
 )
-def test_a_section_begins_where_ids_do_not_grow(ids: list[int], sections: list[int]) -> None:
-    assert _items(ids).section_starts().tolist() == sections
+def test_a_section_begins_where_ids_do_not_grow(ids: list[int], starts: list[int]) -> None:
+    assert id_sections(np.array(ids, np.int64))[0].tolist() == starts
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,10 @@ def test_kinds_are_told_apart() -> None:
 # -- how well a run fits a launch ----------------------------------------------
 
 
-def _matcher(records: list[EngineItems], commands: list[EngineItems], clean: list | None = None) -> Matcher:
-    return Matcher(records, commands, clean or [None] * len(records))
+def _matcher(
+    records: list[EngineItems], commands: list[EngineItems], clean: list | None = None, *, lapped: bool = False
+) -> Matcher:
+    return Matcher(records, commands, clean or [None] * len(records), lapped=lapped)
 
 
 def _two_runs(kinds: list[int] | None = None, theirs: list[int] | None = None) -> Matcher:
@@ -258,7 +261,7 @@ def _runs_of(launches: list[int], lengths: list[int]) -> tuple[list[EngineItems]
 )
 def test_the_launch_of_the_first_run(launches: list[int], lapped: bool, offset: int) -> None:
     records, commands = _runs_of(launches, [3 + 7 * number % 31 for number in range(30)])
-    assert _matcher(records, commands)._first_offset(lapped) == offset
+    assert _matcher(records, commands, lapped=lapped)._first_offset() == offset
 
 
 @pytest.mark.parametrize("lost", [4, 16, 100, 250])
@@ -274,7 +277,7 @@ def test_far_launches_are_found_also_where_every_run_lost_a_record(lost: int) ->
     matcher = _matcher([_items(ids, keys)], [commands])
     matcher.launch[:10] = np.arange(10)
     assert matcher._wide_offset(10, 0) == lost
-    matcher.align(False)
+    matcher.align()
     # the first run behind the gap may pass for part of the launch that would have come
     assert sum(got != launch for got, launch in zip(matcher.launch.tolist(), kept, strict=True)) <= 1
 
@@ -283,7 +286,7 @@ def test_the_first_launch_may_be_lost_where_every_run_lost_a_record() -> None:
     lengths = [5 + 7 * number % 31 for number in range(40)]
     ids = [number for launch in range(1, 25) for number in range(lengths[launch]) if number != 2]
     matcher = _matcher([_items(ids)], [_items([number for length in lengths for number in range(length)])])
-    assert matcher._first_offset(False) == 1
+    assert matcher._first_offset() == 1
 
 
 def test_records_that_fit_nowhere_leave_the_others_their_launches() -> None:
@@ -317,11 +320,11 @@ def test_every_run_gets_its_launch_and_pauses_are_from_end_to_beginning() -> Non
     records, commands = _runs_of([0, 1, 2, 5, 6, 7], [3, 5, 4, 6, 3, 7, 9, 2])
     matcher = _matcher(records, commands)
     assert matcher.gap_before.tolist() == [0, 998, 996, 2997, 994, 992]
-    matcher.align(False)
+    matcher.align()
     assert matcher.launch.tolist() == [0, 1, 2, 5, 6, 7]
 
 
 def test_where_all_launches_are_alike_the_first_or_the_last_ones_are_left() -> None:
     records, commands = _runs_of(list(range(6)), [4] * 30)
-    assert _matcher(records, commands)._first_offset(False) == 0
-    assert _matcher(records, commands)._first_offset(True) == 24
+    assert _matcher(records, commands)._first_offset() == 0
+    assert _matcher(records, commands, lapped=True)._first_offset() == 24

@@ -35,7 +35,11 @@ class SyncRecord(Struct, frozen=True):
 
 
 class SystemRule(Struct, frozen=True):
-    """A monitor record is a system record when all ``fields`` equal ``equals``."""
+    """A monitor record is a system record when all ``fields`` equal ``equals``.
+
+    The published rule for DMA uses the AXI handshakes only, which would take moves within local memory, that touch no
+    AXI bus, for system commands.
+    """
 
     fields: tuple[str, ...]
     equals: int

@@ -147,20 +147,16 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
         return self._positions[name]
 
     def _field_position(self, found: list[Field | None]) -> FieldPosition:
-        # the eight bytes that are read stay inside the command
-        first = [
-            min(field.first // 8, each.needed - 8) if field else 0
-            for field, each in zip(found, self.operations, strict=True)
-        ]
-        shift = [field.first - byte * 8 if field else 0 for field, byte in zip(found, first, strict=True)]
-        spill = [max(0, bits + field.width - 64) if field else 0 for field, bits in zip(found, shift, strict=True)]
-        return FieldPosition(
-            np.array([*first, 0], np.int64),
-            np.array([*shift, 0], np.uint64),
-            np.array([*(field.mask if field else 0 for field in found), 0], np.uint64),
-            np.array([*spill, 0], np.uint64),
-            any(field is not None and field.width > 63 for field in found),
-        )
+        byte, shift, mask, spill = np.zeros((4, len(found) + 1), np.uint64)
+        for index, field in enumerate(found):
+            if field is not None:
+                # the eight bytes that are read stay inside the command
+                first = min(field.first // 8, self.operations[index].needed - 8)
+                bits = field.first - 8 * first
+                byte[index], shift[index], mask[index] = first, bits, field.mask
+                spill[index] = max(0, bits + field.width - 64)
+        wide = any(field is not None and field.width > 63 for field in found)
+        return FieldPosition(byte.astype(np.int64), shift, mask, spill, wide)
 
 
 def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:

@@ -23,6 +23,12 @@ U8 = npt.NDArray[np.uint8]
 Bytes = U8
 
 
+def id_sections(ids: I64) -> tuple[I64, I64]:
+    """First row of each run of growing ids, and the row after its last: counting restarts between them."""
+    begin = np.flatnonzero(np.diff(ids, prepend=ids[:1]) <= 0)
+    return begin, np.append(begin, len(ids))[1:]
+
+
 def map_texts(
     profile: Profile, lane: Lane, key: str, rows: Rows, function: Callable[[str], Any], missing: Any = False
 ) -> npt.NDArray[Any]:

@@ -125,7 +125,7 @@ def _chip(settings: Settings, chip_option: str | None, directory: Path, report: 
 
 
 def _read_cores(
-    files: tuple[tuple[int, Path], ...], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
+    files: list[tuple[int, Path]], chip: Chip, mhz: float, bmodel: bool, progress: Callable[[Any], None] | None
 ) -> list[CoreData]:
     """Read all core files in parallel threads: NumPy releases the GIL for most of the work."""
     total = sum(file_size(path) for _, path in files)

@@ -166,15 +166,17 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
 
 def _interleave(result: CoreData, chip: Chip) -> None:
     """Merge the commands of a model's streams and of nodes into execution order."""
-    engines = [engine for engine in result.engines.values() if engine.commands is not None]
-    if result.nodes is None or not any(len(_commands(engine)) > engine.static_count for engine in engines):
+    engines = [(engine, engine.commands) for engine in result.engines.values() if engine.commands is not None]
+    if result.nodes is None or not any(len(commands) > engine.static_count for engine, commands in engines):
         return
-    lists = []
-    for engine in engines:
-        commands = _commands(engine)
-        static, dynamic = commands.take(slice(0, engine.static_count)), commands.take(slice(engine.static_count, None))
-        lists.append(EngineCommands(_record_items(_bindable_records(engine), chip), static, dynamic))
-    for engine, commands in zip(engines, interleaved(lists), strict=True):
+    lists = [
+        EngineCommands(
+            _record_items(_bindable_records(engine), chip),
+            *(commands.take(part) for part in (slice(0, engine.static_count), slice(engine.static_count, None))),
+        )
+        for engine, commands in engines
+    ]
+    for (engine, _), commands in zip(engines, interleaved(lists), strict=True):
         engine.commands = commands
 
 
@@ -263,36 +265,25 @@ def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
 
 
 def _bind(result: CoreData, chip: Chip) -> None:
-    names = [name for name, engine in result.engines.items() if engine.commands is not None]
+    engines = [(engine, engine.commands) for engine in result.engines.values() if engine.commands is not None]
     for engine in result.engines.values():
         engine.bound = np.full(len(engine.stream), -1, np.int64)
-    if not names:
-        return
-    streams = [_bindable_records(result.engines[name]) for name in names]
-    lists = [_commands(result.engines[name]) for name in names]
-    bindings = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
-    exact = [binding is not None and len(binding) == len(some) for binding, some in zip(bindings, lists, strict=True)]
-    if not all(exact):
+    streams = [_bindable_records(engine) for engine, _ in engines]
+    lists = [commands for _, commands in engines]
+    found = [clean_binding(stream.id, commands.id) for stream, commands in zip(streams, lists, strict=True)]
+    if not all(binding is not None and len(binding) == len(some) for binding, some in zip(found, lists, strict=True)):
         records = [_record_items(stream, chip) for stream in streams]
-        commands = [_command_items(name, commands, chip) for name, commands in zip(names, lists, strict=True)]
-        pairings = paired(records, commands, lapped=any(stream.lapped for stream in streams))
+        items = [_command_items(stream.engine, some, chip) for stream, some in zip(streams, lists, strict=True)]
+        pairings = paired(records, items, lapped=any(stream.lapped for stream in streams))
         found = [bound for bound, _ in pairings]
-        for stream, mask in zip(streams, (doubt for _, doubt in pairings), strict=True):
-            if mask.any():
-                result.report.warning(
-                    f"{stream.engine} records whose launch is not certain: too many next to them are lost.",
-                    "They are shown in the likelier one; the adjacent kernel function is possible.",
-                    lane=stream.engine,
-                    count=int(mask.sum()),
-                    records=stream.dump_indices(mask),
-                )
-    else:
-        found = [binding for binding in bindings if binding is not None]
-    for name, binding in zip(names, found, strict=True):
-        engine = result.engines[name]
-        if len(binding) == len(engine.stream):
-            engine.bound = binding
-        else:
+        for stream, (_, doubt) in zip(streams, pairings, strict=True):
+            if doubt.any():
+                what = f"{stream.engine} records whose launch is not certain: too many next to them are lost."
+                done = "They are shown in the likelier one; the adjacent kernel function is possible."
+                result.report.warning(what, done, lane=stream.engine, count=int(doubt.sum()),
+                                      records=stream.dump_indices(doubt))  # fmt: skip
+    for (engine, _), binding in zip(engines, found, strict=True):
+        if binding is not None:
             engine.bound[engine.keep] = binding
 
 
@@ -300,11 +291,6 @@ def _bindable_records(engine: EngineData) -> RecordStream:
     """Records that can have a command: all of them, or without the profiler's own once those are known."""
     everything = isinstance(engine.keep, slice) and engine.keep == slice(None)
     return engine.stream if everything else engine.stream.take(engine.keep)
-
-
-def _commands(engine: EngineData) -> Commands:
-    assert engine.commands is not None
-    return engine.commands
 
 
 def _record_items(stream: RecordStream, chip: Chip) -> EngineItems:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from .arrays import I64, Bools, Bytes
 from .commands.command_table import Commands, CommandStream, NodeStream
-from .files import Block, BlockType
+from .files import Block, BlockType, payloads_of
 from .problems import Report
 from .records.monitor import RecordStream
 
@@ -69,8 +69,7 @@ class CoreData(Struct):
 
     def payloads(self, kind: BlockType) -> tuple[list[Bytes], list[int]]:
         """Payloads and offsets of the blocks of one type."""
-        blocks = [block for block in self.blocks if block.kind == kind]
-        return [self.data[b.offset : b.offset + b.length] for b in blocks], [b.offset for b in blocks]
+        return payloads_of(self.data, self.blocks, kind)
 
 
 def number_scopes(cores: Sequence[CoreData]) -> None:

@@ -35,12 +35,10 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING, Groups, Lane, Links, Profile, Role
-from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.uniques import distinct_together, uniques
 
 from .arrays import I64, Bools
@@ -178,88 +176,62 @@ def _releasers(waiting: _Epochs, releasing: _Epochs, waiters: I64, command_ids: 
 # -- by message ---------------------------------------------------------------
 
 
-class _Messages(Struct, frozen=True):
-    """Sends and waits of all lanes as columns, one row each."""
-
-    lane: I64
-    row: I64
-    unit: I64
-    engine: I64
-    message: I64
-    count: I64
-    waits: Bools
-    end: I64
-    kernel: I64
-
-    def take(self, rows: npt.NDArray[Any]) -> _Messages:
-        found: _Messages = select_rows(self, rows)
-        return found
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-
 def _message_links(lanes: Sequence[Lane], groups: Groups) -> list[Part]:
     engines = {lane.kind: index for index, lane in enumerate(lanes)}
-    found = [
-        _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind]) for number, lane in enumerate(lanes)
+    parts = [
+        _messages(lane, number, groups.unit_of(lane.group), engines[lane.kind])
+        for number, lane in enumerate(lanes)
+        if "message" in lane
     ]
-    parts = [part for part in found if part is not None]
-    if not parts:
-        return []
-    names = _Messages.__struct_fields__
-    events = _Messages(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    events = np.concatenate([np.zeros((len(_COLUMNS), 0), np.int64), *parts], axis=1)
     result = []
-    waits = int(events.waits.sum())
+    waits = int(events[_COLUMNS.index("waits")].sum())
     for alone in (True, False):
-        if len(events):
-            matched, links = _rounds(events, events.unit if alone else np.zeros(len(events), np.int64))
+        if events.shape[1]:
+            matched, links = _rounds(events, alone)
             result.append(links)
-            events = events.take(~matched)
+            events = events[:, ~matched]
     agreeing = sum(len(part[0]) for part in result)
     return result if agreeing >= _LEAST_AGREEING * waits else []
 
 
-def _messages(lane: Lane, number: int, unit: int, engine: int) -> _Messages | None:
-    if "message" not in lane or not (lane["message"] != INT_MISSING).any():
-        return None
+#: Rows of the table of the sends and waits of all lanes.
+_COLUMNS: Final = ("lane", "row", "unit", "engine", "message", "count", "waits", "end", "kernel")
+
+
+def _messages(lane: Lane, number: int, unit: int, engine: int) -> I64:
     rows = np.flatnonzero(lane["message"] != INT_MISSING)
     rows = rows[lane.take("role", rows) != Role.WORK]
-    kernel = lane.take("kernel", rows).astype(np.int64) if "kernel" in lane else np.full(len(rows), -1, np.int64)
-    numbers, units, engines = (np.full(len(rows), each, np.int64) for each in (number, unit, engine))
-    message, count, end = (lane.take(key, rows) for key in ("message", "message_count", "end"))
-    return _Messages(numbers, rows, units, engines, message, count, lane.take("role", rows) == Role.WAIT, end, kernel)
+    columns = [lane.take(key, rows) for key in ("message", "message_count", "role", "end")]
+    kernel = lane.take("kernel", rows) if "kernel" in lane else -1
+    columns[2] = columns[2] == Role.WAIT
+    return np.stack(np.broadcast_arrays(number, rows, unit, engine, *columns, kernel)).astype(np.int64)
 
 
-def _rounds(events: _Messages, group: I64) -> tuple[Bools, Part]:
+def _rounds(events: I64, alone: bool) -> tuple[Bools, Part]:
     """Mask of the events in rounds whose counts agree, and the links of these rounds.
 
-    ``group``: group key; only events with the same key are matched with each other.
+    ``alone``: whether only events of one unit are matched with each other.
     """
-    order = np.lexsort((events.waits, events.end, events.kernel, events.message, group))
-    sorted_ = events.take(order)
-    round_starts = np.ones(len(order), np.bool_)
-    round_starts[1:] = (group[order][1:] != group[order][:-1]) | (sorted_.message[1:] != sorted_.message[:-1])
-    round_starts[1:] |= sorted_.kernel[1:] != sorted_.kernel[:-1]
-    round_starts[1:] |= sorted_.waits[:-1] & ~sorted_.waits[1:]
-    number = np.cumsum(round_starts) - 1
+    unit, message, waits, end, kernel = (events[_COLUMNS.index(name)] for name in
+                                         ("unit", "message", "waits", "end", "kernel"))  # fmt: skip
+    order = np.lexsort((waits, end, kernel, message, unit * alone))
+    lane, row, unit, engine, message, count, waits, _, kernel = events[:, order]
+    is_wait = waits > 0
+    cut = (np.diff(unit * alone) != 0) | (np.diff(message) != 0) | (np.diff(kernel) != 0) | (np.diff(waits) < 0)
+    number = _runs(cut, len(order))
     rounds = int(number[-1]) + 1
-    waits = np.bincount(number, sorted_.waits, rounds).astype(np.int64)
-    sends = np.bincount(number, ~sorted_.waits, rounds).astype(np.int64)
-    agrees = (waits > 0) & (sends > 0)
-    fits = sorted_.count == np.where(sorted_.waits, sends[number], waits[number])
-    first = np.flatnonzero(round_starts)
-    of_engine = distinct_together(number, sorted_.engine)[0]
-    counts = np.where(sorted_.waits, np.bincount(of_engine, ~sorted_.waits)[of_engine],
-                      np.bincount(of_engine, sorted_.waits)[of_engine])  # fmt: skip
-    agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, sorted_.count != counts, rounds) == 0)
-    waiting = np.flatnonzero(sorted_.waits & agrees[number])
-    last_send = (first + sends - 1)[number[waiting]]
+    waits_in, sends_in = (np.bincount(number, each, rounds).astype(np.int64) for each in (is_wait, ~is_wait))
+    agrees = (waits_in > 0) & (sends_in > 0)
+    fits = count == np.where(is_wait, sends_in[number], waits_in[number])
+    of_engine = distinct_together(number, engine)[0]
+    counts = np.where(is_wait, np.bincount(of_engine, ~is_wait)[of_engine], np.bincount(of_engine, is_wait)[of_engine])
+    agrees &= (np.bincount(number, ~fits, rounds) == 0) | (np.bincount(number, count != counts, rounds) == 0)
+    waiting = np.flatnonzero(is_wait & agrees[number])
+    last_send = (np.searchsorted(number, np.arange(rounds)) + sends_in - 1)[number[waiting]]
     matched = np.zeros(len(order), np.bool_)
     matched[order] = agrees[number]
-    links = _part(Kind.MESSAGE, sorted_.lane[waiting], sorted_.row[waiting], sorted_.lane[last_send],
-                  sorted_.row[last_send])  # fmt: skip
-    return matched, links
+    return matched, _part(Kind.MESSAGE, lane[waiting], row[waiting], lane[last_send], row[last_send])
 
 
 # Infers barriers that no register names from waits of several cores that end within a cycle or two of each other.

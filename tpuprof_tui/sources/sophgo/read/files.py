@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +44,8 @@ _MOST_NAMED = 8
 class CaptureFiles(Struct, frozen=True):
     """Files of a capture directory, by role."""
 
-    cores: tuple[tuple[int, Path], ...]  #: (core number, file), ascending
-    ports: tuple[tuple[int, Path], ...]  #: (port number, file), ascending
+    cores: list[tuple[int, Path]]  #: (core number, file), ascending
+    ports: list[tuple[int, Path]]  #: (port number, file), ascending
 
 
 def settings_file(directory: Path) -> Path | None:
@@ -66,9 +66,7 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
         limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
         core_files = _without_links(core_files, "core", limit, report)
         port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
-    cores = _numbered(core_files, chip, report)
-    ports = _numbered_ports(port_files, chip, report)
-    return CaptureFiles(tuple(cores), tuple(ports))
+    return CaptureFiles(_numbered(core_files, chip, report), _numbered_ports(port_files, chip, report))
 
 
 def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> list[Path]:
@@ -231,71 +229,58 @@ def read_settings(path: Path | None, report: Report) -> Settings:
     if len(data) > _LARGEST_FILE:
         report.warning("global.profile is too long.", "Only its first 16 MiB were read.", file=path.name)
         data = data[:_LARGEST_FILE]
-    reader = _LineReader(settings, report)
-    content = data.tobytes()
+    content, most_records, offset = data.tobytes(), 0, 0
     if content.startswith(BOM_UTF8):  # an editor put it there
-        reader.offset, content = len(BOM_UTF8), content[len(BOM_UTF8) :]
-    for raw in content.split(b"\n"):
-        reader.line(raw)
+        offset, content = len(BOM_UTF8), content[len(BOM_UTF8) :]
+    for raw in content.split(b"\n"):  # in order, as max_record_num affects only the lines after it
+        text = raw.decode("utf-8", "replace")
+        found = [("A line that is not UTF-8 text.", "The readable part was used.")] if "\ufffd" in text else []
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if "bmodel" in text:
+            settings.bmodel = True
+        elif equals and key == "arch":
+            settings.arch = value
+        elif equals and key == "max_record_num" and (number := _whole_number(value)) is not None:
+            most_records = number
+        elif equals and (key in _NUMBERS or key.endswith("_record")):
+            found += _take_number(settings, key, _whole_number(value), most_records)
+        for what, done in found:
+            (report.error if done else report.note)(what, done, file=SETTINGS_FILE, offset=offset)
+        offset += len(raw) + 1
     return settings
 
 
-class _LineReader(Struct):
-    """Applies lines in order, as ``max_record_num`` affects only the lines after it."""
+def _whole_number(text: str) -> int | None:
+    try:
+        return int(text) if len(text) < 40 else None
+    except ValueError:
+        return None
 
-    settings: Settings
-    report: Report
-    most_records: int = 0
-    offset: int = 0
 
-    def line(self, raw: bytes) -> None:
-        text = raw.decode("utf-8", "replace")
-        if "\ufffd" in text:
-            self._error("A line that is not UTF-8 text.", "The readable part was used.")
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if "bmodel" in text:
-            self.settings.bmodel = True
-        elif equals and key == "arch":
-            self.settings.arch = value
-        elif equals and (key in _NUMBERS or key.endswith("_record")):
-            self._number(key, value)
-        self.offset += len(raw) + 1
-
-    def _error(self, what: str, done: str) -> None:
-        self.report.error(what, done, file=SETTINGS_FILE, offset=self.offset)
-
-    def _number(self, key: str, text: str) -> None:
-        try:
-            value = int(text) if len(text) < 40 else None
-        except ValueError:
-            value = None
-        if value is None:
-            self._error(f"{key[:60]} is not a whole number.", "The line was ignored.")
-        elif key == "tpu_freq" and not 0 < value <= _LARGEST_CLOCK_MHZ:
-            self._error(f"tpu_freq={value} is not a clock.", "The chip's default is used; --tiu_freq sets another.")
-        elif key == "tail_offset_ns" and abs(value) >= 1 << 62:
-            self._error(f"tail_offset_ns={value} is not a time.", "The line was ignored.")
-        elif key == "max_record_num":
-            self.most_records = value
-        elif key in _NUMBERS:
-            setattr(self.settings, key, value)
-        else:
-            self._record_count(key[:60], value)
-
-    def _record_count(self, key: str, value: int) -> None:
+def _take_number(settings: Settings, key: str, value: int | None, most_records: int) -> Iterator[tuple[str, str]]:
+    """Take the number of a line; yields what is wrong with it, and the consequence (empty: nothing is lost)."""
+    if value is None:
+        yield f"{key[:60]} is not a whole number.", "The line was ignored."
+    elif key == "tpu_freq" and not 0 < value <= _LARGEST_CLOCK_MHZ:
+        yield f"tpu_freq={value} is not a clock.", "The chip's default is used; --tiu_freq sets another."
+    elif key == "tail_offset_ns" and abs(value) >= 1 << 62:
+        yield f"tail_offset_ns={value} is not a time.", "The line was ignored."
+    elif key in _NUMBERS:
+        setattr(settings, key, value)
+    else:
+        key = key[:60]
         match = _COUNT_KEY.fullmatch(key)
         if match and value >= 0:
             owner = ("CDMA", int(match["port"])) if match["port"] else (match["engine"].upper(), int(match["core"]))
-            self.settings.claimed[owner] = value
-        if self.most_records and value >= self.most_records:
-            what = f"{key}={value} reached max_record_num={self.most_records}: the buffer was full, records are lost."
-            self._error(what, "Capture again with a larger max_record_num.")
+            settings.claimed[owner] = value
+        if most_records and value >= most_records:
+            what = f"{key}={value} reached max_record_num={most_records}: the buffer was full, records are lost."
+            yield what, "Capture again with a larger max_record_num."
         elif value == 1:
             what = f"{key}=1: the hardware writes in larger units, so records are probably missing."
-            self._error(what, "What was recorded is shown.")
+            yield what, "What was recorded is shown."
         elif value == 0:
-            what = f"{key}=0: the engine was idle, or its records are missing."
-            self.report.note(what, file=SETTINGS_FILE, offset=self.offset)
+            yield f"{key}=0: the engine was idle, or its records are missing.", ""
 
 
 # Block framing of core and CDMA files: a sequence of type, length and payload up to the end of the file.
@@ -378,6 +363,12 @@ def walk_blocks(data: Bytes, report: Report) -> list[Block]:
             report.error(f"{what}.", "It was skipped.", offset=at)
         at = following
     return blocks
+
+
+def payloads_of(data: Bytes, blocks: Iterable[Block], kind: BlockType) -> tuple[list[Bytes], list[int]]:
+    """Payloads and offsets of the blocks of one type."""
+    found = [block for block in blocks if block.kind == kind]
+    return [data[each.offset : each.offset + each.length] for each in found], [each.offset for each in found]
 
 
 def _zeros_from(data: Bytes, start: int) -> int:

@@ -9,11 +9,12 @@ another in time), by ids, system flags and transfer directions.
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 
 import numpy as np
 from msgspec import Struct
 
-from .arrays import F64, I8, I64, Bools
+from .arrays import F64, I8, I64, Bools, id_sections
 
 #: Kind of a record or command, as far as known; see `contradicts`.
 UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS, WORK = 0, 1, 2, 3, 4
@@ -30,12 +31,6 @@ class EngineItems(Struct):
     def end_of(self, row: int) -> int:
         """End of a record, ns; its key where ends are not known."""
         return int(self.key[row] if self.end is None else self.end[row])
-
-    def section_starts(self) -> I64:
-        """Index of the first item of each run of growing ids."""
-        if not len(self.id):
-            return np.zeros(0, np.int64)
-        return np.concatenate([[0], np.flatnonzero(self.id[1:] <= self.id[:-1]) + 1])
 
 
 def contradicts(recorded: I8, issued: I8) -> Bools:
@@ -250,20 +245,18 @@ def clean_binding(records: I64, commands: I64) -> I64 | None:
         return np.arange(len(records), dtype=np.int64)
     if not len(records) or not len(commands):
         return None
-    cuts = [np.concatenate([[0], np.flatnonzero(ids[1:] <= ids[:-1]) + 1, [len(ids)]]) for ids in (records, commands)]
-    if len(cuts[0]) != len(cuts[1]):
+    (begin, end), (first, last) = id_sections(records), id_sections(commands)
+    if not np.array_equal(records[end - 1] - records[begin], commands[last - 1] - commands[first]):
         return None
-    spans = [ids[cut[1:] - 1] - ids[cut[:-1]] for ids, cut in zip((records, commands), cuts, strict=True)]
-    if not np.array_equal(*spans):
-        return None
-    lengths = np.diff(cuts[0])
-    binding: I64 = records - np.repeat(records[cuts[0][:-1]] - cuts[1][:-1], lengths)
-    binding[binding >= np.repeat(cuts[1][1:], lengths)] = -1
+    binding: I64 = records - np.repeat(records[begin] - first, end - begin)
+    binding[binding >= np.repeat(last, end - begin)] = -1
     return binding
 
 
 def _uncontradicted(records: EngineItems, commands: EngineItems) -> I64 | None:
     """The clean binding, unless the kinds of the records contradict it: losses may leave equal spans by chance."""
+    if not len(records.id) or not len(commands.id):
+        return np.full(len(records.id), -1)
     binding = clean_binding(records.id, commands.id)
     if binding is None or len(records.id) == len(commands.id):
         return binding
@@ -273,23 +266,15 @@ def _uncontradicted(records: EngineItems, commands: EngineItems) -> I64 | None:
 
 def launch_start_keys(engines: list[EngineItems]) -> I64:
     """Keys at which a new launch begins: where an engine with items since the last beginning restarts its ids."""
-    keys: list[int] = []
-    before: list[int] = []
+    found: list[tuple[int, int]] = []  # key of each restart, and of the item before it
     for items in engines:
-        starts = items.section_starts()
-        keys.extend(items.key[starts].tolist())
-        if len(starts):
-            before.append(np.iinfo(np.int64).min)
-            before.extend(items.key[starts[1:] - 1].tolist())
-    if not keys:
-        return np.zeros(0, np.int64)
-    order = np.argsort(np.array(keys), kind="stable").tolist()
-    begin = keys[order[0]]
-    result = [begin]
-    for index in order:
-        if before[index] >= begin:
-            begin = keys[index]
-            result.append(begin)
+        starts = id_sections(items.id)[0]
+        before = [np.iinfo(np.int64).min, *items.key[starts[1:] - 1].tolist()]
+        found.extend(zip(items.key[starts].tolist(), before, strict=False))
+    result: list[int] = []
+    for key, last in sorted(found, key=itemgetter(0)):
+        if not result or last >= result[-1]:
+            result.append(key)
     return np.array(result, dtype=np.int64)
 
 
@@ -305,16 +290,12 @@ def paired(records: list[EngineItems], commands: list[EngineItems], *, lapped: b
         as well belong to another launch. No command is bound twice, and the commands of one engine keep their order.
     """
     clean = [_uncontradicted(recorded, issued) for recorded, issued in zip(records, commands, strict=True)]
-    found = [
-        np.full(len(recorded.id), -1) if binding is None and not (len(recorded.id) and len(issued.id)) else binding
-        for binding, recorded, issued in zip(clean, records, commands, strict=True)
-    ]
-    if all(binding is not None for binding in found):
-        return [(binding, np.zeros(len(binding), np.bool_)) for binding in found if binding is not None]
+    if all(binding is not None for binding in clean):
+        return [(binding, np.zeros(len(binding), np.bool_)) for binding in clean if binding is not None]
     # damaged times may step back; runs are split in stream order
     in_order = [EngineItems(each.id, np.maximum.accumulate(each.key), each.kind, each.end) for each in records]
-    matcher = Matcher(in_order, commands, clean)
-    matcher.align(lapped)
+    matcher = Matcher(in_order, commands, clean, lapped=lapped)
+    matcher.align()
     return matcher.pairings()
 
 
@@ -333,14 +314,16 @@ _WIDE_OFFSETS = 256
 class Matcher:
     """Matches runs of records (split at id restarts, over all engines) with launches of commands."""
 
-    def __init__(self, records: list[EngineItems], commands: list[EngineItems], clean: list[I64 | None]) -> None:
+    def __init__(
+        self, records: list[EngineItems], commands: list[EngineItems], clean: list[I64 | None], *, lapped: bool
+    ) -> None:
         self.records = records
         self.commands = commands
         self.clean = clean
         self.is_clean = [binding is not None for binding in clean]
         runs = launch_start_keys(records)
         launches = launch_start_keys(commands)
-        self.lapped = False
+        self.lapped = lapped
         self.runs = len(runs)
         self.launches = len(launches)
         #: run of each record, launch of each command, and where launches and runs begin in each engine's list
@@ -366,8 +349,7 @@ class Matcher:
         valid = np.where(inside, launch, 0)
         low, high = starts[valid], starts[valid + 1]
         ids = self.commands[engine].id
-        first = ids[np.minimum(low, len(ids) - 1)] if len(ids) else np.zeros(len(low), np.int64)
-        command = low + self.records[engine].id[rows] - first
+        command = low + self.records[engine].id[rows] - ids[np.minimum(low, len(ids) - 1)]
         fits = inside & (command >= low) & (command < high)
         return np.where(fits, command, 0), fits
 
@@ -376,20 +358,17 @@ class Matcher:
         total = np.zeros(end - begin)
         for engine, (recorded, issued) in enumerate(zip(self.records, self.commands, strict=True)):
             rows = slice(int(self.run_start[engine][begin]), int(self.run_start[engine][end]))
-            if rows.start == rows.stop:
+            if rows.start == rows.stop or not len(issued.id):
                 continue
             run = self.run_of[engine][rows]
             launch = run + offset
             command, fits = self._locate(engine, rows, launch)
-            score = np.full(len(run), _NO_SUCH_ID)
-            if len(issued.id):
-                against = contradicts(recorded.kind[rows], issued.kind[command])
-                score[fits] = np.where(against, _CONTRADICTS, _AGREES)[fits]
-                clean = self.clean[engine]
-                if clean is not None:
-                    bound = clean[rows]
-                    elsewhere = (bound >= 0) & (self.launch_of[engine][bound] != launch)
-                    score[elsewhere] = _OTHER_LAUNCH
+            against = contradicts(recorded.kind[rows], issued.kind[command])
+            score = np.where(fits, np.where(against, _CONTRADICTS, _AGREES), _NO_SUCH_ID)
+            clean = self.clean[engine]
+            if clean is not None:
+                bound = clean[rows]
+                score[(bound >= 0) & (self.launch_of[engine][bound] != launch)] = _OTHER_LAUNCH
             total += np.bincount(run - begin, weights=score, minlength=end - begin)
         launches = np.arange(begin, end) + offset
         inside = (launches >= 0) & (launches < self.launches)
@@ -400,12 +379,11 @@ class Matcher:
         total[inside] += _LOST * lost[inside]
         return total
 
-    def align(self, lapped: bool) -> None:
+    def align(self) -> None:
         """Find the launch of each run: keep the current offset until another one explains the next runs better."""
         if not self.runs or not self.launches:
             return
-        self.lapped = lapped
-        offset = self._first_offset(lapped)
+        offset = self._first_offset()
         at = 0
         stuck = False  # whether the last switch assigned no run: two offsets must not alternate forever
         block = _BLOCK
@@ -501,18 +479,18 @@ class Matcher:
             result = result * 1_000_003 + np.diff(start[begin : end + 1])
         return result
 
-    def _first_offset(self, lapped: bool) -> int:
+    def _first_offset(self) -> int:
         """Offset of the first run in the best alignment of the first runs; it may change soon after.
 
         In a lapped ring the first runs are incomplete, so the one offset that explains most of them is taken.
         """
         end = min(self.runs, 2 * _LOOKAHEAD)
         last = self.launches - self.runs
-        likely = [last, 0] if lapped else [0, last, *range(1, _LOOKAHEAD)]
+        likely = [last, 0] if self.lapped else [0, last, *range(1, _LOOKAHEAD)]
         offsets = list(dict.fromkeys([*likely, *self._candidates(0, end)]))
         scores = np.stack([self._scores(0, end, value) for value in offsets], axis=1)
         value = scores.sum(axis=0)
-        if not lapped:
+        if not self.lapped:
             value = scores[-1]
             for score in scores[-2::-1]:
                 value = score + np.maximum(value, value.max() - _MARGIN)
@@ -525,9 +503,8 @@ class Matcher:
         self.coverage = self.records_in / np.maximum(self.commands_in[np.maximum(self.launch, 0)], 1)
         launches, ambiguous = split_runs(self)
         for engine, (recorded, issued, clean) in enumerate(zip(self.records, self.commands, self.clean, strict=True)):
-            if clean is not None or not len(recorded.id) or not len(issued.id):
-                unbound = np.full(len(recorded.id), -1)
-                result.append((unbound if clean is None else clean, np.zeros(len(unbound), np.bool_)))
+            if clean is not None:
+                result.append((clean, np.zeros(len(clean), np.bool_)))
                 continue
             command, fits = self._locate(engine, slice(0, len(recorded.id)), launches[engine])
             command[~fits | contradicts(recorded.kind, issued.kind[command])] = -1
@@ -545,8 +522,7 @@ class Matcher:
 
     def fits(self, engine: int, rows: slice, launch: int) -> Bools:
         """Mask of the records with a command of their id in a launch whose kind does not contradict theirs."""
+        if not len(self.commands[engine].id):
+            return np.zeros(rows.stop - rows.start, np.bool_)
         command, fits = self._locate(engine, rows, np.full(rows.stop - rows.start, launch, np.int64))
-        kinds = self.commands[engine].kind
-        if not len(kinds):
-            return fits
-        return fits & ~contradicts(self.records[engine].kind[rows], kinds[command])
+        return fits & ~contradicts(self.records[engine].kind[rows], self.commands[engine].kind[command])

@@ -22,10 +22,10 @@ from ..chips.chip import Chip
 from .arrays import I32, I64, Bools, Bytes
 from .commands.command_table import Commands, Mode, concatenated
 from .core_data import CoreData
-from .files import BlockType, read_bytes, walk_blocks
+from .files import Block, BlockType, payloads_of, read_bytes, walk_blocks
 from .problems import Report
-from .records.implausible_records import DISORDER
-from .records.monitor import BACK_IN_TIME, WRAP, RecordStream, read_stream, signed, to_ns
+from .records.implausible_records import DISORDER, WRAP, signed
+from .records.monitor import BACK_IN_TIME, RecordStream, read_stream, to_ns
 
 #: Size of the longest CDMA command.
 COMMAND_BYTES = 128
@@ -50,8 +50,7 @@ class PortData(Struct):
     keep: slice | Bools = field(default_factory=lambda: slice(None))
     data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Register bytes of the commands
     file_data: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))  #: Bytes of the port's file
-    #: Begin and end offset of each command stream in ``file_data``.
-    stream_blocks: list[tuple[int, int]] = field(default_factory=list)
+    stream_blocks: list[Block] = field(default_factory=list)  #: Command streams in ``file_data``
     anchored: bool = False  #: Whether the port's times are on the cores' time line
     anchor_core: int = -1  #: Core that released the opening wait; -1 when unknown
     wrap_ns: int = 0  #: Period of the port's 32-bit counter, ns
@@ -69,14 +68,10 @@ def read_port(port: int, path: Path, chip: Chip) -> PortData:
         if block.kind in _OF_CORES:
             what = f"A block of type {block.kind} belongs in a core's file."
             report.error(what, "It was ignored.", offset=block.offset - 8)
-    offsets = [block.offset for block in found if block.kind == BlockType.MONITOR_CDMA]
-    payloads = [
-        data[block.offset : block.offset + block.length] for block in found if block.kind == BlockType.MONITOR_CDMA
-    ]
-    stream = read_stream(payloads, offsets, chip, "CDMA", report, port)
-    streams = [(block.offset, block.offset + block.length) for block in found if block.kind == BlockType.DES_CDMA]
-    result = PortData(port, path.name, report, stream, stream_blocks=streams)
-    if streams:
+    stream = read_stream(*payloads_of(data, found, BlockType.MONITOR_CDMA), chip, "CDMA", report, port)
+    result = PortData(port, path.name, report, stream)
+    result.stream_blocks = [block for block in found if block.kind == BlockType.DES_CDMA]
+    if result.stream_blocks:
         result.file_data = data
     if not len(stream):
         return result

@@ -261,32 +261,25 @@ class Lost(Struct, frozen=True):
 
 def check_counts(settings: Settings, chip: Chip, cores: list[CoreData], ports: list[PortData], report: Report) -> Lost:
     """Report engines with fewer records than ``global.profile`` counts; returns cores and ports without any."""
-    lost_cores, lost_ports = [], []
-    by_core = {core.core: core for core in cores}
-    by_port = {port.port: port for port in ports}
+    lost_cores, lost_ports = list[int](), list[int]()
+    streams = {(False, each.core): [engine.stream for engine in each.engines.values()] for each in cores}
+    streams |= {(True, each.port): [each.stream] for each in ports}
+    files = {(False, each.core): each.file for each in cores} | {(True, each.port): each.file for each in ports}
     counted: dict[tuple[bool, int], dict[str, int]] = {}
     for (engine, number), claimed in settings.claimed.items():
         counted.setdefault((engine == "CDMA", number), {})[engine] = claimed
     nonexistent: list[str] = []
     for (of_port, number), claims in sorted(counted.items()):
-        present = by_port if of_port else by_core
-        if number >= (chip.cdma_ports if of_port else chip.core_count) and number not in present:
+        present = streams.get((of_port, number))
+        if present is None and number >= (chip.cdma_ports if of_port else chip.core_count):
             nonexistent += [f"CDMA port {number}" if of_port else f"core {number}"] if any(claims.values()) else []
-        elif of_port:
-            port = by_port.get(number)
-            found = None if port is None else {"CDMA": len(port.stream) + port.stream.left_out}
-            label, file = f"port {number}", "" if port is None else port.file
-            if _claims_records(claims, found, report, label, file, -1) and (port is None or not len(port.stream)):
-                lost_ports.append(number)
-        else:
-            core = by_core.get(number)
-            found = (
-                {name: len(each.stream) + each.stream.left_out for name, each in core.engines.items()} if core else None
-            )
-            claims = {name: claims[name] for name in CORE_ENGINES if name in claims}
-            label, file = f"core {number}", "" if core is None else core.file
-            if _claims_records(claims, found, report, label, file, number) and (core is None or not core.records):
-                lost_cores.append(number)
+            continue
+        claims = {name: claims[name] for name in (*CORE_ENGINES, "CDMA") if name in claims}
+        found = None if present is None else {each.engine: len(each) + each.left_out for each in present}
+        label, file = f"{'port' if of_port else 'core'} {number}", files.get((of_port, number), "")
+        claimed = _claims_records(claims, found, report, label, file, -1 if of_port else number)
+        if claimed and not any(map(len, present or ())):
+            (lost_ports if of_port else lost_cores).append(number)
     if nonexistent:
         what = f"global.profile counts records of {nonexistent[0]}, which {chip.name} does not have."
         done = f"It has {count_text(chip.core_count, 'core')} and {count_text(chip.cdma_ports, 'CDMA port')}."

@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...chips.chip import Chip, family_of
-from ..arrays import I32, I64, Bools, Bytes
+from ..arrays import I32, I64, Bools, Bytes, id_sections
 from ..commands.command_table import Commands, Mode, NodeStream, concatenated
 from ..commands.lane_registers import depended_on
 from ..commands.registers import EncodedCommands
 from ..commands.streams import walk
 from ..core_data import CoreData, EngineData, HostCopies
-from ..files import Block, BlockType
+from ..files import Block, BlockType, payloads_of
 from ..problems import Report
 from ..records.monitor import RecordStream, in_order, read_stream, to_ns, unwrapped_ids
 from .plan import ENGINES, Plan, PlannedCommands
@@ -100,9 +100,9 @@ class CoreRuns(Struct):
     # -- one engine of one launch --------------------------------------------
 
     def _engine(self, name: str, launch: Launch, run: Run, report: Report) -> _Engine:
-        chip, family, block = self.chip, family_of(name), launch.blocks.get(_MONITORS[name])
-        payloads = [] if block is None else [self.data[block.offset : block.offset + block.length]]
-        offsets = [] if block is None else [block.offset - launch.base]
+        chip, family = self.chip, family_of(name)
+        payloads, offsets = payloads_of(self.data, launch.blocks.values(), _MONITORS[name])
+        offsets = [offset - launch.base for offset in offsets]
         stream = in_order(read_stream(payloads, offsets, chip, name, report), chip, report)
         commands, planned, count = self._commands(name, launch, run, report)
         stream.id = unwrapped_ids(stream.id, count or None)
@@ -205,14 +205,15 @@ class CoreRuns(Struct):
             engine.commands.batch = np.full(len(layer), batch, np.int32)
 
     def _align_engines(self, engines: Mapping[str, _Engine], report: Report) -> None:
-        tiu, gdma = (_model_records(engines[name]) for name in ENGINES)
+        tiu, gdma = (engines[name] for name in ENGINES)
         if not len(tiu.stream) or not len(gdma.stream):
             return
         offset = engine_offset(tiu, gdma)
         if offset is not None:
-            tiu.stream.shift(offset.ns)
-            if offset.held < offset.dependencies:
-                counts = f"{offset.dependencies - offset.held} of {offset.dependencies}"
+            ns, held, dependencies = offset
+            tiu.stream.shift(ns)
+            if held < dependencies:
+                counts = f"{dependencies - held} of {dependencies}"
                 what = f"TIU and GDMA contradict {counts} dependencies on any common time line."
                 report.warning(what, "They are aligned so that the others hold; clocks may be others than assumed.")
         elif self.chip.bmprofile.clock_recorded:
@@ -286,12 +287,6 @@ class CoreRuns(Struct):
         core.engines[name] = engine
 
 
-def _model_records(engine: _Engine) -> ModelRecords:
-    rows = np.flatnonzero(engine.bound >= 0)
-    bound = engine.bound[rows]
-    return ModelRecords(engine.stream, rows, engine.commands.id[bound] + 1, engine.planned.depends[bound])
-
-
 def _joined(streams: Sequence[RecordStream]) -> RecordStream:
     words = np.concatenate([each.words if each.rows is None else each.words[each.rows] for each in streams])
     columns = {name: np.concatenate([getattr(each, name) for each in streams]) for name in ("id", "start", "end")}
@@ -314,26 +309,10 @@ def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int
     return max(int(stream.end.max()) for stream in streams)
 
 
-class ModelRecords(Struct, frozen=True):
-    """Records of an engine that are commands of the model."""
-
-    stream: RecordStream
-    rows: I64  #: Their rows in ``stream``, whose times are ns
-    number: I64  #: Number of each one's command, from 1
-    depends: I64  #: Number of the other engine's command that it waits for; 0 without one
-
-
-class Offset(Struct, frozen=True):
-    """Time to add to the records of TIU, ns, and how many of the dependencies then hold."""
-
-    ns: int
-    held: int
-    dependencies: int
-
-
-def engine_offset(tiu: ModelRecords, gdma: ModelRecords) -> Offset | None:
+def engine_offset(tiu: _Engine, gdma: _Engine) -> tuple[int, int, int] | None:
     """Offset between the counters of two engines by their dependencies; None where no recorded pair has one.
 
+    Returns the time to add to the records of TIU, ns, how many of the dependencies then hold, and their number.
     A TIU command that waits for a GDMA command cannot start before it has ended, and vice versa: each dependency is a
     bound. The offset is the middle between the greatest lower and the smallest upper bound; where these contradict, one
     that satisfies as many as possible.
@@ -344,23 +323,24 @@ def engine_offset(tiu: ModelRecords, gdma: ModelRecords) -> Offset | None:
         return None
     first, last = lower.max(initial=np.iinfo(np.int64).min), upper.min(initial=np.iinfo(np.int64).max)
     if not len(lower) or not len(upper):  # nothing else is known: as close together as allowed
-        return Offset(int(first if len(lower) else last), count, count)
+        return int(first if len(lower) else last), count, count
     if first <= last:
-        return Offset(int((first + last) // 2), count, count)
+        return int((first + last) // 2), count, count
     bounds = np.sort(np.concatenate([lower, upper]))
     held = np.searchsorted(np.sort(lower), bounds, "right") + len(upper) - np.searchsorted(np.sort(upper), bounds)
     best = int(held.argmax())
-    return Offset(int(bounds[best]), int(held[best]), count)
+    return int(bounds[best]), int(held[best]), count
 
 
-def _distances(waiting: ModelRecords, other: ModelRecords) -> I64:
+def _distances(waiting: _Engine, other: _Engine) -> I64:
     """Time from the start of each command that waits to the end of what it waits for, if both are recorded."""
-    row_of = np.full(int(max(other.number.max(initial=0), waiting.depends.max(initial=0))) + 1, -1, np.int64)
-    row_of[other.number] = other.rows
+    rows, others = np.flatnonzero(waiting.bound >= 0), np.flatnonzero(other.bound >= 0)
+    depends, number = waiting.planned.depends[waiting.bound[rows]], other.commands.id[other.bound[others]] + 1
+    row_of = np.full(int(max(number.max(initial=0), depends.max(initial=0))) + 1, -1, np.int64)
+    row_of[number] = others
     row_of[0] = -1
-    found = row_of[waiting.depends]
-    known = found >= 0
-    distances: I64 = other.stream.end[found[known]] - waiting.stream.start[waiting.rows[known]]
+    found = row_of[depends]
+    distances: I64 = other.stream.end[found[found >= 0]] - waiting.stream.start[rows[found >= 0]]
     return distances
 
 
@@ -389,12 +369,9 @@ def model_section(ids: I64, most: int) -> Bools:
     Args:
         most: Number of commands of the model; 0 unknown. A section with greater ids is not the model's.
     """
-    cuts = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
-    if not len(cuts):
-        return np.ones(len(ids), np.bool_)
-    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(ids)]])
-    length = np.where((ids[last - 1] < most) | (most == 0), last - first, 0)
-    best = int(length.argmax())
     mask = np.zeros(len(ids), np.bool_)
-    mask[first[best] : last[best]] = True
+    if len(ids):
+        first, last = id_sections(ids)
+        best = int(np.where((ids[last - 1] < most) | (most == 0), last - first, 0).argmax())
+        mask[first[best] : last[best]] = True
     return mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,12 +134,8 @@ def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
 
 def counter_columns(stream: RecordStream) -> dict[str, LazyColumn]:
     """A column for each counter of the stream's record layout, under its name there."""
-
-    def column(name: str) -> LazyColumn:
-        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
-
     names = (name for name in stream.layout.by_name if name not in _OWN and not name.startswith("reserved"))
-    return {name: column(name) for name in names}
+    return {name: partial(stream.counter, name) for name in names}
 
 
 # Columns of TIU instructions: codes of condensed commands; operation counts, ratios and peak of decoded ones.
@@ -215,7 +211,7 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
         return values
 
     def ideal(rows: Rows) -> Array:
-        alg = _figure(counts, "alg_cycles")(rows)
+        alg = columns["alg_cycle"](rows)
         return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
 
     columns["ideal"] = ideal
@@ -234,13 +230,12 @@ def conflict_columns(stream: RecordStream, cycles: LazyColumn) -> dict[str, Lazy
     if "bank_conflict" not in stream.layout.by_name:
         return {}
 
-    def counter(name: str) -> LazyColumn:
-        return lambda rows: stream.counter(name, rows)  # type: ignore[arg-type]
-
-    def ratio(rows: Rows) -> Array:
-        return 100.0 * counter("bank_conflict")(rows) / np.maximum(cycles(rows), 1)
-
-    return {"thread": counter("thread_id"), "conflict_cycles": counter("bank_conflict"), "conflict_ratio": ratio}
+    thread, conflicts = (partial(stream.counter, name) for name in ("thread_id", "bank_conflict"))
+    return {
+        "thread": thread,
+        "conflict_cycles": conflicts,
+        "conflict_ratio": lambda rows: 100.0 * conflicts(rows) / np.maximum(cycles(rows), 1),
+    }
 
 
 def headroom_columns(ideal: LazyColumn, duration: LazyColumn) -> dict[str, LazyColumn]:
@@ -378,9 +373,7 @@ class Transfers(Struct, frozen=True, dict=True):
         condensed, detailed = self.figures.condensed.get(key), self.figures.detailed.get(key)
 
         def values(rows: Rows) -> Any:
-            def counter(name: str) -> I64:
-                return self._records.counter(name, rows)  # type: ignore[arg-type]
-
+            counter = partial(self._records.counter, rows=rows)
             if detailed is None or self.registers is None:
                 result = condensed.of(counter) if condensed else np.full(len(self.nodes.word[rows]), INT_MISSING)
             else:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role
@@ -22,6 +22,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn
 
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
+from ...chips.layout import CATALOG
 from ..commands.lane_registers import NO_FORMAT, LaneRegisters, dependency_in, message_in
 from ..commands.operation_counts import base_name
 from ..commands.registers import LOW_ADDRESS_BITS, Command, address_fields, decode, memory_text
@@ -191,7 +192,7 @@ def transfer_label(name: str) -> str:
 
 
 def _dims(side: str, kind: str, values: Mapping[str, int]) -> str:
-    known = [values[f"{side}_{axis}{kind}"] for axis in _AXES if f"{side}_{axis}{kind}" in values]
+    known = [values[name] for axis in _AXES if (name := f"{side}_{axis}{kind}") in values]
     return ",".join(map(str, known)) if any(known) else ""
 
 
@@ -224,55 +225,31 @@ def local_address(chip: Chip, address: int) -> str:
     return f"{f'n{lane}.' if lane else ''}b{bank}+{offset:#x}"
 
 
-class Operand(Struct, frozen=True):
-    """An operand: prefix of its registers, registers of its shape (``a|b``: b if a is missing), mark before it."""
+class Operand(Struct, frozen=True, array_like=True):
+    """An operand: prefix of its registers, mark before it, registers of its shape (``a|b``: b if a is missing)."""
 
     prefix: str
-    dims: Dims = ("res0_n", "res0_c", "res0_h", "res0_w")
     mark: str = ""
+    dims: Dims = ("res0_n", "res0_c", "res0_h", "res0_w")
+
+
+class Wording(Struct, frozen=True):
+    """What ``chips/common/operands.json`` says of TIU commands."""
+
+    #: Operands by operation; other operations have up to three of the result's shape.
+    operands: Mapping[str, tuple[Operand, ...]]
+    products: Mapping[str, tuple[Operand, Operand]]  #: Left and right operand of matrix products by form
+    product_forms: Mapping[int, str]  #: Form by function code
+    pooling: tuple[int, ...]  #: Functions of PorD that have a window instead of weights
+    flags: Mapping[str, str]  #: Text of each boolean option
 
 
 _LIKE_RESULT = (Operand("opd0"), Operand("opd1"), Operand("opd2"))
-_OWN = ("opd0_n|res0_n", "opd0_c|res0_c", "opd0_h", "opd0_w")
-_KERNEL = Operand("opd1", ("opd1_n", "opd1_c", "opd1_h", "opd1_w"), "k")
-_WINDOW = Operand("opd1", ("opd1_h", "opd1_w"), "k")
-_TWO = Operand("opd1", ("opd1_n", "opd1_c", "opd1_h", "opd1_w"))
-_LEFT, _RIGHT = ("res0_c", "opd1_c"), ("opd1_c", "opd1_w")
+_WINDOW = Operand("opd1", "k", ("opd1_h", "opd1_w"))
 
-#: Operands by operation; other operations have up to three of the result's shape.
-_OPERANDS: dict[str, tuple[Operand, ...]] = {
-    "CONV": (Operand("opd0", _OWN), _KERNEL, Operand("opd2", ())),
-    "CONV_BW": (Operand("opd0", _OWN), _KERNEL),
-    "CONV_DW": (Operand("opd0", _OWN), _KERNEL, Operand("opd2", ())),
-    "PorD": (Operand("opd0", _OWN), _KERNEL, Operand("opd2", ())),
-    "MM": (Operand("opd0", ("opd0_n", "opd0_c", "opd0_w"), "L"), Operand("opd1", ("opd1_w",), "R"),
-           Operand("opd2", ())),
-    "SFU": (Operand("opd0"), Operand("opd1", ("opd1_n",), "table")),
-    "VC": (Operand("opd0", ("opd0_c", "opd0_w")), Operand("opd1", ("opd1_w",))),
-    "SG": (Operand("opd0", _OWN), _TWO),
-    "SGL": (Operand("opd0", _OWN), _TWO),
-    "CW&BC": (Operand("opd0", _OWN),),
-    "RQ&DQ": (Operand("opd0"), Operand("opd1", ())),
-    "REDUCE": (Operand("opd0", _OWN),),
-    "LAR": (Operand("opd0", ("res0_c", "res0_w")), Operand("opd1", ("res0_c", "res0_w"))),
-    "RAND": (),
-    "PRNG": (),
-}  # fmt: skip
 
-#: Matrix products by form: left and right operand.
-_PRODUCTS: dict[str, tuple[Operand, Operand]] = {
-    "nn": (Operand("opd0", _LEFT, "L"), Operand("opd1", _RIGHT, "R")),
-    "nt": (Operand("opd0", ("res0_c", "opd1_w"), "L"), Operand("opd1", _RIGHT, "R^T")),
-    "tt": (Operand("opd0", ("opd1_w", "res0_c"), "L^T"), Operand("opd1", _RIGHT, "R^T")),
-}
-_PRODUCT_FORMS = {4: "nn", 7: "nn", 5: "nt", 8: "nt", 11: "nt", 13: "nt", 6: "tt", 9: "tt", 12: "tt"}
-
-#: Functions of PorD that have a window instead of weights.
-_POOLING = frozenset((1, 3, 4))
-
-#: Boolean options.
-_FLAGS = (("opt_res_add", "+acc"), ("opt_relu", "relu"), ("opt_rq", "requantise"), ("opt_left_tran", "left transposed"),
-          ("opt_kernel_rotate", "kernel rotated"), ("sym_range", "symmetric"))  # fmt: skip
+def _wording(name: str) -> Wording:
+    return convert(CATALOG.file(f"common/{name}.json"), Wording, str_keys=True)
 
 
 def _options(values: Values) -> list[str]:
@@ -297,17 +274,18 @@ def tiu_text(chip: Chip, command: Command) -> str:
     joined = (" x " if base in ("MM", "MM2") else ", ").join(sources[:2])
     parts += [result] if result else []
     parts += ["<- " + ", ".join([joined, *sources[2:]])] if joined else []
-    parts += [text for name, text in _FLAGS if values.get(name)]
+    parts += [text for name, text in CATALOG.table(_wording, "operands").flags.items() if values.get(name)]
     return " ".join([*parts, *_options(values)])
 
 
 def _operands(base: str, command: Command) -> tuple[Operand, ...]:
+    known = CATALOG.table(_wording, "operands")
     if base == "MM2":
-        extra = () if command.values.get("opt_opd2_const") else (Operand("opd2", ()),)
-        return (*_PRODUCTS[_PRODUCT_FORMS.get(command.function, "nn")], *extra)
-    if base == "PorD" and command.function in _POOLING:
-        return Operand("opd0", _OWN), _WINDOW
-    operands = _OPERANDS.get(base, _LIKE_RESULT)
+        extra = () if command.values.get("opt_opd2_const") else (Operand("opd2", dims=()),)
+        return (*known.products[known.product_forms.get(command.function, "nn")], *extra)
+    operands = known.operands.get(base, _LIKE_RESULT)
+    if base == "PorD" and command.function in known.pooling:
+        return operands[0], _WINDOW
     count = command.values.get("tsk_opd_num", 0)
     return operands[:count] if count and operands is _LIKE_RESULT else operands
 

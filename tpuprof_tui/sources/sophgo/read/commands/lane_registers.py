@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.model.lane import LazyColumn, Rows, cache_last_slice
+from tpuprof_tui.model.uniques import distinct
 
-from ...chips.chip import Chip, MessageRule, family_of
+from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
 from ..arrays import I8, I16, I32, I64, U8, Bools, Bytes
 from ..core_data import CoreData
@@ -270,17 +271,16 @@ class LaneRegisters(Struct):
         return codes, types, [f"{name} {rest}".rstrip() for name, rest in zip(types, rests, strict=True)]
 
     def _texts_of(self, which: Bools) -> tuple[I16, I32, list[str], list[str]]:
-        keys = self.operation.astype(np.int64) << 5 | self.function.astype(np.int64) & 0x1F
-        keys[~which] = -1
-        present = np.bincount(keys[keys >= 0], minlength=1)
-        distinct = np.flatnonzero(present)
-        code_of_key = np.full(max(len(present), 1), -1, np.int32)
-        code_of_key[distinct] = np.arange(len(distinct), dtype=np.int32)
-        codes = np.where(keys >= 0, code_of_key[np.maximum(keys, 0)], -1).astype(np.int32)
+        rows = np.flatnonzero(which)
+        keys, places = distinct(
+            self.operation[rows].astype(np.int64) << 5 | self.function[rows].astype(np.int64) & 0x1F
+        )
+        codes = np.full(len(which), -1, np.int32)
+        codes[rows] = places
         operations = command_table(self.chip, self.engine).operations
-        pairs = [(operations[key >> 5], key & 0x1F) for key in distinct.tolist()]
+        pairs = [(operations[key >> 5], key & 0x1F) for key in keys.tolist()]
         types, names = [each.name for each, _ in pairs], [each.function_text(code) for each, code in pairs]
-        return distinct.astype(np.int16), codes, types, names
+        return keys.astype(np.int16), codes, types, names
 
 
 def _same_slice(first: Rows, second: Rows) -> bool:
@@ -399,16 +399,12 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
         values, missing = registers.encoded(rows).field("cmd_id_dep")
         return np.where(missing, INT_MISSING, values.astype(np.int64))
 
-    def register(rule: MessageRule) -> LazyColumn:
-        def values(rows: Rows) -> I64:
-            encoded, function = registers.encoded(rows), registers.function[rows].astype(np.int64) & 31
-            selected = np.flatnonzero((encoded.operations == system) & carries_message[function])
-            words, _ = encoded.take(selected).field(rule.field)
-            result = np.full(len(function), INT_MISSING)
-            result[selected] = words.astype(np.int64) & _WIDEST
-            return result
-
-        return values
+    def message_word(rows: Rows) -> I64:
+        encoded, function = registers.encoded(rows), registers.function[rows].astype(np.int64) & 31
+        selected = np.flatnonzero((encoded.operations == system) & carries_message[function])
+        result = np.full(len(function), INT_MISSING)
+        result[selected] = encoded.take(selected).field(chip.messages[family].field)[0].astype(np.int64) & _WIDEST
+        return result
 
     def derived(source: LazyColumn, extract: Callable[[I64], I64]) -> LazyColumn:
         def values(rows: Rows) -> I64:
@@ -417,7 +413,7 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
 
         return values
 
-    depends = cache_last_slice(dependency)
+    depends, message = cache_last_slice(dependency), cache_last_slice(message_word)
     columns: dict[str, LazyColumn] = {
         "dependency": derived(depends, lambda words: words),
         "depends_on": derived(depends, lambda words: depended_on(chip, registers.engine, words)),
@@ -427,7 +423,6 @@ def message_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColum
     rule = chip.messages.get(family)
     if rule is not None:
         ids, first, counts = (1 << rule.id_bits) - 1, rule.count_bit, (1 << rule.count_bits) - 1
-        message = cache_last_slice(register(rule))
         columns["message"] = derived(message, lambda values: values & ids)
         columns["message_count"] = derived(message, lambda values: values >> first & counts)
         columns["message_destination"] = derived(message, lambda values: values & ~(ids | counts << first))

@@ -23,7 +23,7 @@ from ...chips.chip import Chip
 from ...chips.commands import command_table
 from ..arrays import I32, I64, U32, Bools, Bytes
 from ..core_data import CoreData
-from ..files import BlockType
+from ..files import BlockType, payloads_of
 from ..ports import COMMAND_BYTES, PortData, copied_commands
 from .command_table import Commands, Mode
 from .lane_registers import NO_FORMAT
@@ -83,15 +83,12 @@ class _Launch(Struct, frozen=True, eq=False):
 
 def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Chip) -> None:
     """Bind the ports' records of a compiled model to commands."""
+    files = [(core.data, core.blocks, core.core, -1) for core in cores]
+    files += [(port.file_data, port.stream_blocks, -1, port.port) for port in ports]
     streams = [
-        _stream(chip, core.data, payload, offset, core=core.core)
-        for core in cores
-        for payload, offset in zip(*core.payloads(BlockType.DES_CDMA), strict=True)
-    ]
-    streams += [
-        _stream(chip, port.file_data, port.file_data[first:last], first, port=port.port)
-        for port in ports
-        for first, last in port.stream_blocks
+        _stream(chip, data, payload, offset, core, port)
+        for data, blocks, core, port in files
+        for payload, offset in zip(*payloads_of(data, blocks, BlockType.DES_CDMA), strict=True)
     ]
     launches = [launch for port in ports for launch in _launches(port, chip)]
     chosen = _chosen(launches, streams)
@@ -106,7 +103,7 @@ def match_streams(ports: Sequence[PortData], cores: Sequence[CoreData], chip: Ch
 # -- what there is ------------------------------------------------------------
 
 
-def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int = -1, port: int = -1) -> _Stream:
+def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, core: int, port: int) -> _Stream:
     found = walk(chip, "CDMA", payload)
     commands = EncodedCommands.of(chip, "CDMA", payload, found.offsets, found.lengths)
     system = commands.operations == command_table(chip, "CDMA").end.operation
@@ -122,18 +119,13 @@ def _stream(chip: Chip, data: Bytes, payload: Bytes, offset: int, *, core: int =
 
 def _sizes(commands: EncodedCommands) -> I64:
     """Bytes that each command moves, from its shape and data type; -1 where the registers do not determine it."""
-
-    def register(name: str) -> tuple[I64, Bools]:
-        values, missing = commands.field(name)
-        return values.astype(np.int64), missing
-
-    format_, unknown = register("src_data_format")
-    unknown |= format_ >= len(_ELEMENT_BYTES)
-    total = np.array(_ELEMENT_BYTES, np.int64)[np.where(unknown, 0, format_)].astype(np.float64)
+    kind, unknown = commands.field("src_data_format")
+    unknown |= kind >= len(_ELEMENT_BYTES)
+    total = np.array(_ELEMENT_BYTES, np.float64)[np.where(unknown, 0, kind).astype(np.int64)]
     for axis in "nchw":
-        values, missing = register(f"src_{axis}size")
+        values, missing = commands.field(f"src_{axis}size")
         unknown |= missing
-        total = total * values
+        total = total * values.astype(np.int64)
     return np.where(unknown | (total >= 1 << 62), -1, total).astype(np.int64)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..arrays import I64, U32, Bools
 
-_WRAP = 1 << 32
-_HALF = 1 << 31
-_ONES = _WRAP - 1
+WRAP = 1 << 32
+HALF = 1 << 31
+_ONES = WRAP - 1
 #: Records of a serial engine may be written out of order by at most this many cycles.
 DISORDER = 1 << 24
 #: A record may overlap the start of the next by at most this many cycles.
@@ -53,8 +53,7 @@ def _reject_tail(bad: Bools, start: I64) -> None:
     if not bad.any():
         return
     rows = np.flatnonzero(~bad)
-    steps = _steps(start[rows])
-    jumps = np.flatnonzero(np.abs(steps) > DISORDER)
+    steps, jumps = _steps_and_jumps(start[rows])
     soon = np.diff(jumps, append=len(start) + _SHORTEST_TREND) < _SHORTEST_TREND
     back = jumps[soon & (steps[jumps] < 0)]
     if len(back) > 1:
@@ -76,17 +75,22 @@ def _overwritten(words: U32, start: I64, end: I64) -> Bools:
     return bad
 
 
-def _steps(start: I64) -> I64:
-    """Differences of successive starts, as signed 32-bit numbers."""
-    return ((np.diff(start) + _HALF) & _ONES) - _HALF
+def signed(values: I64) -> I64:
+    """Differences of 32-bit counters as signed 32-bit numbers."""
+    return ((values + HALF) & _ONES) - HALF
+
+
+def _steps_and_jumps(start: I64) -> tuple[I64, I64]:
+    """Differences of successive starts, and the indices of those that are jumps."""
+    steps = signed(np.diff(start))
+    return steps, np.flatnonzero(np.abs(steps) > DISORDER)
 
 
 def _noise(start: I64, end: I64) -> Bools:
     """Mask of stretches in which nearly every start jumps, some forward and some back: not times at all."""
     del end
     bad = np.zeros(len(start), np.bool_)
-    steps = _steps(start)
-    jumps = np.flatnonzero(np.abs(steps) > DISORDER)
+    steps, jumps = _steps_and_jumps(start)
     if len(jumps) < _FEWEST_NOISE_JUMPS or len(start) < _FEWEST_RECORDS:
         return bad
     # jumps in close succession form a stretch
@@ -107,8 +111,7 @@ def _outliers(start: I64, end: I64) -> Bools:
     """Mask of short runs of outliers, after which the starts return to where they left off."""
     del end
     bad = np.zeros(len(start), np.bool_)
-    steps = _steps(start)
-    jumps = np.flatnonzero(np.abs(steps) > DISORDER)
+    steps, jumps = _steps_and_jumps(start)
     if len(jumps) < 2 or len(start) < max(_FEWEST_RECORDS, _RECORDS_PER_JUMP * len(jumps)):
         return bad
     heads = jumps + 1
@@ -121,7 +124,7 @@ def _outliers(start: I64, end: I64) -> Bools:
         back = index + 1 + int(near[0]) if len(near) else 0
         # jumps forward and back; jumps that are all forward may reach the same count after a wrap
         between = steps[jumps[index : back + 1]]
-        if back and (between.min() < 0 < between.max() or bool((np.abs(between) > _HALF - DISORDER).any())):
+        if back and (between.min() < 0 < between.max() or bool((np.abs(between) > HALF - DISORDER).any())):
             bad[heads[index] : heads[back]] = True
             index = back + 1
         else:
@@ -131,8 +134,8 @@ def _outliers(start: I64, end: I64) -> Bools:
 
 def _too_long(start: I64, end: I64) -> Bools:
     """Mask of the records that end long after the next has begun."""
-    steps = _steps(start)
-    available = np.where(steps < -DISORDER, steps + _WRAP, np.maximum(steps, 0))
+    steps = signed(np.diff(start))
+    available = np.where(steps < -DISORDER, steps + WRAP, np.maximum(steps, 0))
     length = (end - start) & _ONES
     bad = np.zeros(len(start), np.bool_)
     bad[:-1] = length[:-1] > available + _OVERLAP
@@ -163,5 +166,5 @@ def _in_sequence(words: U32) -> Bools:
     """Mask of the records that are short and end before the next begins."""
     start, end = words[:, 0].astype(np.int64), words[:, 1].astype(np.int64)
     length, gap = (end - start) & _ONES, (start[1:] - end[:-1]) & _ONES
-    fits: Bools = (length[:-1] < _OVERLAP) & (gap < _HALF)
+    fits: Bools = (length[:-1] < _OVERLAP) & (gap < HALF)
     return fits

@@ -8,30 +8,19 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.model.lane import Rows
+
 from ...chips.chip import Chip, family_of
 from ...chips.layout import RecordLayout
-from ..arrays import I64, U32, Bools, Bytes
+from ..arrays import I64, U32, Bools, Bytes, id_sections
 from ..problems import Report
-from .implausible_records import DISORDER, implausible_mask, realignment_record
+from .implausible_records import DISORDER, HALF, WRAP, implausible_mask, realignment_record, signed
 
-WRAP = 1 << 32
-_HALF = 1 << 31
 #: Records that follow one another may overlap by this many cycles.
 _SHORT_OVERLAP = 1000
 #: A 16-bit id counter wraps when an id in this range is followed by one below `_FIRST_IDS`.
 _LAST_IDS = (65001, 65535)
 _FIRST_IDS = 1000
-
-#: Counters that are all 0 for a system record. The published rule uses the AXI handshakes only, which would take moves
-#: within local memory, that touch no AXI bus, for system commands.
-_DMA_IDLE = (
-    "axi_d0_wr_vaild_cntr",
-    "axi_d0_rd_vaild_cntr",
-    "gif_wr_valid_cntr",
-    "gif_rd_valid_cntr",
-    "gif_mem_w_cntr",
-    "axi_d0_w_cntr",
-)
 
 
 class RecordStream(Struct):
@@ -91,7 +80,7 @@ class RecordStream(Struct):
         first = self.words.__array_interface__["data"][0] - data.__array_interface__["data"][0]
         return int(first) + (row if self.rows is None else int(self.rows[row])) * self.layout.size
 
-    def counter(self, name: str, rows: I64 | slice = slice(None)) -> I64:
+    def counter(self, name: str, rows: Rows = slice(None)) -> I64:
         """Values of a counter for some records, by its name in the record layout."""
         return self.layout.column(self.words, name, rows if self.rows is None else self.rows[rows])
 
@@ -101,10 +90,7 @@ class RecordStream(Struct):
         rule = chip.system_records.get(family_of(self.engine))
         if rule is None or not self.marked:
             return np.zeros(len(words), np.bool_)
-        fields = _DMA_IDLE if rule.fields[0] == _DMA_IDLE[0] else rule.fields
-        result = np.ones(len(words), np.bool_)
-        for name in fields:
-            result &= self.layout.column(words, name) == rule.equals
+        result: Bools = np.logical_and.reduce([self.layout.column(words, name) == rule.equals for name in rule.fields])
         return result
 
 
@@ -201,11 +187,6 @@ def in_order(stream: RecordStream, chip: Chip, report: Report) -> RecordStream:
     return stream
 
 
-def signed(values: I64) -> I64:
-    """Differences of 32-bit counters as signed 32-bit numbers."""
-    return ((values + _HALF) & (WRAP - 1)) - _HALF
-
-
 def _ring_seam(stream: RecordStream, chip: Chip) -> int:
     """Index in the dump of the oldest record of a lapped ring; 0 when the dump had not lapped.
 
@@ -258,14 +239,14 @@ def _unwrapped(stream: RecordStream, report: Report) -> RecordStream:
     length = end - start
     length[length < 0] += WRAP
     step = np.diff(start)
-    jumps = np.flatnonzero((step < -DISORDER) | (step > _HALF)) + 1
+    jumps = np.flatnonzero((step < -DISORDER) | (step > HALF)) + 1
     offsets = np.zeros(len(jumps) + 1, np.int64)
     offset = 0
     for number, row in enumerate(jumps.tolist()):
         change = int(step[row - 1])
         if change < 0:
             offset += WRAP
-            if change >= -_HALF:
+            if change >= -HALF:
                 records = stream.dump_indices(slice(row, row + 1))
                 report.warning(*BACK_IN_TIME, lane=stream.engine, records=records)
         elif offset and change - WRAP > -DISORDER:
@@ -295,13 +276,12 @@ def unwrapped_ids(ids: I64, longest: int | None) -> I64:
     wraps = (before >= _LAST_IDS[0]) & (before <= _LAST_IDS[1]) & (after < _FIRST_IDS)
     if not wraps.any():
         return ids
-    drops = np.flatnonzero(after <= before) + 1
-    offsets = np.zeros(len(drops) + 1, np.int64)
-    offset = 0
-    for number, row in enumerate(drops.tolist()):
-        offset = offset + 65536 if wraps[row - 1] else 0
-        offsets[number + 1] = offset
-    return ids + np.repeat(offsets, np.diff(np.concatenate([[0], drops, [len(ids)]])))
+    begin, end = id_sections(ids)
+    wrapped = np.append(False, wraps[begin[1:] - 1])
+    count = np.cumsum(wrapped)
+    since_reset = count - np.maximum.accumulate(np.where(wrapped, 0, count))
+    result: I64 = ids + np.repeat(65536 * since_reset, end - begin)
+    return result
 
 
 def to_ns(stream: RecordStream, mhz: float) -> None:

@@ -162,26 +162,17 @@ def profiler_commands(name: str, nodes: NodeStream, chip: Chip) -> ProfilerComma
     commands = nodes.engines[name]
     count = len(commands)
     head = commands.take(slice(0, min(count, 2 + max(chip.cdma_ports, 2))))
-    system = _outside_kernels(name, head, chip)
-    leading = int(np.argmin(system)) if not system.all() else len(system)
-    restart = np.flatnonzero(head.id[1:] <= head.id[:-1]) + 1
-    if len(restart):
-        leading = min(leading, int(restart[0]))
+    first_section = np.append(True, head.id[1:] > head.id[:-1])[: len(head)]
+    leading = int(np.argmin(np.append(_outside_kernels(name, head, chip) & first_section, False)))
     opening = tuple(range(2)) if leading >= 2 else ()
     sends: tuple[int, ...] = ()
     if name == "SDMA" and opening:
         released = [chip.engine_codes.get(code) == "VSDMA" for code in bits_of(head.word[2:leading], 7, 7).tolist()]
         sends = tuple(range(2, 2 + [*released, False].index(False)))
-    closing: tuple[int, ...] = ()
-    if count >= 4:
-        tail = commands.take(slice(count - 2, count))
-        if (
-            _outside_kernels(name, tail, chip).all()
-            and tail.id.tolist() == [0, 1]
-            and (name != "SDMA" or _is_last(tail, chip, nodes))
-        ):
-            closing = (count - 2, count - 1)
-    return ProfilerCommands(opening, sends, closing)
+    tail = commands.take(slice(max(count - 2, 0), count))
+    closes = count >= 4 and _outside_kernels(name, tail, chip).all() and tail.id.tolist() == [0, 1]
+    closes = closes and (name != "SDMA" or _is_last(tail, chip, nodes))
+    return ProfilerCommands(opening, sends, (count - 2, count - 1) if closes else ())
 
 
 def _outside_kernels(name: str, commands: Commands, chip: Chip) -> Bools:
@@ -270,14 +261,11 @@ def _separate_closing_by_other_engines(result: CoreData, chip: Chip) -> None:
             continue
         distance = int(stream.start[-2]) - start
         earliest = -_RELEASE_SPREAD_NS if name == "TIU" else 0
-        if earliest <= distance < OPENING_SPREAD_NS and (name == "TIU" or _closes(result, "TIU")):
+        closes = "TIU" in result.engines and result.engines["TIU"].closing_end is not None
+        if earliest <= distance < OPENING_SPREAD_NS and (name == "TIU" or closes):
             engine.keep = slice(low, high - 2)
             engine.closing_end = int(stream.end[-1])
             stream.marked = stream.marked and name != "TIU"
-
-
-def _closes(result: CoreData, name: str) -> bool:
-    return name in result.engines and result.engines[name].closing_end is not None
 
 
 # Stray records and clock alignment of chips whose firmware opens no stream with commands of its own.

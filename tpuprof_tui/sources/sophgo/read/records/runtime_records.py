@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
-from ..arrays import I64, Bools
+from ..arrays import I64, Bools, id_sections
 from ..commands.command_table import Commands, bits_of
 from ..commands.registers import EncodedCommands, memories_of
 from ..core_data import CoreData, EngineData, HostCopies
@@ -197,9 +197,9 @@ def _kernels(commands: Commands, system_type: int) -> list[_Launch]:
     """Launches of kernels by nodes, cut where ids restart."""
     system = commands.type_code == system_type
     local = (bits_of(commands.word, 24, 3) == _LOCAL) | (bits_of(commands.word, 26, 3) == _LOCAL)
-    cuts = np.flatnonzero(commands.id[1:] <= commands.id[:-1]) + 1
-    parts = zip(np.split(system, cuts), np.split(~system & ~local, cuts), strict=True)
-    return [_Launch(*part) for part in parts if len(part[0])]
+    copying = ~system & ~local
+    spans = zip(*(edge.tolist() for edge in id_sections(commands.id)), strict=True)
+    return [_Launch(system[begin:end], copying[begin:end]) for begin, end in spans]
 
 
 def _core_sections(result: CoreData, chip: Chip, launches: Mapping[str, Sequence[_Launch]]) -> dict[str, _Sections]:
@@ -232,25 +232,25 @@ def _sections(
         pairs: Start and end of the pairs of each other engine, for TIU.
         streams: The model's streams for the engine.
     """
-    cuts = np.flatnonzero(stream.id[1:] <= stream.id[:-1]) + 1
-    if stream.engine == "TIU":
-        of_runtime = _in_pairs(stream, cuts, pairs)
+    of_tiu = stream.engine == "TIU"
+    if of_tiu:
+        of_runtime = _in_pairs(stream, pairs)
     else:
         idle, copying = stream.system_mask(chip), _copying(stream)
         of_runtime = np.where(idle, _PAIR, np.where(copying, _COPY, _OTHER))
-    cuts = np.union1d(cuts, _hidden_cuts(stream, np.concatenate([[0], cuts]), of_runtime, streams))
-    begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
-    kind = np.full(len(begin), _OTHER)
+    begin, end = id_sections(stream.id)
+    begin = np.union1d(begin, _hidden_cuts(stream, begin, end, of_runtime, streams))
+    end = np.append(begin[1:], len(stream))
+    found = _Sections(stream, begin, end, np.full(len(begin), _OTHER), np.full(len(begin), not of_tiu))
     few = _few(stream, begin, end)
-    if stream.engine == "TIU":
-        kind[few] = _PAIR
-        sure = np.zeros(len(begin), np.bool_)
+    if of_tiu:
+        found.kind[few] = _PAIR
         for start, last in pairs:
-            sure |= _beside(stream.start[begin], stream.end[end - 1], start, last)
-        return _Sections(stream, begin, end, kind, sure)
-    kind[few & (np.add.reduceat(idle.astype(np.int64), begin) == end - begin)] = _PAIR
-    kind[np.add.reduceat(copying.astype(np.int64), begin) == end - begin] = _COPY
-    return _Sections(stream, begin, end, kind, np.ones(len(begin), np.bool_))
+            found.sure |= _beside(stream.start[begin], stream.end[end - 1], start, last)
+    else:
+        found.kind[few & np.logical_and.reduceat(idle, begin)] = _PAIR
+        found.kind[np.logical_and.reduceat(copying, begin)] = _COPY
+    return found
 
 
 def _few(stream: RecordStream, begin: I64, end: I64) -> Bools:
@@ -263,20 +263,16 @@ def _copying(stream: RecordStream) -> Bools:
     """Mask of the records that read and wrote the bus and no local memory."""
     if "gif_mem_ar_cntr" not in stream.layout.by_name:
         return np.zeros(len(stream), np.bool_)
-    result = np.ones(len(stream), np.bool_)
-    for key, used in (("axi_d0_w_cntr", True), ("axi_d0_rd_vaild_cntr", True), ("gif_mem_w_cntr", False),
-                      ("gif_mem_ar_cntr", False)):  # fmt: skip
-        result &= (stream.counter(key) > 0) == used
+    bus, local = ("axi_d0_w_cntr", "axi_d0_rd_vaild_cntr"), ("gif_mem_w_cntr", "gif_mem_ar_cntr")
+    checks = [*(stream.counter(key) > 0 for key in bus), *(stream.counter(key) == 0 for key in local)]
+    result: Bools = np.logical_and.reduce(checks)
     return result
 
 
-def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]]) -> I64:
-    """`_PAIR` for the records of TIU next to a pair of another engine for which it has no section, else `_OTHER`.
-
-    ``cuts``: rows at which ids restart.
-    """
+def _in_pairs(stream: RecordStream, pairs: Sequence[tuple[I64, I64]]) -> I64:
+    """`_PAIR` for the records of TIU next to a pair of another engine for which it has no section, else `_OTHER`."""
     result = np.zeros(len(stream), np.bool_)
-    begin, end = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(stream)]])
+    begin, end = id_sections(stream.id)
     few = _few(stream, begin, end)
     for starts, ends in pairs:
         answered = _beside(starts, ends, stream.start[begin[few]], stream.end[end[few] - 1], _RELEASE_NS)
@@ -285,7 +281,7 @@ def _in_pairs(stream: RecordStream, cuts: I64, pairs: Sequence[tuple[I64, I64]])
     return np.where(result, _PAIR, _OTHER)
 
 
-def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Sequence[_Launch]) -> I64:
+def _hidden_cuts(stream: RecordStream, begin: I64, end: I64, of_runtime: I64, streams: Sequence[_Launch]) -> I64:
     """Rows at which the model's records begin within a section.
 
     Where a launch lost its first records, its ids continue those of the runtime's records before it. Only their kinds
@@ -293,7 +289,6 @@ def _hidden_cuts(stream: RecordStream, begin: I64, of_runtime: I64, streams: Seq
     """
     heads = {(len(each), each.system[:_FIRST].tobytes(), each.copying[:_FIRST].tobytes()): each
              for each in {id(each): each for each in streams}.values()}.values()  # fmt: skip
-    end = np.append(begin[1:], len(stream))
     suspects = np.flatnonzero((of_runtime[begin] != _OTHER) & (end - begin > 1) & (stream.id[begin] <= 1))
     suspects = suspects[:_MOST_SUSPECTS] if heads else suspects[:0]
     found: list[int] = []

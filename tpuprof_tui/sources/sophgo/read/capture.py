@@ -189,11 +189,8 @@ def _wait_end(core: CoreData, syncs: dict[int, dict[str, int]], active: list[Cor
     closing = _closing_end(core)
     if closing is None:
         return None
-    spans = [
-        closed - syncs[peer.core]["TIU"]
-        for peer in active
-        if (closed := _closing_end(peer)) is not None and "TIU" in syncs[peer.core]
-    ]
+    closed = ((_closing_end(peer), syncs[peer.core].get("TIU")) for peer in active)
+    spans = [end - start for end, start in closed if end is not None and start is not None]
     what = "The opening synchronisation was overwritten; the core was aligned on its closing pair."
     report.warning(what, "Small offsets against other cores are possible.", file=core.file, core=core.core)
     return closing - (int(np.median(spans)) if spans else 0)

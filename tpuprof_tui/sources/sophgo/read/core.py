@@ -81,30 +81,26 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
 
 def report_unpaired(result: CoreData) -> None:
     """Report records without a command and commands without a record."""
-    warn = result.report.warning
     for name, engine in result.engines.items():
+        rows = np.arange(len(engine.bound))[engine.keep]
         if engine.commands is None:
             # ids number the commands of a launch: ids skipped between two records are commands without a record
-            rows = np.arange(len(engine.bound))[engine.keep]
             skipped = np.diff(engine.stream.id[rows].astype(np.int64)) - 1
-            lost = int(skipped[skipped > 0].sum())
-            if lost and lost < len(skipped):
-                warn(f"{name} commands without a record, by their ids: the hardware did not keep it.",
-                     "Times and sums lack what they took.", lane=name, count=lost, lost=lost, after_gap=True,
-                     records=engine.stream.dump_indices(rows[1:][skipped > 0]))  # fmt: skip
-            continue
-        rows = np.arange(len(engine.bound))[engine.keep]
-        rows = rows[engine.bound[rows] < 0]
-        lost = len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
-        if len(rows):
-            result.report.error(f"{name} records without a command.", "They are shown as unknown.",
-                                offset=engine.stream.byte_offset(result.data, int(rows[0])), lane=name, count=len(rows),
-                                records=engine.stream.dump_indices(rows), unnamed=True)  # fmt: skip
+            how, lost, after = ", by their ids", int(skipped[skipped > 0].sum()), rows[1:][skipped > 0]
+            lost *= lost < len(skipped)
+        else:
+            how, lost = "", len(engine.commands) - int(np.count_nonzero(engine.bound >= 0))
+            after = _records_after_lost(engine.bound, len(engine.commands)) if lost else rows
+            rows = rows[engine.bound[rows] < 0]
+            if len(rows):
+                result.report.error(f"{name} records without a command.", "They are shown as unknown.",
+                                    offset=engine.stream.byte_offset(result.data, int(rows[0])), lane=name,
+                                    count=len(rows), records=engine.stream.dump_indices(rows),
+                                    unnamed=True)  # fmt: skip
         if lost:
-            done = "Times and sums lack what they took."
-            records = engine.stream.dump_indices(_records_after_lost(engine.bound, len(engine.commands)))
-            warn(f"{name} commands without a record: the hardware did not keep it.", done, lane=name, count=lost,
-                 lost=lost, after_gap=True, records=records)  # fmt: skip
+            what = f"{name} commands without a record{how}: the hardware did not keep it."
+            result.report.warning(what, "Times and sums lack what they took.", lane=name, count=lost, lost=lost,
+                                  after_gap=True, records=engine.stream.dump_indices(after))  # fmt: skip
     if result.engines:
         report_unrecorded(result)
     held = any(len(stream) for streams in result.streams.values() for stream in streams)
@@ -410,15 +406,15 @@ def report_untimed(cores: list[CoreData], found: list[dict[str, Commands]], repo
     """Report the one problem that describes such a capture."""
     counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
     launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
-    launches += sum(len(core.nodes.scope_names) for core in cores if core.nodes is not None)
-    issued = sum(len(commands) for core in cores if core.nodes is not None for commands in core.nodes.engines.values())
-    issued += sum(map(len, (stream for core in cores if not core.has_des_streams for streams in core.streams.values()
-                            for stream in streams)))  # fmt: skip
-    left_out = issued - sum(counts.values())
+    left_out = -sum(counts.values())
+    for core in cores:
+        if core.nodes is not None:
+            launches += len(core.nodes.scope_names)
+            left_out += sum(map(len, core.nodes.engines.values()))
+        if not core.has_des_streams:
+            left_out += sum(len(stream) for streams in core.streams.values() for stream in streams)
     launches_text = f"{launches:,} launch{'es' if launches != 1 else ''}; " if launches else ""
     counts_text = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
-    report.warning(
-        f"No hardware records: {launches_text}{counts_text} commands without times.",
-        "They are shown in the order they were issued"
-        + (f", without {left_out:,} sends and waits around them." if left_out else "."),
-    )
+    without = f", without {left_out:,} sends and waits around them" if left_out else ""
+    what = f"No hardware records: {launches_text}{counts_text} commands without times."
+    report.warning(what, f"They are shown in the order they were issued{without}.")

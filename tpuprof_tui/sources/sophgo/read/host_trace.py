@@ -73,16 +73,13 @@ def with_host_trace(
     """
     trace = read_host_trace(path, MARKS, progress=progress)
     found = alignment(profile, trace)
-    what = done = ""
+    what, done = "Host and device could not be aligned exactly.", "" if found is None else found.how
     if found is None:
-        what, done = (
-            "The host trace has neither a launch nor an end of profiling to align by.",
-            "Its slices are not shown.",
-        )
-    elif found.how != EXACT:
-        what, done = ("Host and device could not be aligned exactly.", found.how)
-    alignment_problems = [Problem(Severity.WARNING, what, done, file=os.path.basename(trace.path))] if what else []
-    problems = (*profile.problems, *trace.problems, *alignment_problems)
+        what = "The host trace has neither a launch nor an end of profiling to align by."
+        done = "Its slices are not shown."
+    problems = (*profile.problems, *trace.problems)
+    if done != EXACT:
+        problems += (Problem(Severity.WARNING, what, done, file=os.path.basename(trace.path)),)
     facts = {**profile.facts, HOST_TRACE: os.fspath(trace.path)}
     if found is None:
         return replace(profile, problems=problems, facts=facts)
@@ -106,21 +103,19 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
     Preferably by the tail: the last record is ``tail_offset_ns`` before the end of ``disable_profile``. Otherwise the
     end of the first launch is taken for the start of the first instruction.
     """
-    base: int | None = None
-    if trace.closing_ns is not None and profile.tail_offset_ns is not None and profile.tail_ns is not None:
-        base = trace.closing_ns - profile.tail_offset_ns - profile.tail_ns
-        if _SMALLEST_BASE < base < _LARGEST_BASE:
-            return Alignment(base)
-    if trace.first_launch_ns is None:
-        return None
-    if base is not None:
-        reason = f"tail_offset_ns={profile.tail_offset_ns} is not possible"
-    elif trace.closing_ns is None:
+    if trace.closing_ns is None:
         reason = "the host trace has no disable_profile"
     elif profile.tail_offset_ns is None:
         reason = "the capture has no tail_offset_ns"
-    else:
+    elif profile.tail_ns is None:
         reason = "the capture has no records"
+    else:
+        base = trace.closing_ns - profile.tail_offset_ns - profile.tail_ns
+        if _SMALLEST_BASE < base < _LARGEST_BASE:
+            return Alignment(base)
+        reason = f"tail_offset_ns={profile.tail_offset_ns} is not possible"
+    if trace.first_launch_ns is None:
+        return None
     return Alignment(
         trace.first_launch_ns, f"Approximate: {reason}; the first launch's end is used as the device's start."
     )
@@ -129,16 +124,12 @@ def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:
 def _extended_strings(profile: Profile, trace: HostTrace) -> tuple[dict[str, Strings], dict[str, I32]]:
     """String tables extended by the trace's texts, and the code of each trace text (-1 if unused)."""
     strings = dict(profile.strings)
-    codes: dict[str, I32] = {}
-    used = {"name": trace.events.name, "type": trace.events.category}
-    for key, values in used.items():
+    codes = {key: np.full(len(trace.texts) + 1, -1, np.int32) for key in ("name", "type")}
+    for key, used in (("name", trace.events.name), ("type", trace.events.category)):
         table = {text: code for code, text in enumerate(profile.strings.get(key, ()))}
-        used_texts = uniques(values)
-        codes_of_trace = np.full(len(trace.texts) + 1, -1, dtype=np.int32)
-        for number in used_texts.tolist():
-            codes_of_trace[number] = table.setdefault(trace.texts[number], len(table))
+        for number in uniques(used).tolist():
+            codes[key][number] = table.setdefault(trace.texts[number], len(table))
         strings[key] = Strings(table)
-        codes[key] = codes_of_trace
     return strings, codes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -101,10 +101,9 @@ class Network(Struct, frozen=True):
     """The layers of a capture's network."""
 
     name: str
-    flops: int  #: Operations of one run, as counted by the compiler
     mode: str  #: Element format it was compiled for
+    flops: int  #: Operations of one run, as counted by the compiler
     layers: tuple[Layer, ...]
-    lost: int = 0  #: Number of entries of the file that could not be used
 
 
 def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]:
@@ -120,32 +119,23 @@ def read_layer_files(folder: Path) -> tuple[Network | None, tuple[Problem, ...]]
     except _LayerFileError as error:
         file, what = error.args
         return None, (Problem(Severity.ERROR, what, _NO_LAYERS, file),)
-    lines = text.split("\n")
-    layers: list[Layer] = []
+    lines, layers = text.split("\n"), list[Layer]()
     for entry in entries:
         layer = _layer(entry, len(layers) + 1, lines)
         layers += [layer] if layer is not None else []
-    name, flops, mode = (form.search(text) for form in (_NETWORK_NAME, _FLOPS, _MODE))
-    network = Network(
-        name=name[1] if name else "-",
-        flops=int(flops[1]) if flops else 0,
-        mode=mode[1] if mode else "-",
-        layers=tuple(layers),
-        lost=len(entries) - len(layers),
-    )
-    return (network if layers else None), tuple(_problems(network, name is not None))
-
-
-def _problems(network: Network, named: bool) -> Iterator[Problem]:
-    if network.lost:
-        yield Problem(Severity.ERROR, "A layer does not list its commands.",
-                      "It was left out." if network.layers else _NO_LAYERS, LOCATIONS,
-                      count=network.lost)  # fmt: skip
-    elif not network.layers:
-        yield Problem(Severity.WARNING, "The list of layers is empty.", _NO_LAYERS, LOCATIONS)
-    if network.layers and not named:
-        yield Problem(Severity.ERROR, "No line names the network (module @NAME).",
-                      "Neither network nor kernel sizes are known.", NETWORK)  # fmt: skip
+    name, flops, mode = (pattern.search(text) for pattern in (_NETWORK_NAME, _FLOPS, _MODE))
+    problems, lost = list[Problem](), len(entries) - len(layers)
+    if lost:
+        done = "It was left out." if layers else _NO_LAYERS
+        problems.append(Problem(Severity.ERROR, "A layer does not list its commands.", done, LOCATIONS, count=lost))
+    if not entries:
+        problems.append(Problem(Severity.WARNING, "The list of layers is empty.", _NO_LAYERS, LOCATIONS))
+    if layers and name is None:
+        what, done = "No line names the network (module @NAME).", "Neither network nor kernel sizes are known."
+        problems.append(Problem(Severity.ERROR, what, done, NETWORK))
+    label, form = (found[1] if found else "-" for found in (name, mode))
+    network = Network(label, form, int(flops[1]) if flops else 0, tuple(layers)) if layers else None
+    return network, tuple(problems)
 
 
 class _LayerFileError(Exception):
@@ -241,9 +231,8 @@ def _with_layer_runs(profile: Profile, layers: LayerMap) -> Profile:
     if not chosen:
         return profile
     found = [layers.indices(lane, ALL) for lane in chosen]
-    runs = list(map(_runs, chosen, found))
     cores = [np.full(len(lane), lane.group, np.int64) for lane in chosen]
-    layer, run, core = map(np.concatenate, (found, runs, cores))
+    layer, run, core = map(np.concatenate, (found, list(map(_runs, chosen, found)), cores))
     known = np.flatnonzero(layer >= 0)
     if not len(known):
         return profile
@@ -317,7 +306,6 @@ class LayerMap:
 
     def __init__(self, network: Network, profile: Profile) -> None:
         self._profile = profile
-        self._groups = profile.groups
         self.network = network
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
         for engine in _ENGINES:
@@ -340,7 +328,7 @@ class LayerMap:
     def indices(self, lane: Lane, rows: Rows) -> Array:
         """Index of each row's layer in ``network.layers``; -1 without one."""
         ids = lane.take("command_id", rows)
-        bounds = self._bounds.get((lane.kind, self._groups.unit_number(lane.group)))
+        bounds = self._bounds.get((lane.kind, self._profile.groups.unit_number(lane.group)))
         if bounds is None:
             return np.full(len(ids), -1, dtype=np.int64)
         before, after, layer_indices = bounds

@@ -54,23 +54,19 @@ class Report(Struct):
 
     file: str = ""
     core: int = -1
-    _found: dict[_Key, Problem] = field(default_factory=dict)
-    _records: dict[_Key, list[I64]] = field(default_factory=dict)
+    _found: dict[_Key, tuple[Problem, list[I64]]] = field(default_factory=dict)
     _dropped: int = 0
 
     def add(self, problem: Problem, *records: I64, core: int = -1) -> None:
         """Add one problem, with its core (-1: none) and the records that it concerns, if known."""
         key = core, (problem.severity, problem.what, problem.done, problem.file, problem.lane)
-        earlier = self._found.get(key)
+        earlier, known = self._found.get(key, (None, []))
         if earlier is not None:
-            self._found[key] = replace(earlier, count=earlier.count + problem.count, lost=earlier.lost + problem.lost)
-        elif len(self._found) < _MOST_LISTED:
-            self._found[key] = problem
-        else:
+            problem = replace(earlier, count=earlier.count + problem.count, lost=earlier.lost + problem.lost)
+        elif len(self._found) >= _MOST_LISTED:
             self._dropped += 1
             return
-        if records:
-            self._records.setdefault(key, []).extend(records)
+        self._found[key] = problem, [*known, *records]
 
     def add_at(self, severity: Severity, what: str, done: str, location: ProblemLocation) -> None:
         """Add a problem with its location."""
@@ -92,8 +88,8 @@ class Report(Struct):
 
     def extend(self, other: Report) -> None:
         """Add the problems of another report."""
-        for key, problem in other._found.items():
-            self.add(problem, *other._records.get(key, ()), core=key[0])
+        for (core, _), (problem, records) in other._found.items():
+            self.add(problem, *records, core=core)
         if other._dropped:
             self.add(other._more())
 
@@ -107,9 +103,9 @@ class Report(Struct):
             rows_of: By core and lane label: maps records to rows of the lane; without it a problem has no rows.
         """
         found: list[Problem] = []
-        for (core, identity), problem in self._found.items():
+        for (core, _), (problem, records) in self._found.items():
             grouped = replace(problem, group=core_group(groups or Groups(), core)) if core >= 0 else problem
-            records, rows = self._records.get((core, identity)), (rows_of or {}).get((core, problem.lane))
+            rows = (rows_of or {}).get((core, problem.lane))
             found.append(replace(grouped, rows=rows(np.concatenate(records))) if records and rows else grouped)
         return (*found, self._more()) if self._dropped else tuple(found)
 

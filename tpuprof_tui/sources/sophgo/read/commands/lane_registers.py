@@ -272,9 +272,8 @@ class LaneRegisters(Struct):
 
     def _texts_of(self, which: Bools) -> tuple[I16, I32, list[str], list[str]]:
         rows = np.flatnonzero(which)
-        keys, places = distinct(
-            self.operation[rows].astype(np.int64) << 5 | self.function[rows].astype(np.int64) & 0x1F
-        )
+        operation, function = self.operation[rows].astype(np.int64), self.function[rows].astype(np.int64)
+        keys, places = distinct(operation << 5 | function & 0x1F)
         codes = np.full(len(which), -1, np.int32)
         codes[rows] = places
         operations = command_table(self.chip, self.engine).operations

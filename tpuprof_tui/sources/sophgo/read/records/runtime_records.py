@@ -77,7 +77,7 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
     launches = {name: _launches(result, chip, name) for name in result.engines}
     found = _core_sections(result, chip, launches)
     for name, sections in found.items():
-        engine, streams = result.engines[name], launches[name]
+        engine, streams, system_type = result.engines[name], launches[name], chip.system_types[family_of(name)]
         if result.nodes is None and not any(launches.values()):
             # nothing but their counters tells the records of the model
             alone = all((each.kind != _OTHER).all() for each in found.values())
@@ -85,15 +85,12 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
         elif engine.commands is None:
             _leave_out(engine, sections, _foreign(sections, [], name))
         elif not result.has_des_streams:
-            dynamic = engine.commands.take(slice(engine.static_count, None))
-            kernels = _kernels(dynamic, chip.system_types[family_of(name)])
-            spans, lengths = (
-                sections.stream.id[sections.end - 1] + 1,
-                [list(map(len, each)) for each in (kernels, streams)],
-            )
-            of_kernels = np.isin(spans, lengths[0]) & ~np.isin(spans, lengths[1])
+            kernels = _kernels(engine.commands.take(slice(engine.static_count, None)), system_type)
+            spans = sections.stream.id[sections.end - 1] + 1
+            of_kernels = np.isin(spans, list(map(len, kernels))) & ~np.isin(spans, list(map(len, streams)))
             _leave_out(engine, sections, _foreign(sections, [*streams, *kernels], name), of_kernels)
-        elif not _moves_by_nodes(engine.commands, chip.system_types[family_of(name)]):
+        elif not ((engine.commands.des < 0) & (engine.commands.type_code != system_type)).any():
+            # no node logs a command that is neither of the streams nor a system command: copies are the runtime's
             copies = sections.kind == _COPY
             _leave_out(engine, sections, copies & ~_possible(sections, copies, streams, kinds_known=True))
 
@@ -132,12 +129,11 @@ def note_unmarked(result: CoreData, chip: Chip) -> None:
     if engine is None or not chip.preamble or not engine.stream.marked or opens(engine.stream, chip):
         return
     sections = {name: _sections(each.stream, chip, (), ()) for name, each in result.engines.items()}
-    pairs = [each.spans(_is_pair(each) & (each.kind == _PAIR)) for name, each in sections.items() if name != "TIU"]
-    tiu = sections["TIU"]
+    tiu = sections.pop("TIU")
     start, end = tiu.spans(np.ones(len(tiu.begin), np.bool_))
     beside = np.zeros(len(tiu.begin), np.bool_)
-    for spans in pairs:
-        beside |= _beside(start, end, *spans, _RELEASE_NS)
+    for each in sections.values():
+        beside |= _beside(start, end, *each.spans(_is_pair(each) & (each.kind == _PAIR)), _RELEASE_NS)
     first = tiu.begin[_is_pair(tiu) & beside]
     marked = engine.stream.system_mask(chip, first) | engine.stream.system_mask(chip, first + 1)
     engine.stream.marked = 2 * int(np.count_nonzero(marked)) >= len(marked)
@@ -154,9 +150,8 @@ def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
     """The same for sections none of whose records has a command, after records are bound."""
     if not (chip.preamble and result.bmodel) or result.nodes is None:
         return
-    if not any(
-        (engine.bound < 0)[engine.keep].any() for engine in result.engines.values() if engine.commands is not None
-    ):
+    bindable = [engine for engine in result.engines.values() if engine.commands is not None]
+    if not any((engine.bound < 0)[engine.keep].any() for engine in bindable):
         return
     launches = {name: _launches(result, chip, name) for name in result.engines}
     for name, sections in _core_sections(result, chip, launches).items():
@@ -186,11 +181,6 @@ def agree_on_first_reset(result: CoreData, chip: Chip) -> None:
         outside = (commands.scope[:4] < 0) & (commands.type_code[:4] == chip.system_types[family_of(name)])
         if outside.all():
             commands.id[2:4] = 0, 1
-
-
-def _moves_by_nodes(commands: Commands, system_type: int) -> bool:
-    """Whether nodes log commands that are neither of the streams nor system commands, so that copies can be theirs."""
-    return bool(((commands.des < 0) & (commands.type_code != system_type)).any())
 
 
 def _kernels(commands: Commands, system_type: int) -> list[_Launch]:

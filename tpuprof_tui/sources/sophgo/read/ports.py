@@ -7,6 +7,7 @@ with commands at that time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -100,15 +101,10 @@ def _head_length(stream: RecordStream, chip: Chip) -> int:
 
 def _order_launches(result: PortData, stream: RecordStream) -> None:
     """Split the records after the head into launches and sort each launch by id."""
-    ids = stream.id
-    cuts = _launch_cuts(stream, result.head)
     order: list[I64] = [np.arange(result.head, dtype=np.int64)]
-    at = result.head
-    for begin, end in pairwise([*cuts, len(ids)]):
-        for part_begin, part_end in _split_at_repeats(ids, begin, end):
-            order.append(part_begin + np.argsort(ids[part_begin:part_end], kind="stable"))
-            result.launches.append((at, at + part_end - part_begin))
-            at += part_end - part_begin
+    for begin, end in pairwise([*_launch_cuts(stream, result.head), len(stream)]):
+        result.launches += _split_at_repeats(stream.id, begin, end)
+    order += [begin + np.argsort(stream.id[begin:end], kind="stable") for begin, end in result.launches]
     result.stream = stream.take(np.concatenate(order))
 
 
@@ -139,21 +135,17 @@ def _split_at_repeats(ids: I64, begin: int, end: int) -> list[tuple[int, int]]:
     launch_ids = ids[begin:end]
     if len(uniques(launch_ids)) == len(launch_ids):
         return [(begin, end)]
-    result: list[tuple[int, int]] = []
+    edges = [begin]
     seen: set[int] = set()
-    start = drop_at = begin
-    for row in range(begin, end):
-        value = int(ids[row])
-        if row > start and value < ids[row - 1]:
+    drop_at = begin
+    for row, value in enumerate(launch_ids.tolist(), begin):
+        if row > edges[-1] and value < ids[row - 1]:
             drop_at = row
         if value in seen:
-            cut = drop_at if drop_at > start else row
-            result.append((start, cut))
-            start = cut
-            seen = set(ids[cut:row].tolist())
+            edges.append(drop_at if drop_at > edges[-1] else row)
+            seen = set(ids[edges[-1] : row].tolist())
         seen.add(value)
-    result.append((start, end))
-    return result
+    return list(pairwise([*edges, end]))
 
 
 # -- anchoring ----------------------------------------------------------------
@@ -223,11 +215,8 @@ def unwrapped_port(stream: RecordStream, report: Report) -> RecordStream:
 def wraps_into_window(start: int, stop: int, window: tuple[int, int], wrap: int) -> int | None:
     """Number of whole wraps, usually 0, that move the interval ``start``..``stop`` into a window; None if none does."""
     first, last = window
-    wraps = 0
-    if start < first or stop > last:
-        wraps = round((first + last - start - stop) / (2 * wrap))
-    inside = first <= start + wraps * wrap and stop + wraps * wrap <= last
-    return wraps if inside else None
+    wraps = 0 if first <= start and stop <= last else round((first + last - start - stop) / (2 * wrap))
+    return wraps if first <= start + wraps * wrap and stop + wraps * wrap <= last else None
 
 
 def filled_wraps(wraps: Sequence[int | None], starts: Sequence[int], stops: Sequence[int]) -> tuple[list[int], int]:
@@ -242,18 +231,14 @@ def filled_wraps(wraps: Sequence[int | None], starts: Sequence[int], stops: Sequ
         those of the nearer one.
     """
     determined = [number for number, each in enumerate(wraps) if each is not None]
-    result = [0 if each is None else each for each in wraps]
-    if not determined:
-        return result, 0
+    result = [each or 0 for each in wraps]
     unsure = 0
-    next_determined = np.searchsorted(determined, np.arange(len(wraps)))
-    for number in (each for each in range(len(wraps)) if wraps[each] is None):
-        after = int(next_determined[number])
-        near = [determined[at] for at in (after - 1, after) if 0 <= at < len(determined)]
-        result[number] = result[near[0]]
-        if len(near) == 2 and result[near[0]] != result[near[1]]:
-            unsure += 1
-            later = starts[near[1]] - stops[number] < starts[number] - stops[near[0]]
+    for number, after in enumerate(np.searchsorted(determined, np.arange(len(wraps))).tolist()):
+        near = determined[max(after - 1, 0) : after + 1]
+        if wraps[number] is None and near:
+            differ = result[near[0]] != result[near[-1]]
+            unsure += differ
+            later = differ and starts[near[-1]] - stops[number] < starts[number] - stops[near[0]]
             result[number] = result[near[later]]
     return result, unsure
 
@@ -430,18 +415,12 @@ def _unwrap_launches(port: PortData, launches: list[_Launch], matches: list[tupl
     port.stream.shift(moved)
     what = "The counter of a CDMA port wrapped in a pause of the port."
     done = "Its launches were placed where the kernel functions of their submitters ran."
-    port.report.note(
-        what,
-        done,
-        lane=port.stream.label,
-        count=sum(map(bool, wraps)),
-        records=port.stream.dump_indices(np.flatnonzero(moved)),
-    )
+    records = port.stream.dump_indices(np.flatnonzero(moved))
+    port.report.note(what, done, lane=port.stream.label, count=sum(map(bool, wraps)), records=records)
     if unsure:
         what = "The counter of a CDMA port wrapped in a pause; on which side of it launches ran is not known."
-        port.report.warning(
-            what, "They were placed at the nearer adjacent launch.", lane=port.stream.label, count=unsure
-        )
+        done = "They were placed at the nearer adjacent launch."
+        port.report.warning(what, done, lane=port.stream.label, count=unsure)
 
 
 class _Launch:
@@ -504,20 +483,19 @@ def _match(launches: list[_Launch], sections: list[_Section], wrap: int) -> list
 
 def _anchor_by_commands(port: PortData, sections: list[_Section]) -> None:
     """Place a port that no send anchors: each launch is between the records around its commands."""
-    firsts = np.array(sorted(section.first for section in sections))
-    section_at = {section.first: section for section in sections}
-    spans: list[tuple[_Section, int, int]] = []
+    by_first = sorted(sections, key=lambda section: section.first)
+    spans: list[tuple[_Section, _Launch]] = []
     for begin, end in port.launches:
         bound = port.bound[begin:end][port.bound[begin:end] >= 0]
         if len(bound):
-            section = section_at[int(firsts[np.searchsorted(firsts, bound[0], side="right") - 1])]
-            spans.append((section, int(port.stream.start[begin:end].min()), int(port.stream.end[begin:end].max())))
+            at = bisect_right(by_first, int(bound[0]), key=lambda section: section.first) - 1
+            spans.append((by_first[at], _Launch(port, begin, end)))
     if not spans:
         return
-    highest = min(section.before_ns - stop for section, _, stop in spans)
-    lowest = max(section.after_ns - start for section, start, _ in spans)
+    highest = min(section.before_ns - launch.stop for section, launch in spans)
+    lowest = max(section.after_ns - launch.start for section, launch in spans)
     if lowest > highest:  # the port ran ahead of the other engines
-        lowest = max(section.from_ns - start for section, start, _ in spans)
+        lowest = max(section.from_ns - launch.start for section, launch in spans)
     slack = max(0, highest - lowest)
     port.stream.shift(lowest + slack // 2)
     port.anchored = True

@@ -206,11 +206,8 @@ def _announce(launch: Launch, data: Bytes, block: Block, report: Report) -> None
     words: I64 = data[block.offset : block.offset + block.length // 4 * 4].view("<u4").astype(np.int64)
     groups = int(words[8]) if len(words) > 8 else -1
     if groups < 0 or groups > (len(words) - 9) // 2:
-        report.error(
-            "A block of commands is too short for what it announces.",
-            "What it holds was used.",
-            offset=block.offset - launch.base,
-        )
+        what = "A block of commands is too short for what it announces."
+        report.error(what, "What it holds was used.", offset=block.offset - launch.base)
         groups = max(0, (len(words) - 9) // 2)
     if len(words) < 9:
         return
@@ -221,23 +218,20 @@ def _announce(launch: Launch, data: Bytes, block: Block, report: Report) -> None
 
 
 #: Lists of a block of calls in their order: label of the lane, and the layout of an entry. ``api``: no end is recorded.
-_LISTS: Final = (
-    ("send", np.dtype([("code", "<u4"), ("begin", "<u8")])),
-    ("sync", np.dtype([("begin", "<u8"), ("end", "<u8")])),
-    ("mark", np.dtype([("code", "<u8"), ("begin", "<u8"), ("end", "<u8")])),
-    (
-        "copy",
-        np.dtype(
-            [("source", "<u8"), ("target", "<u8"), ("code", "<u4"), ("bytes", "<u4"), ("begin", "<u8"), ("end", "<u8")]
-        ),
-    ),
-    ("memory", np.dtype([("address", "<u8"), ("bytes", "<u4"), ("code", "<u4"), ("begin", "<u8"), ("end", "<u8")])),
-)
+_LAYOUTS: Final = {
+    label: np.dtype([(name, f"<{kind}") for name, kind in (item.split(":") for item in fields.split())])
+    for label, fields in (
+        ("send", "code:u4 begin:u8"),
+        ("sync", "begin:u8 end:u8"),
+        ("mark", "code:u8 begin:u8 end:u8"),
+        ("copy", "source:u8 target:u8 code:u4 bytes:u4 begin:u8 end:u8"),
+        ("memory", "address:u8 bytes:u4 code:u4 begin:u8 end:u8"),
+    )
+}
 _NAMES: Final = {
     "copy": ("copy host->chip", "copy chip->host", "copy chip->chip"),
     "memory": ("allocate", "free", "invalidate", "flush"),
 }
-_LABELS: Final = tuple(label for label, _ in _LISTS)
 _TYPE: Final = "driver"
 #: Latest time (us since 1970) that is taken for one: the year 2286.
 _LATEST_US: Final = 10**16
@@ -247,8 +241,8 @@ class Calls:
     """Calls of the driver library, by list: entries and their names."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, list[npt.NDArray[Any]]] = {label: [] for label in _LABELS}
-        self.names: dict[str, list[list[str]]] = {label: [] for label in _LABELS}
+        self.entries: dict[str, list[npt.NDArray[Any]]] = {label: [] for label in _LAYOUTS}
+        self.names: dict[str, list[list[str]]] = {label: [] for label in _LAYOUTS}
 
     def read(self, data: Bytes, block: Block, report: Report, base: int) -> int:
         """Take the calls of a block; returns when they begin (us since 1970), 0 if that is not known.
@@ -260,26 +254,21 @@ class Calls:
         place, last = block.offset + 16, block.offset + block.length
         if place > last:
             return 0
-        for label, layout in _LISTS:
+        for label, layout in _LAYOUTS.items():
             if place + 4 > last:
                 break  # older libraries write fewer lists
             count = int(data[place : place + 4].view("<u4")[0])
             place += 4
             held = min(count, (last - place) // layout.itemsize)
             if held < count:
-                report.error(
-                    f"A list of {count:,} {label} calls is cut off: {held:,} are there.",
-                    "Those are shown.",
-                    offset=place - base,
-                    count=count - held,
-                )
+                what = f"A list of {count:,} {label} calls is cut off: {held:,} are there."
+                report.error(what, "Those are shown.", offset=place - base, count=count - held)
             entries = data[place : place + held * layout.itemsize].view(layout)
             place += held * layout.itemsize if held == count else last - place
             kinds = _NAMES.get(label, ())
-            codes = entries["code"].tolist() if "code" in (layout.names or ()) else [0] * held
-            names = [
-                kinds[code] if code < len(kinds) else f"{label} {code}" if label != "sync" else label for code in codes
-            ]
+            names = [label] * held
+            if "code" in (layout.names or ()):
+                names = [kinds[code] if code < len(kinds) else f"{label} {code}" for code in entries["code"].tolist()]
             self.entries[label].append(entries)
             self.names[label].append(names)
         begin = int(data[block.offset : block.offset + 8].view("<u8")[0])
@@ -291,7 +280,7 @@ class Calls:
             return
         which, index, length = (int(value) for value in payload[:12].view("<u4"))
         text = payload[12 : 12 + length].tobytes().decode("utf-8", "replace").strip("\0 ")
-        lists = self.names[_LABELS[which]] if which < len(_LABELS) else []
+        lists = [*self.names.values()][which] if which < len(_LAYOUTS) else []
         if lists and index < len(lists[-1]) and text:
             lists[-1][index] += f": {text}"
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.model import INT_MISSING
+from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.lane import LazyColumn, Rows, cache_last_slice
 from tpuprof_tui.model.uniques import distinct
 
@@ -55,11 +56,10 @@ def attach_registers(core: CoreData, chip: Chip) -> None:
         offsets, sizes = _extra_ranges(core)
         surplus = len(offsets) - nodes.nodes_set
         if surplus:
-            what, done = (
-                (f"{-surplus} commands have no detail record (DYN_EXTRA).", "They are shown by their condensed node.")
-                if surplus < 0
-                else (f"{surplus} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored.")
-            )
+            what, done = f"{surplus} detail records (DYN_EXTRA) belong to no command.", "The last ones were ignored."
+            if surplus < 0:
+                what = f"{-surplus} commands have no detail record (DYN_EXTRA)."
+                done = "They are shown by their condensed node."
             last = max(block.offset + block.length for block in core.blocks if block.kind == BlockType.DYN_EXTRA)
             core.report.error(what, done, offset=last)
         absent = np.full(max(0, nodes.nodes_set - len(offsets)) + 1, -1, np.int64)
@@ -158,17 +158,15 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[CommandStream
 
 def block_commands(streams: Sequence[CommandStream]) -> Commands | None:
     """Commands of a bmodel's streams for an engine, numbered from 0 in each; None without any."""
-    offsets = [stream.offsets for stream in streams]
-    count = sum(map(len, offsets))
-    if not count:
+    counts = np.array([len(stream) for stream in streams], np.int64)
+    if not counts.any():
         return None
-    none = np.full(count, -1, np.int32)
-    ids = np.concatenate([np.arange(len(part), dtype=np.int64) for part in offsets])
+    offsets, lengths = (np.concatenate([getattr(each, name) for each in streams]) for name in ("offsets", "lengths"))
+    none, mode = np.full(len(offsets), -1, np.int32), np.full(len(offsets), Mode.NONE, np.int8)
     # all engines have one stream per subnet, so stream numbers order commands across engines
-    return Commands(np.zeros(count, np.uint32), ids, none, none, np.full(count, Mode.NONE, np.int8),
-                    np.concatenate([np.full(len(part), number, np.int64) for number, part in enumerate(offsets)]),
-                    none, none, np.concatenate(offsets), np.concatenate([stream.lengths for stream in streams]),
-                    )  # fmt: skip
+    numbers = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    word = np.zeros(len(offsets), np.uint32)
+    return Commands(word, positions_in_runs(counts), none, none, mode, numbers, none, none, offsets, lengths)
 
 
 # -- decoding -----------------------------------------------------------------

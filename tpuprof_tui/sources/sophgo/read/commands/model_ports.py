@@ -19,6 +19,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tpuprof_tui.model.intervals import positions_in_runs
+
 from ...chips.chip import Chip
 from ...chips.commands import command_table
 from ..arrays import I32, I64, U32, Bools, Bytes
@@ -201,13 +203,11 @@ def _settle_equal(candidates: dict[int, list[_Key]], left: dict[_Key, int], sett
     for index, keys in candidates.items():
         if len(keys) > 1 and len({key[1:] for key in keys}) == 1:
             launches_of.setdefault(tuple(keys), []).append(index)
-    done = False
+    before = len(candidates)
     for group, indices in launches_of.items():
-        if len(indices) <= sum(left[key] for key in group):
-            for index in indices:
-                settle(index, next(key for key in group if left[key]), core=-1)
-                done = True
-    return done
+        for index in indices if len(indices) <= sum(left[key] for key in group) else ():
+            settle(index, next(key for key in group if left[key]), core=-1)
+    return len(candidates) < before
 
 
 def _candidates(launch: _Launch, by_content: dict[_Key, list[_Stream]]) -> list[_Key]:
@@ -248,23 +248,18 @@ def _bind(port: PortData, matches: Sequence[tuple[_Launch, _Stream | None]]) -> 
     if not bound:
         return
     streams = [stream for _, stream in bound]
-    offsets = []
-    first = 0
-    for launch, stream in bound:
-        has_command = ~np.full(len(launch.number), stream.agreed) | (stream.codes[launch.number] != 0)
+    counts = np.array([len(stream.offsets) for stream in streams])
+    firsts = np.cumsum(counts) - counts
+    for (launch, stream), first in zip(bound, firsts.tolist(), strict=True):
+        has_command = np.logical_not(stream.agreed) | (stream.codes[launch.number] != 0)
         port.bound[launch.begin : launch.end] = np.where(has_command, first + launch.number, -1)
-        numbers = first + np.arange(len(stream.offsets), dtype=np.int64)
-        offsets.append(np.where(stream.agreed, -1, numbers * COMMAND_BYTES))
-        first += len(stream.offsets)
-    none = np.full(first, -1, np.int32)
-    words = np.concatenate([stream.codes * np.uint32(stream.agreed) for stream in streams])
-    sizes = np.concatenate([stream.lengths for stream in streams])
-    ids = [np.arange(len(stream.offsets), dtype=np.int64) for stream in streams]
-    port.commands = Commands(
-        words, np.concatenate(ids), none, none, np.full(first, Mode.NONE, np.int8),
-        np.arange(first, dtype=np.int64), none, none, np.concatenate(offsets), sizes,
-    )  # fmt: skip
-    port.core = np.concatenate([np.full(len(stream.offsets), stream.core, np.int32) for stream in streams])
+    numbers, none = np.arange(counts.sum(), dtype=np.int64), np.full(counts.sum(), -1, np.int32)
+    agreed = np.repeat([stream.agreed for stream in streams], counts)
+    words, sizes = (np.concatenate([getattr(each, name) for each in streams]) for name in ("codes", "lengths"))
+    words, offsets = np.where(agreed, words, np.uint32(0)), np.where(agreed, -1, numbers * COMMAND_BYTES)
+    ids, mode = positions_in_runs(counts), np.full(len(none), Mode.NONE, np.int8)
+    port.commands = Commands(words, ids, none, none, mode, numbers, none, none, offsets, sizes)
+    port.core = np.repeat(np.array([stream.core for stream in streams], np.int32), counts)
     port.data = np.concatenate([copied_commands(stream.data, stream.offsets, stream.lengths) for stream in streams])
 
 

@@ -7,7 +7,7 @@ import pytest
 from encoded_commands import index_of
 from written_captures import capture
 
-from tpuprof_tui.model import INT_MISSING, Role
+from tpuprof_tui.model import INT_MISSING, Role, StringsBuilder
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.chips.commands import command_table, has_commands
@@ -45,8 +45,10 @@ def reading_of(chip, engine, command, *, size=0, length=100, texts=None, guessed
     known = {"start": [0], "end": [length], "cycles": [length + 1], "bytes": [size], "role": [Role.WORK]}
     arrays = {key: np.array(value, np.int64) for key, value in known.items()}
     arrays |= {key: np.array([value], np.int64) for key, value in columns.items()}
-    texts = texts or {}
-    return InstructionDescriber(chip, engine, arrays, lambda key, code: texts[key][code], held, guessed)(0)
+    strings = {key: StringsBuilder() for key in texts or ()}
+    for key, builder in strings.items():
+        assert [builder.code(text) for text in texts[key]] == [*range(len(texts[key]))]
+    return InstructionDescriber(chip, engine, arrays, strings, held, guessed)(0)
 
 
 def test_a_matrix_product_names_both_sides_their_banks_and_options():

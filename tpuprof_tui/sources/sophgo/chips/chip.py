@@ -230,14 +230,15 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
     """
     records = {family: record_layout(key, common["records"][key]) for family, key in data["records"].items()}
     figures = {family: transfer_figures(item, records[family]) for family, item in data["figures"].items()}
-    memories, moves = common["memories"], common["moves"]
+    shared = {key: common[key] for key in ("memories", "moves", "data_types")}
     names = {
-        family: name_table(common["tables"][key], memories, moves, directed=family == "dma", variants=family == "rvt")
+        family: name_table(
+            {**shared, **common["tables"][key], "directed": family == "dma", "variants": family == "rvt"}
+        )
         for family, key in data["names"].items()
     }
-    made = {"records": records, "figures": figures, "memories": memories, "name_tables": names}
-    made["data_types"] = common["data_types"]
-    chip = convert({**data, **made}, Chip, str_keys=True)
+    made = {"records": records, "figures": figures, "name_tables": names}
+    chip = convert({**data, **shared, **made}, Chip, str_keys=True)
     _check(chip)
     return chip
 
@@ -367,14 +368,11 @@ class NameTable(Struct, frozen=True, eq=False):
 
     def texts_of(self, key: int) -> tuple[str, str]:
         """Function Type and Function Name of a key."""
-        type_code, rest = key & _CODE_MASK, key >> FUNCTION_SHIFT
-        direction = ""
-        if self.directed:
-            sides = (self.memories[key >> shift & _MEMORY_MASK] for shift in (SOURCE_SHIFT, DESTINATION_SHIFT))
-            direction = "->".join(sides)
-        return self.type_text(type_code), self.name_text(
-            type_code, rest if self.variants else rest & _CODE_MASK, direction
-        )
+        type_code, function = key & _CODE_MASK, key >> FUNCTION_SHIFT
+        shifts = (SOURCE_SHIFT, DESTINATION_SHIFT) if self.directed else ()
+        direction = "->".join(self.memories[key >> shift & _MEMORY_MASK] for shift in shifts)
+        function = function if self.variants else function & _CODE_MASK
+        return self.type_text(type_code), self.name_text(type_code, function, direction)
 
 
 def variant_direction(name: str) -> tuple[int, int] | None:
@@ -386,17 +384,14 @@ def variant_direction(name: str) -> tuple[int, int] | None:
     return None
 
 
-def name_table(
-    data: Mapping[str, Any], memories: tuple[str, ...], moves: Mapping[str, str], *, directed: bool, variants: bool
-) -> NameTable:
+def name_table(data: Mapping[str, Any]) -> NameTable:
     """Validated table from a data file's entry.
 
     Raises:
         ChipDataError: A code does not fit its field, or a pattern is missing.
     """
-    texts = {"memories": memories, "moves": moves}
-    table = convert({**data, **texts, "directed": directed, "variants": variants}, NameTable, str_keys=True)
-    widest = (1 << 16) - 1 if variants else _CODE_MASK
+    table = convert(data, NameTable, str_keys=True)
+    widest = (1 << 16) - 1 if table.variants else _CODE_MASK
     if any(not 0 <= code <= _CODE_MASK for code in table.types):
         raise ChipDataError("a type code has more than five bits")
     if any(not 0 <= function <= widest for _, functions in table.types.values() for function in functions):

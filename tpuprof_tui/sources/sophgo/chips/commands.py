@@ -161,15 +161,9 @@ class CommandTable(Struct, frozen=True, eq=False, dict=True):
 
 def shared_fields(operations: Sequence[Operation]) -> tuple[Field, ...]:
     """Fields that all operations have at the same bits under the same name, without reserved ones."""
-    if not operations:
-        return ()
-    others = [{(field.name, field.first, field.width) for field in other.fields} for other in operations[1:]]
-    return tuple(
-        field
-        for field in operations[0].fields
-        if not field.name.lower().startswith("reserved")
-        and all((field.name, field.first, field.width) in other for other in others)
-    )
+    shared = set.intersection(*(set(each.fields) for each in operations)) if operations else set()
+    own = operations[0].fields if operations else ()
+    return tuple(field for field in own if field in shared and not field.name.lower().startswith("reserved"))
 
 
 def command_table(chip: Chip, engine: str) -> CommandTable:
@@ -210,9 +204,9 @@ def table_from_data(chip_name: str, family: str, data: Mapping[str, Any]) -> Com
         operations=operations,
         **header,
         selection=_selection(operations, header, f"{chip_name} {family}"),
-        sizes=np.array([operation.needed for operation in operations] + [0], np.int64),
-        steps=np.array([0 if operation.partial else operation.size for operation in operations] + [0], np.int64),
-        usual=np.array([operation.size for operation in operations] + [0], np.int64),
+        sizes=np.array([*(operation.needed for operation in operations), 0], np.int64),
+        steps=np.array([*(0 if operation.partial else operation.size for operation in operations), 0], np.int64),
+        usual=np.array([*(operation.size for operation in operations), 0], np.int64),
         end=convert({**end, "operation": names.index(end["operation"])}, StreamEnd),
         unit_bytes=unit,
     )

@@ -16,7 +16,7 @@ from tpuprof_tui.sources.source import Progress, file_size, natural_order
 
 from ..chips.chip import Chip, chip_by_arch, chip_by_name, chip_names, unsupported_arch
 from ..file_names import LOCATIONS, NETWORK, SETTINGS_FILE, is_bmprofile, nearly_of_capture, of_capture, plain_name
-from .commands.command_table import CORE_ENGINES, Commands
+from .commands.command_table import CORE_ENGINES
 from .core import read_core, report_unrecorded, report_untimed, untimed_commands
 from .core_data import CoreData, number_scopes
 from .files import Settings, count_text, list_files, read_settings, settings_file
@@ -45,10 +45,8 @@ def read(
     if not files.cores and not files.ports:
         claimed = sum(settings.claimed.values())
         counts = f"global.profile counts {count_text(claimed, 'record')}, " if claimed else ""
-        raise UnreadableError(
-            f"{directory}: {counts}there is no core or port file.",
-            "Copy the cdmlib*.profile and cdma*.profile files next to it.",
-        )
+        advice = "Copy the cdmlib*.profile and cdma*.profile files next to it."
+        raise UnreadableError(f"{directory}: {counts}there is no core or port file.", advice)
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
     cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
     ports: list[PortData] = []
@@ -58,15 +56,13 @@ def read(
         ports = [read_port(number, port, kind) for number, port in files.ports]
     lost = check_counts(settings, kind, cores, ports, report)
     number_scopes(cores)
-    untimed: list[dict[str, Commands]] = []
-    if not any(core.engines for core in cores) and not any(len(port.stream) for port in ports):
-        untimed = [untimed_commands(core, kind) for core in cores]
+    recorded = any(core.engines for core in cores) or any(len(port.stream) for port in ports)
+    untimed = [] if recorded else [untimed_commands(core, kind) for core in cores]
     if any(untimed):
         report_untimed(cores, untimed, report)
-    else:
-        for core in cores:
-            if not core.engines:
-                report_unrecorded(core)
+    for core in cores if not any(untimed) else ():
+        if not core.engines:
+            report_unrecorded(core)
     sync_on_last_wait(cores, kind, report)
     align_cores(cores, report)
     if ports:

@@ -114,9 +114,8 @@ def report_unrecorded(result: CoreData) -> None:
     """Report engines that have commands in the nodes but no record."""
     for name, commands in (result.nodes.engines if result.nodes is not None else {}).items():
         if name not in result.engines and len(commands):
-            result.report.warning(
-                f"{name} has commands but no record.", "Nothing of it can be shown.", count=len(commands)
-            )
+            what = f"{name} has commands but no record."
+            result.report.warning(what, "Nothing of it can be shown.", count=len(commands))
 
 
 def _records_after_lost(bound: I64, count: int) -> I64:
@@ -147,9 +146,8 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
     found = [name for name, engine in result.engines.items() if engine.static_count]
     for name, engine in result.engines.items():
         if found and engine.commands is None and name != "SDMA":
-            result.report.error(
-                f"There is no stream of {name} commands.", "Its records are shown as unknown.", lane=name
-            )
+            what = f"There is no stream of {name} commands."
+            result.report.error(what, "Its records are shown as unknown.", lane=name)
     if result.nodes is None:
         return
     # commands that DES nodes dispatch are in separate streams
@@ -186,12 +184,12 @@ def _decode_commands(result: CoreData, chip: Chip) -> None:
     result.mode = 1
     if len(payloads) > 1:
         result.report.note(f"{len(payloads)} blocks of dynamic data.", "Read as one stream.")
-    data = payloads[0] if len(payloads) == 1 else np.concatenate([part[: len(part) // 4 * 4] for part in payloads])
     rest = sum(len(part) % 4 for part in payloads)
     if rest:
         what = f"Bytes at the end of the dynamic data that are not a whole word: {rest}."
         result.report.error(what, "They were ignored.", offset=offsets[-1] + len(payloads[-1]) // 4 * 4)
-    words = data[: len(data) // 4 * 4].view("<u4")
+    whole = [part[: len(part) // 4 * 4] for part in payloads]
+    words = (whole[0] if len(whole) == 1 else np.concatenate(whole)).view("<u4")
     fills = {name: chip.rvt_fill[family_of(name)] for name in CORE_ENGINES if family_of(name) in chip.rvt_fill}
     held = sum(len(stream) for streams in result.streams.values() for stream in streams)
     held += sum(map(len, result.payloads(BlockType.DES_KV)[0])) // _SHORTEST_COMMAND
@@ -231,22 +229,19 @@ def _common_origin(result: CoreData, chip: Chip, tiu_mhz: float) -> None:
     All counters of a core start at once, but each may have wrapped before its first record.
     """
     streams = [engine.stream for engine in result.engines.values()]
-    clocks = {
-        stream.engine: float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams
-    }
-    one_clock = len(set(clocks.values())) == 1
     if not streams:
         return
+    clocks = [float(tiu_mhz if family_of(stream.engine) == "tiu" else chip.dma_mhz) for stream in streams]
+    one_clock = len(set(clocks)) == 1
     base = next((stream for stream in streams if not stream.lapped), streams[0])
-    for stream in streams:
-        if one_clock and stream is not base:
-            at_end = stream.lapped or base.lapped
-            own, reference = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
-            wraps = int(np.rint((int(reference) - int(own)) / _WRAP))
-            if wraps:
-                stream.shift(wraps * _WRAP)
-    for stream in streams:
-        to_ns(stream, clocks[stream.engine])
+    for stream in streams if one_clock else ():
+        at_end = stream.lapped or base.lapped
+        own, reference = (stream.end[-1], base.end[-1]) if at_end else (stream.start[0], base.start[0])
+        wraps = int(np.rint((int(reference) - int(own)) / _WRAP))
+        if wraps:
+            stream.shift(wraps * _WRAP)
+    for stream, clock in zip(streams, clocks, strict=True):
+        to_ns(stream, clock)
     for stream in streams:
         distance = int(base.start[0]) - int(stream.start[0])
         if not one_clock and not stream.lapped and not base.lapped and abs(distance) > _ORIGIN_SLACK_NS:
@@ -326,12 +321,12 @@ def report_unknown_codes(result: CoreData, chip: Chip) -> None:
         return
     for name, commands in result.nodes.engines.items():
         engine = result.engines.get(name)
-        # with a compiled model the bindings refer to merged lists, not to the nodes
-        bound = engine.bound if engine is not None and engine.commands is commands else None
         for what, done, mask in _unknown_codes(name, commands, chip):
             records = {}
-            if engine is not None and bound is not None:
-                records["records"] = engine.stream.dump_indices((bound >= 0) & mask[np.maximum(bound, 0)])
+            # with a compiled model the bindings refer to merged lists, not to the nodes
+            if engine is not None and engine.commands is commands:
+                bad = (engine.bound >= 0) & mask[np.maximum(engine.bound, 0)]
+                records["records"] = engine.stream.dump_indices(bad)
             _report_code(result, name, what, done, commands.node_index[mask], **records)
     for port, commands in result.nodes.ports.items():
         for what, done, mask in _unknown_codes("CDMA", commands, chip):
@@ -352,9 +347,11 @@ def _unknown_codes(engine: str, commands: Commands, chip: Chip) -> Iterator[tupl
     names = chip.names(engine)
     nameless = np.array([names.type_text(code) == _NAMELESS or code not in names.types for code in range(32)])
     transfers = has_code & (types != chip.system_types[family]) & (family != "tiu")
-    checks = [("type", types, nameless, has_code, "They are shown without a name.")]
-    formats = np.arange(16) >= len(chip.data_types)
-    checks.append(("data type", bits_of(commands.word, 20, 15), formats, transfers, "It is shown by its code."))
+    formats, no_format = bits_of(commands.word, 20, 15), np.arange(16) >= len(chip.data_types)
+    checks = [
+        ("type", types, nameless, has_code, "They are shown without a name."),
+        ("data type", formats, no_format, transfers, "It is shown by its code."),
+    ]
     if family == "dma":
         memories = np.array([chip.memories[code] == _INVALID_MEMORY for code in range(4)])
         done = f"It is shown as {_INVALID_MEMORY}."

@@ -123,17 +123,16 @@ def _split(runs: Matcher, run: int, launches: list[I64], ambiguous: list[Bools])
 
 def _movable(runs: Matcher, run: int, items: list[tuple[int, int, int]], target: int, *, next_too: bool) -> int:
     """First of the trailing items that can all be of ``target``, with ``next_too`` ahead of the next run's."""
-    movables: list[Bools] = []
+    movable: set[tuple[int, int]] = set()  # engine and row
     for engine, records in enumerate(runs.records):
         rows, following = runs.rows(engine, run), runs.rows(engine, run + 1)
-        movable = np.zeros(rows.stop - rows.start, np.bool_)
-        if not runs.is_clean[engine] and len(movable):
-            movable = runs.fits(engine, rows, target)
+        if not runs.is_clean[engine] and rows.start < rows.stop:
+            fits = runs.fits(engine, rows, target)
             if next_too and following.start < following.stop:
-                movable = movable & (records.id[rows] < records.id[following.start])
-        movables.append(movable)
+                fits = fits & (records.id[rows] < records.id[following.start])
+            movable.update((engine, row) for row in (rows.start + np.flatnonzero(fits)).tolist())
     at = len(items)
-    while at and movables[items[at - 1][1]][items[at - 1][2] - runs.rows(items[at - 1][1], run).start]:
+    while at and items[at - 1][1:] in movable:
         at -= 1
     return at
 
@@ -167,14 +166,15 @@ def _ambiguous_runs(runs: Matcher, before: int, after: int, slack: int) -> list[
     lowest = int(runs.launch[before]) + 1
     possible = [[lowest + number + more for more in range(slack + 1) if _run_fits(runs, run, lowest + number + more)]
                 for number, run in enumerate(inside)]  # fmt: skip
-    early, late = [0] * len(possible), [0] * len(possible)
-    low = lowest - 1
-    for number, launches in enumerate(possible):
-        low = early[number] = min((each for each in launches if each > low), default=low)
-    high = int(runs.launch[after])
-    for number in range(len(possible) - 1, -1, -1):
-        high = late[number] = max((each for each in possible[number] if each < high), default=high)
-    return [(run, run) for number, run in enumerate(inside) if early[number] != late[number] and possible[number]]
+    early, late, low, high = list[int](), list[int](), lowest - 1, int(runs.launch[after])
+    for launches in possible:
+        low = min((each for each in launches if each > low), default=low)
+        early.append(low)
+    for launches in reversed(possible):
+        high = max((each for each in launches if each < high), default=high)
+        late.insert(0, high)
+    found = zip(inside, possible, early, late, strict=True)
+    return [(run, run) for run, launches, first, last in found if first != last and launches]
 
 
 def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
@@ -186,12 +186,8 @@ def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
 def ordered(bindings: I64) -> I64:
     """Bindings without those that are out of order or repeated (changed in place); the first of two is kept."""
     bound = np.flatnonzero(bindings >= 0)
-    if len(bound) < 2:
-        return bindings
     value = bindings[bound]
-    before = np.maximum.accumulate(value)
-    wrong = np.concatenate([[False], value[1:] <= before[:-1]])
-    bindings[bound[wrong]] = -1
+    bindings[bound[1:][value[1:] <= np.maximum.accumulate(value)[:-1]]] = -1
     return bindings
 
 

@@ -73,10 +73,8 @@ def read_folder(
         kind = replace(kind, dma_mhz=mhz)
     folder = _files(directory, report, progress)
     if not folder.runs:
-        raise UnreadableError(
-            f"{directory} is a bmprofile_data folder of libbmrt without a recorded run.",
-            "Copy its iter*.profile files next to it.",
-        )
+        what = f"{directory} is a bmprofile_data folder of libbmrt without a recorded run."
+        raise UnreadableError(what, "Copy its iter*.profile files next to it.")
     forecast = read_forecast(_optional(directory, FORECAST_FILE, report), report) if folder.commands else {}
     calls = Calls()
     runs = [_run(folder, name, first, last, plan, calls, report) for name, first, last in folder.runs]
@@ -87,9 +85,8 @@ def read_folder(
         what = f"{kind.name} does not record its clock: all times are those of {mhz} MHz (~)."
         report.warning(what, "Cycles are exact. --tiu_freq sets the clock.")
     number_scopes(cores)
-    untimed = []
-    if not any(core.engines for core in cores):
-        untimed = [dict(core.nodes.engines) for core in cores if core.nodes is not None]
+    recorded = any(core.engines for core in cores)
+    untimed = [] if recorded else [core.nodes.engines for core in cores if core.nodes is not None]
     if any(untimed):
         report_untimed(cores, untimed, report)
     for core in cores if not any(untimed) else ():
@@ -98,7 +95,7 @@ def read_folder(
         report.error("Neither a launch nor a call of the driver is recorded.", "Nothing can be shown.")
     settings = Settings(arch=plan.arch or None, bmodel=True)
     builder = ProfileBuilder(directory, settings, kind, mhz, cores, [], Lost((), ()), report, untimed, layers=True)
-    zero_us = runs[0].begin_us if any(core.engines for core in cores) else calls.earliest_us()
+    zero_us = runs[0].begin_us if recorded else calls.earliest_us()
     beside = directory.resolve().with_name(_DRIVER_FOLDER)
     if beside.is_dir() and directory.resolve() != beside:
         report.note(f"The driver library's profile lies beside it: {_DRIVER_FOLDER}.", "Open it by itself.")
@@ -139,9 +136,8 @@ def _chip(plan: Plan, chip_option: str | None, directory: Path) -> Chip:
         what = "BM1684 cannot be read"
     else:
         what = f"{'there is no chip' if chip_option else 'global.profile names an unknown arch'} {value[:40]!r}"
-    raise UnreadableError(
-        f"{directory}, a bmprofile_data folder of libbmrt: {what}.", f"Known chips: {known} (--chip)."
-    )
+    what = f"{directory}, a bmprofile_data folder of libbmrt: {what}."
+    raise UnreadableError(what, f"Known chips: {known} (--chip).")
 
 
 def _files(directory: Path, report: Report, progress: Callable[[Any], None] | None) -> Folder:

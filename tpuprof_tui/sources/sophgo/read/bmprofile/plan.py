@@ -54,6 +54,10 @@ class PlannedCommands(Struct, frozen=True, eq=False):
     type: I8  #: Type code; -1 unknown
 
 
+def _blank(count: int) -> PlannedCommands:
+    return PlannedCommands(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.full(count, -1, np.int8))
+
+
 class Plan(Struct):
     """Content of ``global.profile``."""
 
@@ -69,8 +73,7 @@ class Plan(Struct):
 
     def planned(self, subnet: int, core: int, engine: str, count: int) -> PlannedCommands:
         """Of ``count`` commands; those that have no line are of no layer."""
-        found = self.commands.get((subnet, core, engine))
-        blank = PlannedCommands(np.full(count, -1, np.int32), np.zeros(count, np.int64), np.full(count, -1, np.int8))
+        found, blank = self.commands.get((subnet, core, engine)), _blank(count)
         if found is not None:
             known = min(count, len(found.layer))
             for name in PlannedCommands.__struct_fields__:
@@ -121,13 +124,11 @@ def read_plan(data: Bytes, report: Report) -> Plan:
         elif kind:
             _setting(plan, match["key"], match["value"].decode("utf-8", "replace").strip())
     if dropped:
-        report.error(
-            "Command numbers that no model has.", "Their lines were ignored.", file=SETTINGS_FILE, count=dropped
-        )
+        what = "Command numbers that no model has."
+        report.error(what, "Their lines were ignored.", file=SETTINGS_FILE, count=dropped)
     for key, entries in lines.items():
         columns = np.array(entries, np.int64)
-        size = int(columns[:, 0].max())
-        found = PlannedCommands(np.full(size, -1, np.int32), np.zeros(size, np.int64), np.full(size, -1, np.int8))
+        found = _blank(int(columns[:, 0].max()))
         rows = columns[:, 0] - 1
         found.layer[rows], found.depends[rows], found.type[rows] = columns[:, 1:].T
         plan.commands[key] = found
@@ -158,10 +159,7 @@ def read_forecast(data: Bytes, report: Report) -> dict[str, I64]:
         report.warning("No forecast can be read.", "Times are shown without it.", file=FORECAST_FILE)
         return {}
     found: dict[str, I64] = {}
-    entries = [
-        (kind.startswith(b"GDMA"), int(tiu), int(gdma), int(cycles))
-        for _, kind, tiu, gdma, cycles in _ENTRY.findall(table)
-    ]
+    entries = [(kind[:4] == b"GDMA", *map(int, numbers)) for _, kind, *numbers in _ENTRY.findall(table)]
     columns = np.array(entries, np.int64).reshape(-1, 4)
     for number, engine in enumerate(ENGINES):
         own = columns[:, 1 + number]

@@ -42,16 +42,10 @@ def bits(word: Words, first: int, width: int) -> I64:
     return result
 
 
-def field(word: Words, first: int, width: int) -> LazyColumn:
-    """Column of a bit field of the node words; missing where there is no command."""
-
-    def values(rows: Rows) -> Array:
-        some = word[rows]
-        result = bits(some, first, width)
-        result[some == 0] = INT_MISSING
-        return result
-
-    return values
+def field(word: Words, first: int, width: int, rows: Rows) -> I64:
+    """A bit field of some node words; missing where there is no command."""
+    some = word[rows]
+    return np.where(some == 0, INT_MISSING, bits(some, first, width))
 
 
 class NodeWords(Struct, frozen=True, dict=True):
@@ -96,13 +90,9 @@ class NodeWords(Struct, frozen=True, dict=True):
         return values
 
 
-def row_number_column(count: int) -> LazyColumn:
-    """Column of row numbers: 0, 1, 2, ..."""
-
-    def values(rows: Rows) -> Array:
-        return np.arange(*rows.indices(count)) if isinstance(rows, slice) else np.asarray(rows, np.int64)
-
-    return values
+def row_numbers(count: int, rows: Rows) -> Array:
+    """Numbers of some of ``count`` rows."""
+    return np.arange(*rows.indices(count)) if isinstance(rows, slice) else np.asarray(rows, np.int64)
 
 
 def scope_columns(commands: Commands, first_scope: int, scope_kernel: I32) -> dict[str, LazyColumn]:
@@ -110,26 +100,22 @@ def scope_columns(commands: Commands, first_scope: int, scope_kernel: I32) -> di
     scope, batch, mode = commands.scope, commands.batch, commands.mode
     kernels = np.concatenate([scope_kernel, np.array([-1], np.int32)])
 
-    def scopes(rows: Rows) -> Array:
-        some = scope[rows].astype(np.int64)
-        return np.where(some < 0, INT_MISSING, some + first_scope)
-
     def kernel(rows: Rows) -> Array:
         some = scope[rows]
         return kernels[np.where(some < 0, len(scope_kernel), some + first_scope)]
 
-    return {"kernel": kernel, "scope": scopes, "batch": known_or_missing(batch),
-            "mode": lambda rows: mode[rows].astype(np.int32) - 1}  # fmt: skip
+    return {
+        "kernel": kernel,
+        "scope": partial(known_or_missing, scope, more=first_scope),
+        "batch": partial(known_or_missing, batch),
+        "mode": lambda rows: mode[rows].astype(np.int32) - 1,
+    }
 
 
-def known_or_missing(values: npt.NDArray[Any]) -> LazyColumn:
-    """Column of non-negative numbers as int64; missing where negative."""
-
-    def some(rows: Rows) -> Array:
-        numbers = values[rows].astype(np.int64)
-        return np.where(numbers < 0, INT_MISSING, numbers)
-
-    return some
+def known_or_missing(values: npt.NDArray[Any], rows: Rows, more: int = 0) -> I64:
+    """Some non-negative numbers plus ``more`` as int64; missing where negative."""
+    numbers = values[rows].astype(np.int64)
+    return np.where(numbers < 0, INT_MISSING, numbers + more)
 
 
 def counter_columns(stream: RecordStream) -> dict[str, LazyColumn]:
@@ -150,11 +136,11 @@ def condensed_columns(nodes: NodeWords) -> dict[str, LazyColumn]:
     """Codes of the commands' nodes (metrics 2.1)."""
     word = nodes.word
     return {
-        "tiu_type": field(word, 10, 5),
-        "tiu_function": field(word, 15, 5),
-        "node_type": field(word, 0, 7),
-        "node_engine": field(word, 7, 3),
-        "node_extra": field(word, 20, 12),
+        "tiu_type": partial(field, word, 10, 5),
+        "tiu_function": partial(field, word, 15, 5),
+        "node_type": partial(field, word, 0, 7),
+        "node_engine": partial(field, word, 7, 3),
+        "node_extra": partial(field, word, 20, 12),
         "precision": nodes.column(lambda rows: bits(word[rows], 20, 7), INT_MISSING, coded=True),
     }
 
@@ -165,31 +151,23 @@ class _LastCounts(Struct):
     It holds at most `_MOST_KEPT` rows; readers of whole lanes work in slices.
     """
 
-    chip: Chip
     registers: LaneRegisters
     last: tuple[tuple[int, int, int], OperationCounts] | None = None
 
-    def of(self, rows: Rows, name: str) -> OperationCounts:
-        """Counts of some rows; of too many rows for the cache only those that the figure ``name`` needs."""
-        key = rows.indices(len(self.registers.operation)) if isinstance(rows, slice) else None
-        if key is None or len(range(*key)) > _MOST_KEPT:
-            return self._counted(rows, uarch=name.startswith("uarch"))
-        if self.last is None or self.last[0] != key:
-            self.last = key, self._counted(rows)
-        return self.last[1]
-
-    def _counted(self, rows: Rows, *, uarch: bool = True) -> OperationCounts:
+    def figure(self, name: str, rows: Rows) -> Array:
+        """A figure of some rows; of too many rows for the cache only what it needs is counted."""
         from ..commands.operation_counts import count_operations  # imported on first use
 
-        return count_operations(self.registers.encoded(rows), uarch=uarch)
-
-
-def _figure(counts: _LastCounts, name: str) -> LazyColumn:
-    def values(rows: Rows) -> Array:
-        some: Array = getattr(counts.of(rows, name), name)
+        key = rows.indices(len(self.registers.operation)) if isinstance(rows, slice) else None
+        if key is None or len(range(*key)) > _MOST_KEPT:
+            counts = count_operations(self.registers.encoded(rows), uarch=name.startswith("uarch"))
+        elif self.last is not None and self.last[0] == key:
+            counts = self.last[1]
+        else:
+            counts = count_operations(self.registers.encoded(rows))
+            self.last = key, counts
+        some: Array = getattr(counts, name)
         return some if some.dtype.kind == "f" else np.where(some < 0, INT_MISSING, some)
-
-    return values
 
 
 def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: float) -> dict[str, LazyColumn]:
@@ -197,21 +175,18 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
 
     ``cycles``: cycles that commands took; None where nothing was measured.
     """
-    counts = _LastCounts(registers.chip, registers)
-    columns = {"alg_ops": _figure(counts, "alg_ops"), "uarch_ops": _figure(counts, "uarch_ops"),
-               "alg_cycle": _figure(counts, "alg_cycles"), "uarch_rate": _figure(counts, "uarch_rates")}  # fmt: skip
+    figure = _LastCounts(registers).figure
+    names = {"alg_ops": "alg_ops", "uarch_ops": "uarch_ops", "alg_cycle": "alg_cycles", "uarch_rate": "uarch_rates"}
+    columns: dict[str, LazyColumn] = {key: partial(figure, name) for key, name in names.items()}
     if cycles is None:
         return columns
 
-    def ratio(name: str) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            some = _figure(counts, name)(rows)
-            return np.where(some == INT_MISSING, np.nan, 100.0 * some / (cycles(rows) + _RATIO_FLOOR))
-
-        return values
+    def ratio(name: str, rows: Rows) -> Array:
+        some = figure(name, rows)
+        return np.where(some == INT_MISSING, np.nan, 100.0 * some / (cycles(rows) + _RATIO_FLOOR))
 
     def ideal(rows: Rows) -> Array:
-        alg = columns["alg_cycle"](rows)
+        alg = figure("alg_cycles", rows)
         return np.where(alg > 0, alg * (1000.0 / mhz), np.nan)
 
     columns["ideal"] = ideal
@@ -219,9 +194,9 @@ def operation_columns(registers: LaneRegisters, cycles: LazyColumn | None, mhz: 
 
     model = model_of(registers.chip)
     if model is not None and model.initial_cycles:
-        columns["initial_ratio"] = ratio("initial_cycles")
+        columns["initial_ratio"] = partial(ratio, "initial_cycles")
     if model is not None and model.bank_conflicts:
-        columns["conflict_ratio"] = ratio("bank_conflicts")
+        columns["conflict_ratio"] = partial(ratio, "bank_conflicts")
     return columns
 
 
@@ -264,7 +239,7 @@ def forecast_columns(forecast: I64, duration: LazyColumn) -> dict[str, LazyColum
         known = (expected > 0) & (taken != INT_MISSING)
         return np.where(known, taken / np.where(known, expected, 1), np.nan)
 
-    return {"forecast": known_or_missing(forecast), "forecast_ratio": ratio}
+    return {"forecast": partial(known_or_missing, forecast), "forecast_ratio": ratio}
 
 
 # Columns of GDMA, SDMA and CDMA instructions: memories, data type, bytes and rates.
@@ -330,11 +305,11 @@ class Transfers(Struct, frozen=True, dict=True):
             "to_memory": column(lambda rows: tables.target[self._memory_pair(rows) >> MEMORY_BITS], -1),
             "dtype": column(lambda rows: dtype[bits(word[rows], 20, 4)], -1, coded=True),
             "data_format": column(lambda rows: bits(word[rows], 20, 4), INT_MISSING, coded=True),
-            "dma_type": field(word, 10, 5),
-            "dma_function": field(word, 15, 5),
+            "dma_type": partial(field, word, 10, 5),
+            "dma_function": partial(field, word, 15, 5),
         }
         if self.registers is not None:
-            columns |= _address_columns(tables.chip, self.registers)
+            columns |= {f"{side}_addr": partial(_address, self.registers, side) for side in ("src", "dst")}
         keys = dict.fromkeys([*self.figures.condensed, *self.figures.detailed])
         if self.stream is None:
             rates = [*self.figures.rates, "ddr_bandwidth", "l2_bandwidth", "ideal"]
@@ -429,14 +404,9 @@ class Transfers(Struct, frozen=True, dict=True):
         return np.where(known, size / np.where(known, peak, 1.0), np.nan)
 
 
-def _address_columns(chip: Chip, registers: LaneRegisters) -> dict[str, LazyColumn]:
-    def address(side: str) -> LazyColumn:
-        def values(rows: Rows) -> Array:
-            operation = registers.operation[rows]
-            first = int(operation[0]) if len(operation) else -1
-            low, high = (registers.field(first, name, rows).astype(np.int64) for name in address_fields(chip, side))
-            return np.where(registers.decoded_mask(rows), high << LOW_ADDRESS_BITS | low, INT_MISSING)
-
-        return values
-
-    return {"src_addr": address("src"), "dst_addr": address("dst")}
+def _address(registers: LaneRegisters, side: str, rows: Rows) -> Array:
+    operation = registers.operation[rows]
+    first = int(operation[0]) if len(operation) else -1
+    names = address_fields(registers.chip, side)
+    low, high = (registers.field(first, name, rows).astype(np.int64) for name in names)
+    return np.where(registers.decoded_mask(rows), high << LOW_ADDRESS_BITS | low, INT_MISSING)

@@ -10,14 +10,14 @@ command what their counters show. Decoded on demand, not cached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, convert
 
 from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
-from tpuprof_tui.model import INT_MISSING, Role
+from tpuprof_tui.model import INT_MISSING, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn
 
 from ...chips.chip import Chip, family_of
@@ -38,7 +38,7 @@ class InstructionDescriber(Struct, frozen=True):
     chip: Chip
     engine: str
     columns: Mapping[str, Array | LazyColumn]
-    text: Callable[[str, int], str]  #: Text of a code of a text column, by column key
+    strings: Mapping[str, StringsBuilder]  #: Texts of the codes of text columns
     registers: LaneRegisters | None  #: Registers of the commands; None without any
     guessed: bool  #: Whether the roles work and wait are guessed
 
@@ -63,7 +63,7 @@ class InstructionDescriber(Struct, frozen=True):
 
     def _name(self, key: str, row: int) -> str:
         code = self._value(key, row)
-        return "" if code is None or code < 0 else self.text(key, code)
+        return "" if code is None or code < 0 else self.strings[key].text(code)
 
     def _with_duration(self, text: str, row: int) -> str:
         """Text of a wait, with its duration if it was measured."""
@@ -90,12 +90,12 @@ class InstructionDescriber(Struct, frozen=True):
         family = family_of(self.engine)
         message = message_in(self.chip, self.engine, values)
         wait = command.function in self.chip.wait_functions[family]
+        text = command.function_text.rpartition(".")[2]
         if message is not None and wait:
-            return self._with_duration(f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}", row)
-        if message is not None and command.function in self.chip.send_functions[family]:
-            return f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
-        name = command.function_text.rpartition(".")[2]
-        return self._with_duration(name, row) if wait else name
+            text = f"wait for {_counted(message.count, 'send', ' of ')}message {message.id}"
+        elif message is not None and command.function in self.chip.send_functions[family]:
+            text = f"send message {message.id} {_counted(message.count, 'wait', '', 'to ')}".rstrip()
+        return self._with_duration(text, row) if wait else text
 
     def _transfer(self, row: int, command: Command, values: Mapping[str, int]) -> list[str]:
         source, target = self._memory_and_address("src", values), self._memory_and_address("dst", values)
@@ -107,10 +107,10 @@ class InstructionDescriber(Struct, frozen=True):
         dtype = type_text(values["src_data_format"]) if "src_data_format" in values else ""
         parts = [transfer_name(command), direction, self._size(row), dtype]
         if shape:
-            parts.append(f"[{shape}]" if not target_shape or target_shape == shape else f"[{shape}]->[{target_shape}]")
+            parts.append("->".join(f"[{each}]" for each in dict.fromkeys((shape, target_shape or shape))))
         if values.get("stride_enable") and strides:
-            same = not target_strides or target_strides == strides
-            parts.append(f"strides [{strides}]" if same else f"strides [{strides}]->[{target_strides}]")
+            both = dict.fromkeys((strides, target_strides or strides))
+            parts.append("strides " + "->".join(f"[{each}]" for each in both))
         if values.get("fill_constant_en"):
             parts.append(f"fill {values.get('constant_value', 0):#x}")
         return parts
@@ -254,14 +254,13 @@ def _wording(name: str) -> Wording:
 
 def _options(values: Values) -> list[str]:
     """Texts of padding, steps and inserted zeros; empty without any."""
-    pads = [values.get(f"opd0_{side}_pad", 0) for side in ("up", "dn", "lf", "rt")]
-    x, y = values.get("res_op_x_str", 1), values.get("res_op_y_str", 1)
-    inserted = [values.get(f"opd{number}_{axis}_ins0", 0) for number in (0, 1) for axis in "yx"]
-    return [
-        *([f"pad {','.join(map(str, pads))}"] if any(pads) else []),
-        *([f"step {y},{x}"] if max(x, y) > 1 else []),
-        *([f"insert {','.join(map(str, inserted))}"] if any(inserted) else []),
-    ]
+    groups = (
+        ("pad", 0, [f"opd0_{side}_pad" for side in ("up", "dn", "lf", "rt")]),
+        ("step", 1, ["res_op_y_str", "res_op_x_str"]),
+        ("insert", 0, [f"opd{number}_{axis}_ins0" for number in (0, 1) for axis in "yx"]),
+    )
+    found = ((word, plain, [values.get(name, plain) for name in names]) for word, plain, names in groups)
+    return [f"{word} {','.join(map(str, known))}" for word, plain, known in found if max(known) > plain]
 
 
 def tiu_text(chip: Chip, command: Command) -> str:

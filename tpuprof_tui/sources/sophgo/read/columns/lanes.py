@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from msgspec import Struct
 
@@ -29,7 +31,7 @@ from .figures import (
     known_or_missing,
     node_memories,
     operation_columns,
-    row_number_column,
+    row_numbers,
     scope_columns,
 )
 
@@ -104,7 +106,7 @@ class LaneBuilder:
         columns: dict[str, Array | LazyColumn] = {
             "start": start,
             "end": end,
-            "order": order if order is not None else row_number_column(count),
+            "order": order if order is not None else partial(row_numbers, count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             **self._cores(source, order, count),
@@ -133,13 +135,10 @@ class LaneBuilder:
         if stream is not None:
             columns |= counter_columns(stream)
 
-        def text(key: str, code: int) -> str:
-            return self.strings[key].text(code)
-
         def describe(row: int) -> str:
             from .instruction_text import InstructionDescriber  # imported on first use
 
-            return InstructionDescriber(self.chip, engine, columns, text, registers, commands is None)(row)
+            return InstructionDescriber(self.chip, engine, columns, self.strings, registers, commands is None)(row)
 
         label, number, group = engine, -1, self.groups.numbered(source.core)
         if stream is not None and stream.port >= 0:
@@ -160,11 +159,8 @@ class LaneBuilder:
         names = np.array([self.strings["name"].code(text) for text in COPY_NAMES], np.int32)
         name, kind = names[inward[lane["order"]].astype(np.int64)], self.strings["type"].code(_COPY_TYPE)
         columns: dict[str, Array | LazyColumn] = {key: lane.columns[key] for key in _COPY_COLUMNS}
-        columns |= {
-            "role": constant(len(lane), Role.WORK, np.int8),
-            "name": name,
-            "type": constant(len(lane), kind, np.int32),
-        }
+        columns |= {"name": name, "type": constant(len(lane), kind, np.int32)}
+        columns["role"] = constant(len(lane), Role.WORK, np.int8)
 
         def describe(row: int) -> str:
             return f"{COPY_NAMES[int(inward[lane['order'][row]])]} by {engine}, {bytes_text(int(lane['bytes'][row]))}"
@@ -178,7 +174,7 @@ class LaneBuilder:
         if source.cores is None:
             return {"core": constant(count, source.core, np.int64)}
         owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
-        owner = known_or_missing(owners)
+        owner = partial(known_or_missing, owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
     def _words(self, stream: RecordStream | None, commands: Commands | None) -> Words:
@@ -189,10 +185,9 @@ class LaneBuilder:
         """
         word = commands.word if commands is not None else np.zeros(0 if stream is None else len(stream), np.uint32)
         unbound = np.flatnonzero(word == 0)
+        if stream is not None and len(unbound):
+            unbound = unbound[stream.system_mask(self.chip, unbound)]
         if stream is None or not len(unbound):
-            return word
-        unbound = unbound[stream.system_mask(self.chip, unbound)]
-        if not len(unbound):
             return word
         family = family_of(stream.engine)
         length = stream.end[unbound] - stream.start[unbound]

@@ -364,19 +364,15 @@ def match_nodes_to_streams(des: Sequence[DesEntry], streams: Streams, keyed: _Ke
         differ from those of the streams, so that the nodes must refer to something else.
     """
     result: dict[int, int] = {}
-    claims = agreeing = 0
-    for engine, engine_streams in streams.items():
+    agreeing: list[bool] = []
+    for engine, own in streams.items():
         nodes = [(node, count) for node, name, _, key, count in des if name == engine and (key, count) not in keyed]
-        counts = [count for _, count in nodes]
-        if not engine_streams:
-            continue
-        numbers = _matched(counts, engine_streams, counted=engine != "SDMA")
-        result |= {node: number for (node, _), number in zip(nodes, numbers, strict=True)}
-        if engine != "SDMA":
-            claims += len(numbers)
-            agreeing += sum(number >= 0 and len(engine_streams[number]) == count
-                            for number, count in zip(numbers, counts, strict=True))  # fmt: skip
-    return result if 2 * agreeing >= claims else {}
+        numbers = _matched([count for _, count in nodes], own, counted=engine != "SDMA") if own else ()
+        for (node, count), number in zip(nodes, numbers, strict=False):
+            result[node] = number
+            if engine != "SDMA":
+                agreeing.append(number >= 0 and len(own[number]) == count)
+    return result if 2 * sum(agreeing) >= len(agreeing) else {}
 
 
 def _matched(counts: Sequence[int], streams: Sequence[CommandStream], *, counted: bool) -> list[int]:

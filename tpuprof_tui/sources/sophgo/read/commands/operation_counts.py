@@ -130,11 +130,9 @@ class _Commands(Struct):
     def rule_mask(self, rule: Rule) -> Bools:
         """Mask of the commands that ``rule`` applies to."""
         applies = np.ones(len(self), np.bool_)
-        if rule.functions is not None:
-            applies &= np.logical_or.reduce([self.functions == code for code in rule.functions])
-        if rule.precisions is not None:
-            precisions = self.registers["opt_opd0_prec"]
-            applies &= np.logical_or.reduce([precisions == code for code in rule.precisions])
+        for codes, own in ((rule.functions, self.functions), (rule.precisions, self.registers["opt_opd0_prec"])):
+            if codes is not None:
+                applies &= np.logical_or.reduce([own == code for code in codes])
         return applies
 
     def by_precision(self, table: F64, operand: str) -> F64:
@@ -230,19 +228,19 @@ def _store_counts(result: OperationCounts, rows: I64, commands: _Commands, rule:
     result.alg_ops[rows] = alg
     if uarch:
         result.uarch_ops[rows] = _product(commands, rule.uarch)
-    per_cycle = _product(commands, rule.cycles) if rule.cycles is not None else None
-    result.alg_cycles[rows] = (
-        0 if per_cycle is None else np.where((alg >= 0) & (per_cycle > 0), -(-alg // np.maximum(per_cycle, 1)), MISSING)
-    )
+    result.alg_cycles[rows] = 0
+    if rule.cycles is not None:
+        per_cycle = _product(commands, rule.cycles)
+        cycles = -(-alg // np.maximum(per_cycle, 1))
+        result.alg_cycles[rows] = np.where((alg >= 0) & (per_cycle > 0), cycles, MISSING)
     if model.initial_cycles:
         result.initial_cycles[rows] = rule.initial
-    if (
-        model.bank_conflicts and rule.conflict == "requantise"
-    ):  # more conflicts where the result is at half the operand's address
+    if model.bank_conflicts:
+        result.bank_conflicts[rows] = 0
+    if model.bank_conflicts and rule.conflict == "requantise":
+        # more conflicts where the result is at half the operand's address
         half_address = commands.registers["res0_addr"] * 2 == commands.registers["opd0_addr"]
         result.bank_conflicts[rows] = np.where(half_address, 2, 1)
-    elif model.bank_conflicts:
-        result.bank_conflicts[rows] = 0
 
 
 def model_of(chip: Chip) -> Model | None:

@@ -106,15 +106,14 @@ def read_stream(
         port: CDMA port of the records; -1 for an engine of a core.
     """
     layout = chip.records[family_of(engine)]
-    parts: list[U32] = []
-    starts: list[int] = []
-    for payload, offset in zip(payloads, offsets, strict=True):
-        for part, begin in _aligned_parts(payload, offset, layout, engine, report, port):
-            parts.append(layout.words(part))
-            starts.append(begin)
+    parts = [
+        (layout.words(part), begin)
+        for payload, offset in zip(payloads, offsets, strict=True)
+        for part, begin in _aligned_parts(payload, offset, layout, engine, report, port)
+    ]
     if len(payloads) > 1:
         report.note(f"{len(payloads)} blocks of {engine} records.", "Read as one dump.")
-    words = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else layout.words(b"")
+    words = parts[0][0] if len(parts) == 1 else np.concatenate([layout.words(b""), *(part for part, _ in parts)])
     start, end = layout.column(words, "inst_start_time"), layout.column(words, "inst_end_time")
     ids = layout.column(words, "inst_id")
     stream = RecordStream(engine, port, layout, words, None, ids, start, end)
@@ -122,20 +121,11 @@ def read_stream(
     bad = implausible_mask(words, start, end, serial=port < 0, prompt=engine in ("TIU", "GDMA"))
     if bad is None:
         return stream
-    file_offsets = np.concatenate(
-        [begin + layout.size * np.arange(len(part)) for part, begin in zip(parts, starts, strict=True)]
-    )
+    file_offsets = np.concatenate([begin + layout.size * np.arange(len(part)) for part, begin in parts])
     rows = np.flatnonzero(bad)
     what = f"Impossible {engine} records: overwritten, or with times that no engine has."
-    report.error(
-        what,
-        "They were left out.",
-        offset=int(file_offsets[rows[0]]),
-        lane=stream.label,
-        count=len(rows),
-        after_gap=True,
-        records=rows,
-    )
+    report.error(what, "They were left out.", offset=int(file_offsets[rows[0]]), lane=stream.label, count=len(rows),
+                 after_gap=True, records=rows)  # fmt: skip
     stream.left_out = len(rows)
     return stream.take(~bad)
 
@@ -309,12 +299,8 @@ def begins_with_preamble(stream: RecordStream, chip: Chip, *, marked: bool = Tru
     """
     if len(stream) < 2 or stream.id[0] != 0 or stream.id[1] != 1:
         return False
-    if (
-        len(stream) > 2
-        and stream.engine != "SDMA"
-        and stream.id[2] > 1
-        and not markers_at(stream, chip, 2, marked=marked)
-    ):
+    runs_on = len(stream) > 2 and stream.engine != "SDMA" and stream.id[2] > 1
+    if runs_on and not markers_at(stream, chip, 2, marked=marked):
         ids = stream.id[2:5].tolist()
         system = not marked or bool(stream.system_mask(chip, slice(2, 4)).all())
         if ids[:2] != [2, 3] or max(ids[2:], default=0) > 1 or not system:

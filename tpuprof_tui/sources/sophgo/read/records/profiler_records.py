@@ -99,15 +99,13 @@ def _loose_edges(
     their ids.
     """
     bound = np.flatnonzero(engine.bound >= 0)
-    dropped: set[int] = set()
     if not len(bound):
-        return dropped
+        return set()
     stream = engine.stream
     system = stream.system_mask(chip)
-    row = int(bound[0]) - 1
-    while row >= 0 and system[row] and not stream.lapped:
-        dropped.add(row)
-        row -= 1
+    others = np.flatnonzero(~system[: bound[0]])
+    first = int(bound[0]) if stream.lapped else int(others.max(initial=-1)) + 1
+    dropped = set(range(first, int(bound[0])))
     markers = markers_at(stream, chip, first_row) if first_row else 0
     if markers and loose[first_row : first_row + markers].all():
         dropped.update(range(first_row, first_row + markers))
@@ -185,9 +183,8 @@ def _outside_kernels(name: str, commands: Commands, chip: Chip) -> Bools:
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:
     """Whether TIU and GDMA have closing pairs, and all their other commands come before a pair of SDMA."""
     for name in ("TIU", "GDMA"):
-        commands = nodes.engines[name]
         closing = profiler_commands(name, nodes, chip).closing
-        if not closing or (closing[0] and commands.node_index[closing[0] - 1] > pair.node_index[0]):
+        if not closing or nodes.engines[name].node_index[closing[0] - 1] > pair.node_index[0]:
             return False
     return True
 
@@ -290,9 +287,8 @@ def trim_edges(core: CoreData, chip: Chip) -> None:
         head, tail = _strays_by_reset(engine.stream.id, most, alone=len(core.engines) == 1)
     engine.keep = slice(head, count - tail)
     if head or tail:
-        core.report.note(
-            "Stray TIU records at the edges of the stream.", "They are not shown.", lane="TIU", count=head + tail
-        )
+        what = "Stray TIU records at the edges of the stream."
+        core.report.note(what, "They are not shown.", lane="TIU", count=head + tail)
 
 
 def _strays(records: I64, commands: I64, most: int) -> tuple[int, int]:

@@ -37,9 +37,9 @@ def _listed(directory: Path, *names: str) -> tuple[dict[int, str], dict[int, str
     for name in names:
         (directory / name).write_bytes(b"")
     report = Report()
-    files = list_files(directory, report)
-    cores = {number: path.name for number, path in files.cores}
-    return cores, {number: path.name for number, path in files.ports}, report
+    cores, ports = list_files(directory, report)
+    cores = {number: path.name for number, path in cores}
+    return cores, {number: path.name for number, path in ports}, report
 
 
 def test_cores_have_the_number_of_their_name(tmp_path: Path) -> None:
@@ -331,8 +331,8 @@ def _limited(directory: Path) -> tuple[list[int], list[int], Report]:
     chip = chip_by_name("aks")
     assert chip is not None
     report = Report()
-    files = list_files(directory, report, chip)
-    return [number for number, _ in files.cores], [number for number, _ in files.ports], report
+    cores, ports = list_files(directory, report, chip)
+    return [number for number, _ in cores], [number for number, _ in ports], report
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])

@@ -76,9 +76,9 @@ class MemoryRule(Struct, frozen=True):
     windows: tuple[tuple[int, int, int], ...]
 
     @property
-    def largest(self) -> int:
-        """Largest memory code that an address can have."""
-        return max(self.other, *self.tags.values(), *(memory for _, _, memory in self.windows))
+    def codes(self) -> tuple[int, ...]:
+        """Memory codes that an address can have."""
+        return self.other, *self.tags.values(), *(memory for _, _, memory in self.windows)
 
 
 class BmprofileRules(Struct, frozen=True):
@@ -246,24 +246,18 @@ def chip_from_data(data: Mapping[str, Any], common: Mapping[str, Any]) -> Chip:
 def _check(chip: Chip) -> None:
     rule = chip.memory_of_address
     faults = {
-        "an engine code does not fit three bits or has no engine": any(
-            not 0 <= code < 8 or engine not in _ENGINES for code, engine in chip.engine_codes.items()
-        ),
+        "an engine code does not fit three bits": not set(chip.engine_codes) <= set(range(8)),
+        "an engine code has no engine": not set(chip.engine_codes.values()) <= _ENGINES,
         "an engine has two codes": len(set(chip.engine_codes.values())) != len(chip.engine_codes),
         "a family lacks its system type": set(chip.system_types) != set(chip.records),
         "a family lacks its names": not set(chip.records) <= set(chip.name_tables),
         "the ports and the CDMA records contradict": (chip.cdma_ports > 0) != ("cdma" in chip.records),
         "a system rule names a field the record lacks": any(
-            field not in chip.records[family].by_name
-            for family, rule in chip.system_records.items()
-            for field in rule.fields
+            set(rule.fields) - set(chip.records[family].by_name) for family, rule in chip.system_records.items()
         ),
         "a clock or the core count is not positive": min(chip.tiu_mhz, chip.dma_mhz, chip.core_count) <= 0,
         "a parameter occurs twice": len(dict(chip.parameters)) != len(chip.parameters),
-        "a memory code has no name": not all(
-            0 <= code < len(chip.memories)
-            for code in (*rule.tags.values(), rule.other, *(code for *_, code in rule.windows))
-        ),
+        "a memory code has no name": not set(rule.codes) <= set(range(len(chip.memories))),
     }
     for what, found in faults.items():
         if found:

@@ -41,19 +41,19 @@ def read(
         return read_folder(directory, chip=chip, tiu_mhz=tiu_mhz, progress=progress)
     settings = read_settings(settings_file(directory), report)
     kind = _chip(settings, chip, directory, report)
-    files = list_files(directory, report, kind)
-    if not files.cores and not files.ports:
+    core_files, port_files = list_files(directory, report, kind)
+    if not core_files and not port_files:
         claimed = sum(settings.claimed.values())
         counts = f"global.profile counts {count_text(claimed, 'record')}, " if claimed else ""
         advice = "Copy the cdmlib*.profile and cdma*.profile files next to it."
         raise UnreadableError(f"{directory}: {counts}there is no core or port file.", advice)
     mhz = tiu_mhz or settings.tpu_freq or kind.tiu_mhz
-    cores = _read_cores(files.cores, kind, mhz, settings.bmodel, progress)
+    cores = _read_cores(core_files, kind, mhz, settings.bmodel, progress)
     ports: list[PortData] = []
-    if files.ports:
+    if port_files:
         from .ports import read_port  # most captures have no ports
 
-        ports = [read_port(number, port, kind) for number, port in files.ports]
+        ports = [read_port(number, port, kind) for number, port in port_files]
     lost = check_counts(settings, kind, cores, ports, report)
     number_scopes(cores)
     recorded = any(core.engines for core in cores) or any(len(port.stream) for port in ports)

@@ -20,7 +20,13 @@ from .files import BlockType, read_bytes, walk_blocks
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems, clean_binding, paired
 from .problems import Report
 from .records.monitor import RecordStream, find_unmarked_opening, in_order, read_stream, to_ns, unwrapped_ids
-from .records.profiler_records import separate_profiler_records, set_sync_end, trim_edges, without_profiler_commands
+from .records.profiler_records import (
+    outside_kernels,
+    separate_profiler_records,
+    set_sync_end,
+    trim_edges,
+    without_profiler_commands,
+)
 from .records.runtime_records import (
     agree_on_first_reset,
     note_unmarked,
@@ -365,9 +371,8 @@ def _unknown_codes(engine: str, commands: Commands, chip: Chip) -> Iterator[tupl
 
 
 def _report_code(result: CoreData, lane: str, what: str, done: str, node_indices: I64, **records: I64) -> None:
-    payloads, offsets = result.payloads(BlockType.DYN_DATA)
     first, offset = int(node_indices.min()), -1
-    for payload, begin in zip(payloads, offsets, strict=True):
+    for payload, begin in zip(*result.payloads(BlockType.DYN_DATA), strict=True):
         if first < len(payload) // 4:
             offset = begin + 4 * first
             break
@@ -389,10 +394,7 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
         parts = [] if core.has_des_streams else [block_commands(core.streams.get(name, ()))]
         if core.nodes is not None and len(core.nodes.engines[name]):
             issued = without_profiler_commands(name, core, chip)
-            if core.bmodel:
-                synchronising = (issued.scope < 0) & (issued.type_code == chip.system_types[family_of(name)])
-                issued = issued.take(np.flatnonzero(~(synchronising & (issued.mode == Mode.TDI))))
-            parts.append(issued)
+            parts.append(issued.take(np.flatnonzero(~outside_kernels(name, issued, chip))) if core.bmodel else issued)
         present = [part for part in parts if part is not None and len(part)]
         if present:
             found[name] = concatenated(present)

@@ -78,9 +78,7 @@ def dependencies(lanes: Sequence[Lane], groups: Groups, *, by_launch: bool = Tru
     together = inferred_barriers(lanes, groups, with_releaser)
     parts = [*_command_links(lanes, groups, by_launch), *by_message, _part(Kind.TOGETHER, *together)]
     none = np.zeros(0, np.int64)
-    kind, waiter_lane, waiter, releaser_lane, releaser = (
-        np.concatenate([none, *(part[index] for part in parts)]) for index in range(5)
-    )
+    kind, waiter_lane, waiter, releaser_lane, releaser = map(np.concatenate, zip((none,) * 5, *parts, strict=True))
     first = np.cumsum([0, *map(len, lanes)], dtype=np.int64)
     waiter, releaser = first[waiter_lane] + waiter, first[releaser_lane] + releaser
     order = np.lexsort((kind, waiter))

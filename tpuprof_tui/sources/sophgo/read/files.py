@@ -12,6 +12,7 @@ import re
 import stat
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +29,6 @@ from .problems import Report
 if TYPE_CHECKING:
     from ..chips.chip import Chip
 
-
-from enum import IntEnum
-
 #: Larger numbers in names are not core or port numbers.
 _LARGEST_NUMBER = 1023
 #: First bytes of gzip, bzip2, xz, zstd and zip.
@@ -41,11 +39,8 @@ _PLAIN = lazy_pattern(r"cdmlib[\d_]*\.profile")
 _MOST_NAMED = 8
 
 
-class CaptureFiles(Struct, frozen=True):
-    """Files of a capture directory, by role."""
-
-    cores: list[tuple[int, Path]]  #: (core number, file), ascending
-    ports: list[tuple[int, Path]]  #: (port number, file), ascending
+#: Number and file of each core or port, ascending.
+Numbered = list[tuple[int, Path]]
 
 
 def settings_file(directory: Path) -> Path | None:
@@ -54,8 +49,8 @@ def settings_file(directory: Path) -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def list_files(directory: Path, report: Report, chip: Chip | None = None) -> CaptureFiles:
-    """Sort the files of a capture by role; odd names are reported.
+def list_files(directory: Path, report: Report, chip: Chip | None = None) -> tuple[Numbered, Numbered]:
+    """Files of the cores and of the ports of a capture; odd names are reported.
 
     ``chip``: limits the files to the chip's number of cores and ports; None: no limit.
     """
@@ -66,7 +61,7 @@ def list_files(directory: Path, report: Report, chip: Chip | None = None) -> Cap
         limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
         core_files = _without_links(core_files, "core", limit, report)
         port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
-    return CaptureFiles(_numbered(core_files, chip, report), _numbered_ports(port_files, chip, report))
+    return _numbered(core_files, chip, report), _numbered_ports(port_files, chip, report)
 
 
 def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> list[Path]:
@@ -91,7 +86,7 @@ def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> 
     return kept
 
 
-def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
+def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
     """Port number and file; files without a port number of their own, or with one that the chip lacks, are reported."""
     ports: dict[int, Path] = {}
     rejected: dict[str, list[Path]] = {}
@@ -120,7 +115,7 @@ def _report_files(add: Callable[..., None], what: str, done: str, paths: list[Pa
         add(what, done, file=path.name)
 
 
-def _numbered(files: list[Path], chip: Chip | None, report: Report) -> list[tuple[int, Path]]:
+def _numbered(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
     """Core number of each file: the last number in its name, else the lowest free number.
 
     If there are more files than the chip has cores, those with the lowest numbers come first, then those without a
@@ -355,12 +350,12 @@ def walk_blocks(data: Bytes, report: Report) -> list[Block]:
         following = _next_block_chain(data, at + 1) if resyncs < _MOST_RESYNCS else size
         resyncs += 1
         available = following - at - _HEADER
-        what = f"Block of type {kind} claims {length} bytes, {left - _HEADER} are left in the file"
+        done = "It was skipped."
         if kind in _KNOWN:
             blocks.append(Block(kind, at + _HEADER, available))
-            report.error(f"{what}.", f"Its first {available} bytes were used.", offset=at)
-        else:
-            report.error(f"{what}.", "It was skipped.", offset=at)
+            done = f"Its first {available} bytes were used."
+        what = f"Block of type {kind} claims {length} bytes, {left - _HEADER} are left in the file."
+        report.error(what, done, offset=at)
         at = following
     return blocks
 

@@ -89,12 +89,9 @@ def with_host_trace(
     group = len(profile.groups)
     lanes = [_lane(trace, codes, found.base_ns, group, label, np.flatnonzero(mask))
              for label, mask in ((CPU_LABEL, ~launches), (LAUNCH_LABEL, launches)) if mask.any()]  # fmt: skip
-    groups = Groups((*profile.groups, GROUP))
-    lanes = [*profile.lanes, *lanes]
     wall = time_of_day(found.base_ns) if found.how == EXACT else None
-    return replace(
-        profile, groups=groups, lanes=tuple(lanes), strings=strings, problems=problems, facts=facts, wall_ns=wall
-    )
+    return replace(profile, groups=Groups((*profile.groups, GROUP)), lanes=(*profile.lanes, *lanes), strings=strings,
+                   problems=problems, facts=facts, wall_ns=wall)  # fmt: skip
 
 
 def alignment(profile: Profile, trace: HostTrace) -> Alignment | None:

@@ -270,10 +270,10 @@ def layer_table(profile: Profile) -> Table:
                 codes, first = np.unique(kernel[known], return_index=True)
                 for code, row in zip(codes.tolist(), known[first].tolist(), strict=True):
                     found.setdefault(code, layers.network.layers[int(index[row])])
-        results = [layer.results[:1] for layer in found.values()]
+        results = [(*layer.results, Tensor())[0] for layer in found.values()]
         texts = {
-            "result": ["".join(each.name for each in first) for first in results],
-            "shape": ["".join(each.text for each in first) for first in results],
+            "result": [each.name for each in results],
+            "shape": [each.text for each in results],
             "operands": [", ".join(filter(None, (each.text for each in layer.operands))) for layer in found.values()],
         }
         numbers = np.arange(len(found), dtype=np.int32)
@@ -308,13 +308,12 @@ class LayerMap:
         self._profile = profile
         self.network = network
         self._bounds: dict[tuple[str, int], tuple[Array, Array, Array]] = {}
-        for engine in _ENGINES:
-            for core in {layer.core for layer in network.layers}:
-                core_layers = [layer for layer in network.layers if layer.core == core]
-                spans = np.array([layer.tiu if engine == "TIU" else layer.dma for layer in core_layers], dtype=np.int64)
-                order = np.argsort(spans[:, 1], kind="stable")
-                layer_indices = np.array([layer.number - 1 for layer in core_layers], dtype=np.int64)
-                self._bounds[engine, core] = spans[order, 0], spans[order, 1], layer_indices[order]
+        for core in {layer.core for layer in network.layers}:
+            own = [layer for layer in network.layers if layer.core == core]
+            for engine, spans in (("TIU", [layer.tiu for layer in own]), ("GDMA", [layer.dma for layer in own])):
+                table = np.array([(*span, layer.number - 1) for span, layer in zip(spans, own, strict=True)], np.int64)
+                before, after, index = table[np.argsort(table[:, 1], kind="stable")].T
+                self._bounds[engine, core] = before, after, index
 
     @property
     def names(self) -> list[str]:

@@ -28,10 +28,6 @@ class EngineItems(Struct):
     kind: I8  #: UNKNOWN, SYSTEM, TO_LOCAL, TO_BUS or WORK
     end: I64 | None = None  #: End of each record, ns; None for commands, or where it is not needed
 
-    def end_of(self, row: int) -> int:
-        """End of a record, ns; its key where ends are not known."""
-        return int(self.key[row] if self.end is None else self.end[row])
-
 
 def contradicts(recorded: I8, issued: I8) -> Bools:
     """Mask of the pairs of a record and a command, element by element, whose kinds cannot both be true.
@@ -93,10 +89,12 @@ def _items_and_pauses(runs: Matcher, run: int) -> tuple[list[tuple[int, int, int
         for engine, records in enumerate(runs.records)
         for row in range(*runs.run_start[engine][run : run + 2].tolist())
     )
-    latest_end = np.maximum.accumulate([runs.records[engine].end_of(row) for _, engine, row in items])
+    ends = [records.key if records.end is None else records.end for records in runs.records]
+    latest_end = np.maximum.accumulate([int(ends[engine][row]) for _, engine, row in items])
     following = (runs.rows(engine, run + 1) for engine in range(len(runs.records)))
-    heads = [int(records.key[rows.start]) for records, rows in zip(runs.records, following, strict=True)
-             if rows.start < rows.stop]  # fmt: skip
+    heads = [
+        int(each.key[rows.start]) for each, rows in zip(runs.records, following, strict=True) if len(each.key[rows])
+    ]
     begin = min(heads, default=items[-1][0] if items else 0)
     starts = np.array([*(item[0] for item in items[1:]), begin])
     return items, np.concatenate([[0], starts - latest_end])
@@ -179,8 +177,7 @@ def _ambiguous_runs(runs: Matcher, before: int, after: int, slack: int) -> list[
 
 def _run_fits(runs: Matcher, run: int, launch: int) -> bool:
     """Whether a launch has a matching command for every record of a run."""
-    return all(bool(runs.fits(engine, rows, launch).all()) for engine in range(len(runs.records))
-               if (rows := runs.rows(engine, run)).start < rows.stop)  # fmt: skip
+    return all(bool(runs.fits(engine, runs.rows(engine, run), launch).all()) for engine in range(len(runs.records)))
 
 
 def ordered(bindings: I64) -> I64:
@@ -398,9 +395,8 @@ class Matcher:
                 better[-_LOOKAHEAD:] = False
             hits = np.flatnonzero(better)
             if not len(hits):
-                stop = end if end == self.runs else end - _LOOKAHEAD
-                self.launch[at:stop] = np.arange(at, stop) + offset
-                at, block = stop, min(_BLOCK, 2 * block)
+                at = self._assign(at, end if end == self.runs else end - _LOOKAHEAD, offset)
+                block = min(_BLOCK, 2 * block)
                 continue
             hit = int(hits[0])
             block = min(_BLOCK, max(_SMALLEST_BLOCK, 4 * hit))
@@ -411,14 +407,11 @@ class Matcher:
                 fruitless = 0 if new != offset else fruitless + 1
                 search_from = at + hit + (1 << min(max(0, fruitless - _LOOKAHEAD), 11))
             if new == offset:
-                stop = hit + 1
-                self.launch[at : at + stop] = np.arange(at, at + stop) + offset
-                at += stop
+                at = self._assign(at, at + hit + 1, offset)
                 continue
             cut = self._switch(at, hit, offset, new)
             if cut == at and stuck:
-                self.launch[at] = at + new
-                cut += 1
+                cut = self._assign(at, at + 1, new)
             stuck = cut == at
             at, offset = cut, new
         self.launch[self.launch >= self.launches] = -1
@@ -438,9 +431,11 @@ class Matcher:
         best = np.flatnonzero(value >= value.max() - 1e-9)
         best = best[best < high - low] if best[0] < high - low else best
         gaps = np.concatenate([self.gap_before, [0]])[low + best]
-        cut = low + int(best[gaps.argmax()])
-        self.launch[at:cut] = np.arange(at, cut) + old
-        return cut
+        return self._assign(at, low + int(best[gaps.argmax()]), old)
+
+    def _assign(self, at: int, stop: int, offset: int) -> int:
+        self.launch[at:stop] = np.arange(at, stop) + offset
+        return stop
 
     def _wide_offset(self, run: int, offset: int) -> int:
         """Offset at which the next runs fit best, searched over a wide range; the old one if none is convincing."""

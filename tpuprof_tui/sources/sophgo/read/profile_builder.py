@@ -59,35 +59,27 @@ class ProfileBuilder(Struct):
         streams = [source.stream for source in sources if source.stream is not None]
         zero = min((int(stream.start.min()) for stream in (streams or [copy[2] for copy in copies])), default=0)
         ports = [port.port for port in self.ports if len(port.stream)]
-        ports_with_lane = {source.stream.port for source in sources if source.stream is not None}
-        idle = [port for port in ports if port not in ports_with_lane]
+        idle = [port for port in ports if port not in {stream.port for stream in streams}]
         groups = capture_groups(self._core_numbers(), ports, idle, self.lost.cores, self.lost.ports)
         builder = LaneBuilder(self.chip, self.mhz, groups)
         scopes = self._scopes(builder)
-        lanes: list[Lane] = []
-        rows_of: dict[tuple[int, str], RowsOf] = {}
-        tail: int | None = None
-        for source in sources:
-            stream = source.stream
-            if stream is not None:
-                stream.shift(-zero)
-                tail = max(tail or 0, int(stream.end.max()))
-            lane = builder.build(source, scopes.kernel)
-            lanes.append(lane)
-            if stream is not None:
-                rows_of[source.core, lane.label] = partial(_rows_of, stream, lane)
-        for core, name, stream, inward in copies:
+        for stream in (*streams, *(copy[2] for copy in copies)):
             stream.shift(-zero)
-            tail = max(tail or 0, int(stream.end.max()))
-            lanes.append(builder.build_copies(name, stream, inward, core))
+        lanes = [builder.build(source, scopes.kernel) for source in sources]
+        rows_of: dict[tuple[int, str], RowsOf] = {
+            (source.core, lane.label): partial(_rows_of, source.stream, lane)
+            for source, lane in zip(sources, lanes, strict=True)
+            if source.stream is not None
+        }
+        lanes += [builder.build_copies(name, stream, inward, core) for core, name, stream, inward in copies]
         if self.layers:  # copies beside their core: its layers have one line
             lanes.sort(key=lambda lane: lane.group)
         self._report_register_problems(groups, lanes)
         if not any(map(len, lanes)) and (self.cores or self.ports):
             self._report_nothing()
-        for ended in (engine.closing_end for core in self.cores for engine in core.engines.values()):
-            if ended is not None:
-                tail = max(tail or 0, ended - zero)
+        engines = [engine for core in self.cores for engine in core.engines.values()]
+        ends = [int(stream.end.max()) for stream in (*streams, *(copy[2] for copy in copies))]
+        ends += [engine.closing_end - zero for engine in engines if engine.closing_end is not None]
         chip, bmodel = self.chip, self.settings.bmodel
         mode = max((core.mode for core in self.cores), default=0)
         return with_dependencies(Profile(
@@ -107,7 +99,7 @@ class ProfileBuilder(Struct):
             strings={key: strings.build() for key, strings in builder.strings.items()},
             scopes=scopes,
             problems=self.report.problems(groups, rows_of),
-            tail_ns=tail,
+            tail_ns=max(0, *ends) if ends else None,
             tail_offset_ns=self.settings.tail_offset_ns,
             timed=not any(self.untimed),
         ), by_launch=not self.layers)  # fmt: skip
@@ -117,9 +109,8 @@ class ProfileBuilder(Struct):
         numbers = {core.core for core in self.cores} | set(self.lost.cores)
         core_num = self.settings.core_num or 0
         if core_num > _MOST_CORES:
-            self.report.error(
-                f"core_num={core_num} is more than a device can have.", "It was ignored.", file=SETTINGS_FILE
-            )
+            what = f"core_num={core_num} is more than a device can have."
+            self.report.error(what, "It was ignored.", file=SETTINGS_FILE)
             core_num = 0
         free = (number for number in range(_MOST_CORES + len(numbers)) if number not in numbers)
         while len(numbers) < core_num:
@@ -298,15 +289,10 @@ def _claims_records(
     claims = {engine: claimed for engine, claimed in claims.items() if claimed}
     if present is None and claims:
         *counts, last = (f"{claimed} {engine}" for engine, claimed in claims.items())
-        report.error(
-            f"global.profile counts {', '.join(counts)}{' and ' if counts else ''}{last} records of {owner}, "
-            "its file is missing.",
-            "It is lost: figures do not count it as idle.",
-            file=SETTINGS_FILE,
-            core=core,
-            lane=owner if core < 0 else "",
-            lost=sum(claims.values()),
-        )
+        counted = f"{', '.join(counts)}{' and ' if counts else ''}{last}"
+        what = f"global.profile counts {counted} records of {owner}, its file is missing."
+        report.error(what, "It is lost: figures do not count it as idle.", file=SETTINGS_FILE, core=core,
+                     lane=owner if core < 0 else "", lost=sum(claims.values()))  # fmt: skip
     for engine, claimed in claims.items():
         found = present.get(engine, 0) if present is not None else claimed
         if found < claimed:

@@ -101,9 +101,9 @@ class CoreRuns(Struct):
 
     def _engine(self, name: str, launch: Launch, run: Run, report: Report) -> _Engine:
         chip, family = self.chip, family_of(name)
-        payloads, offsets = payloads_of(self.data, launch.blocks.values(), _MONITORS[name])
-        offsets = [offset - launch.base for offset in offsets]
-        stream = in_order(read_stream(payloads, offsets, chip, name, report), chip, report)
+        payloads, places = payloads_of(self.data, launch.blocks.values(), _MONITORS[name])
+        stream = read_stream(payloads, [place - launch.base for place in places], chip, name, report)
+        stream = in_order(stream, chip, report)
         commands, planned, count = self._commands(name, launch, run, report)
         stream.id = unwrapped_ids(stream.id, count or None)
         to_ns(stream, self.mhz if name == "TIU" else chip.dma_mhz)
@@ -169,13 +169,12 @@ class CoreRuns(Struct):
             known = self.forecast[name][:total]
             forecast[: len(known)] = known
         none = np.full(total, -1, np.int32)
-        ids, mode, zero = (
+        ids, word, mode = (
             np.arange(total, dtype=np.int64),
+            np.zeros(total, np.uint32),
             np.full(total, Mode.NONE, np.int8),
-            np.zeros(total, np.int64),
         )
-        word = zero.astype(np.uint32)
-        commands = Commands(word, ids, none, none, mode, zero, none, none, offsets, sizes, forecast)
+        commands = Commands(word, ids, none, none, mode, ids * 0, none, none, offsets, sizes, forecast)
         return commands, planned, count
 
     def _ends_unrecorded(self, name: str) -> bool:
@@ -228,11 +227,8 @@ class CoreRuns(Struct):
         shifts = core_shifts([self._waits(engines["TIU"]) for engines in read], timers)
         for launch, engines, shift in zip(run.launches, read, shifts, strict=True):
             if shift is None:
-                what, done = (
-                    "Nothing tells when its counters started.",
-                    "They are taken to start with the first core's.",
-                )
-                cores[launch.core].report.warning(what, done)
+                what = "Nothing tells when its counters started."
+                cores[launch.core].report.warning(what, "They are taken to start with the first core's.")
             for engine in engines.values():
                 engine.stream.shift(shift or 0)
 
@@ -300,13 +296,11 @@ def _joined(streams: Sequence[RecordStream]) -> RecordStream:
 def _place(run: Run, first: Run, read: Sequence[Mapping[str, _Engine]], end: int) -> int:
     """Put a run where the host began it, but not before the end (ns) of the last one; returns its end."""
     streams = [engine.stream for engines in read for engine in engines.values() if len(engine.stream)]
-    if not streams:
-        return end
-    start = min(int(stream.start.min()) for stream in streams)
+    start = min((int(stream.start.min()) for stream in streams), default=0)
     begin = max((run.begin_us - first.begin_us) * 1000, end)
     for stream in streams:
         stream.shift(begin - start)
-    return max(int(stream.end.max()) for stream in streams)
+    return max((int(stream.end.max()) for stream in streams), default=end)
 
 
 def engine_offset(tiu: _Engine, gdma: _Engine) -> tuple[int, int, int] | None:

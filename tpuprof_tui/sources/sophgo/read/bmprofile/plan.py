@@ -122,7 +122,13 @@ def read_plan(data: Bytes, report: Report) -> Plan:
             values = (int(match[name]) for name in ("address", "size", "alloc", "free"))
             plan.memory.append((*values, match["desc"].decode("utf-8", "replace").strip()))  # type: ignore[arg-type]
         elif kind:
-            _setting(plan, match["key"], match["value"].decode("utf-8", "replace").strip())
+            value = match["value"].decode("utf-8", "replace").strip()
+            if match["key"] == b"arch":
+                plan.arch = value
+            elif match["key"] == b"net_name":
+                plan.network = value
+            elif value.isdecimal() and len(value) < 7:
+                plan.tpu_freq = int(value)  # 0: unknown
     if dropped:
         what = "Command numbers that no model has."
         report.error(what, "Their lines were ignored.", file=SETTINGS_FILE, count=dropped)
@@ -133,15 +139,6 @@ def read_plan(data: Bytes, report: Report) -> Plan:
         found.layer[rows], found.depends[rows], found.type[rows] = columns[:, 1:].T
         plan.commands[key] = found
     return plan
-
-
-def _setting(plan: Plan, key: bytes, value: str) -> None:
-    if key == b"arch":
-        plan.arch = value
-    elif key == b"net_name":
-        plan.network = value
-    elif value.isdecimal() and len(value) < 7:
-        plan.tpu_freq = int(value)  # 0: unknown
 
 
 def read_forecast(data: Bytes, report: Report) -> dict[str, I64]:

@@ -10,26 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.model import INT_MISSING
-from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice
+from tpuprof_tui.model import INT_MISSING, StringsBuilder
+from tpuprof_tui.model.lane import Array, LazyColumn, Rows, cache_last_slice, constant
 
-from ...chips.chip import Chip
-from ..arrays import I32, I64, U32, Bools
+from ...chips.chip import Chip, TransferFigures, family_of
+from ..arrays import I32, I64, U8, U32, Bools
 from ..commands.command_table import Commands
-from ..commands.lane_registers import LaneRegisters
+from ..commands.lane_registers import MEMORY_BITS, NO_FORMAT, NODE_MEMORIES, UNKNOWN_MEMORY, LaneRegisters
+from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 from ..records.monitor import RecordStream
 
 if TYPE_CHECKING:
     from ..commands.operation_counts import OperationCounts
-
-
-from tpuprof_tui.model import StringsBuilder
-from tpuprof_tui.model.lane import constant
-
-from ...chips.chip import TransferFigures, family_of
-from ..arrays import U8
-from ..commands.lane_registers import MEMORY_BITS, NO_FORMAT, NODE_MEMORIES, UNKNOWN_MEMORY
-from ..commands.registers import LOW_ADDRESS_BITS, address_fields
 
 #: Record fields that are columns under other names already.
 _OWN = ("inst_start_time", "inst_end_time", "inst_id")
@@ -255,7 +247,7 @@ class TransferTables:
 
     def __init__(self, chip: Chip, strings: dict[str, StringsBuilder]) -> None:
         self.chip = chip
-        most = max(NODE_MEMORIES - 1, chip.memory_of_address.largest)
+        most = max(NODE_MEMORIES - 1, *chip.memory_of_address.codes)
         names = [chip.memories[min(code, most)] for code in range(_MEMORY_MASK + 1)]
         names[UNKNOWN_MEMORY] = ""
         pairs = [(names[pair & _MEMORY_MASK], names[pair >> MEMORY_BITS]) for pair in range(_MEMORY_PAIRS)]
@@ -327,28 +319,22 @@ class Transfers(Struct, frozen=True, dict=True):
     @cached_property
     def _memory_pair(self) -> LazyColumn:
         word, memories = self.nodes.word, self.memories  # without self, which would be a reference cycle
-        return (
-            cache_last_slice(lambda rows: node_memories(word[rows]))
-            if memories is None
-            else lambda rows: memories[rows]
-        )
+        if memories is not None:
+            return lambda rows: memories[rows]
+        return cache_last_slice(lambda rows: node_memories(word[rows]))
 
     def _direction(self, rows: Rows) -> Array:
         if self.engine == "CDMA":
             return np.full(len(self.nodes.word[rows]), self.tables.direction[0], np.int32)
         return self.tables.direction[self._memory_pair(rows)]
 
-    @property
-    def _records(self) -> RecordStream:
-        assert self.stream is not None
-        return self.stream
-
     def _figure(self, key: str) -> LazyColumn:
         """Column of a sum of counters, by the rule for decoded or for condensed commands."""
         condensed, detailed = self.figures.condensed.get(key), self.figures.detailed.get(key)
 
         def values(rows: Rows) -> Any:
-            counter = partial(self._records.counter, rows=rows)
+            assert self.stream is not None
+            counter = partial(self.stream.counter, rows=rows)
             if detailed is None or self.registers is None:
                 result = condensed.of(counter) if condensed else np.full(len(self.nodes.word[rows]), INT_MISSING)
             else:
@@ -365,8 +351,8 @@ class Transfers(Struct, frozen=True, dict=True):
         size = self._figure(source)
 
         def values(rows: Rows) -> Array:
-            known = size(rows)
-            length = np.maximum(self._records.end[rows] - self._records.start[rows], 1)
+            assert self.stream is not None
+            known, length = size(rows), np.maximum(self.stream.end[rows] - self.stream.start[rows], 1)
             return np.where(known == INT_MISSING, np.nan, np.round(known / length, 4))
 
         return values
@@ -384,13 +370,12 @@ class Transfers(Struct, frozen=True, dict=True):
 
         def values(rows: Rows) -> Array:
             result = rate(rows)
-            if by_direction:
-                return np.where(involved[self._memory_pair(rows)], result, 0.0)
-            if self.registers is None:
+            if not by_direction and self.registers is None:
                 return result
-            applies = involved[self._memory_pair(rows)]
-            decoded, otherwise = self.registers.decoded_mask(rows), result if others else np.nan
-            return np.where(decoded, np.where(applies, result, 0.0), otherwise)
+            of_memory = np.where(involved[self._memory_pair(rows)], result, 0.0)
+            if by_direction or self.registers is None:
+                return of_memory
+            return np.where(self.registers.decoded_mask(rows), of_memory, result if others else np.nan)
 
         return values
 

@@ -191,13 +191,11 @@ class LaneBuilder:
             return word
         family = family_of(stream.engine)
         length = stream.end[unbound] - stream.start[unbound]
-        parity = np.arange(len(unbound)) & 1
-        wait_parity = int(length[parity == 1].sum() > length[parity == 0].sum())
-        is_wait = (length > _LONG_WAIT_NS) | (parity == wait_parity)
-        typ = self.chip.system_types[family]
+        wait_parity = int(length[1::2].sum() > length[::2].sum())
+        is_wait = (length > _LONG_WAIT_NS) | (np.arange(len(unbound)) & 1 == wait_parity)
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
         result: Words = word.copy()
-        result[unbound] = np.where(is_wait, np.uint32(typ << 10 | wait << 15), np.uint32(typ << 10 | send << 15))
+        result[unbound] = self.chip.system_types[family] << 10 | np.where(is_wait, wait, send) << 15
         return result
 
     def _roles(self, nodes: NodeWords, family: str, overrides: _NameOverrides | None) -> I8:

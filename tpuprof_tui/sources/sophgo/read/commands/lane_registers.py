@@ -76,8 +76,7 @@ def _extra_ranges(core: CoreData) -> tuple[I64, I32]:
     from .streams import split_extras  # only captures with registers need it
 
     parts, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    payloads, offsets = core.payloads(BlockType.DYN_EXTRA)
-    for payload, offset in zip(payloads, offsets, strict=True):
+    for payload, offset in zip(*core.payloads(BlockType.DYN_EXTRA), strict=True):
         records = split_extras(payload)
         parts.append(records.offsets + offset)
         lengths.append(records.lengths)
@@ -93,38 +92,33 @@ def _attach_blocks(core: CoreData, chip: Chip) -> None:
     assert core.nodes is not None
     for block in core.blocks:
         if block.kind == BlockType.DES_KV and block.length < _KV_HEADER:
-            core.report.error(
-                "A keyed command block is too short for its header.", "It was ignored.", offset=block.offset
-            )
+            what = "A keyed command block is too short for its header."
+            core.report.error(what, "It was ignored.", offset=block.offset)
     blocks = keyed_blocks(core)
     of_ports = any(block.kind == BlockType.DES_CDMA for block in core.blocks)
-    walked: dict[tuple[str, int, int], tuple[I64, I32]] = {}
+    walked: dict[tuple[str, int, int], CommandStream] = {}
     lost = 0
     for node in core.nodes.des_nodes:
         commands = core.nodes.ports[node.port] if node.engine == "CDMA" else core.nodes.engines[node.engine]
         if commands.register_offset is None or commands.register_size is None:
             commands.register_offset = np.full(len(commands), -1, np.int64)
             commands.register_size = np.zeros(len(commands), np.int32)
-        if node.stream >= 0:
-            part = core.streams[node.engine][node.stream]
-            rows = slice(node.first, node.first + len(part))
-            commands.register_offset[rows], commands.register_size[rows] = part.offsets, part.lengths
-            continue
-        bounds = blocks.get((node.key, node.count))
-        if bounds is None:
+        key = (family_of(node.engine), node.key, node.count)
+        bounds = blocks.get(key[1:])
+        if node.stream < 0 and bounds is None:
             lost += not (node.engine == "CDMA" and of_ports)
             continue
-        key = (family_of(node.engine), node.key, node.count)
-        if key not in walked:
+        if node.stream < 0 and bounds is not None and key not in walked:
             first, last = bounds
             stream = walk(chip, node.engine, core.data[first:last])
-            walked[key] = stream.offsets + first, stream.lengths
-            if len(stream.offsets) < node.count:
-                core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream.offsets)}.",
+            walked[key] = replace(stream, offsets=stream.offsets + first)
+            if len(stream) < node.count:
+                core.report.error(f"A block of {node.count} pre-built commands (DES) holds {len(stream)}.",
                                   "The others are shown as unknown.", offset=first - _KV_HEADER)  # fmt: skip
-        offsets, sizes = (column[: node.count] for column in walked[key])
-        rows = slice(node.first, node.first + len(offsets))
-        commands.register_offset[rows], commands.register_size[rows] = offsets, sizes
+        part = walked[key] if node.stream < 0 else core.streams[node.engine][node.stream]
+        count = min(node.count, len(part))
+        rows = slice(node.first, node.first + count)
+        commands.register_offset[rows], commands.register_size[rows] = part.offsets[:count], part.lengths[:count]
     if lost:
         core.report.warning("Pre-built command blocks (DES) whose commands were not captured.",
                             "Their instructions are shown as unknown under the kernel function they have.",
@@ -146,9 +140,8 @@ def model_streams(core: CoreData, chip: Chip, engine: str) -> list[CommandStream
     from .streams import walk  # only captures with registers need it
 
     result = []
-    payloads, offsets = core.payloads(_STREAM_BLOCKS[engine])
     by_content: dict[bytes, CommandStream] = {}  # launches often repeat byte by byte
-    for payload, offset in zip(payloads, offsets, strict=True):
+    for payload, offset in zip(*core.payloads(_STREAM_BLOCKS[engine]), strict=True):
         content = payload.tobytes()
         if content not in by_content:
             by_content[content] = walk(chip, engine, payload)
@@ -229,9 +222,11 @@ class LaneRegisters(Struct):
         Fields of the same rows are usually read one after the other, so the last result is cached. Callers must not
         change an array of rows afterwards.
         """
-        last = self._last
-        if last is not None and last[0] == operation and (last[1] is rows or _same_slice(last[1], rows)):
-            return last[2]
+        if self._last is not None:
+            known, same, lines = self._last
+            same_slice = isinstance(same, slice) and isinstance(rows, slice) and same == rows
+            if known == operation and (same is rows or same_slice):
+                return lines
         operations = self.operation[rows]
         if operation < 0 or not 0 < len(operations) <= _MOST_LINES or not bool((operations == operation).all()):
             return None
@@ -280,10 +275,6 @@ class LaneRegisters(Struct):
         return keys.astype(np.int16), codes, types, names
 
 
-def _same_slice(first: Rows, second: Rows) -> bool:
-    return isinstance(first, slice) and isinstance(second, slice) and first == second
-
-
 def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> LaneRegisters | None:
     """Decode what views need of every command of a lane; sets node words made from the registers in ``commands``.
 
@@ -310,7 +301,7 @@ def decode_lane(chip: Chip, engine: str, data: Bytes, commands: Commands) -> Lan
     unknown_formats = np.zeros(0, np.int64)
     if family_of(engine) != "tiu":
         source, target = (memories_of(chip, each) for each in encoded.addresses())
-        if chip.memory_of_address.largest >= NODE_MEMORIES or partial is not None:
+        if max(chip.memory_of_address.codes) >= NODE_MEMORIES or partial is not None:
             if partial is not None:
                 source, target = (np.where(partial, UNKNOWN_MEMORY, each) for each in (source, target))
             old = commands.word >> np.uint32(24)

@@ -117,13 +117,9 @@ def _cheapest(
             for shift in shifts if (m, d, shift) in best]  # fmt: skip
     if not ends:
         return
-    state = (m, d, min(ends)[1])
-    path = [state]
+    state, path = (m, d, min(ends)[1]), list[tuple[int, int]]()
     while state in came:
-        state = came[state]
-        path.append(state)
-    for after, now in zip(path[::-1][1:], path[::-1], strict=False):
-        if after[0] > now[0]:
-            yield 0, now[0]
-        elif after[1] > now[1]:
-            yield 1, now[1]
+        before = came[state]
+        path += [(which, before[which]) for which in (0, 1) if state[which] > before[which]]
+        state = before
+    yield from reversed(path)

@@ -154,7 +154,10 @@ def _chosen(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_St
     left = {key: len(found) for key, found in by_content.items()}
     if len(launches) * len(by_content) > _MOST_PAIRS:
         return [None] * len(launches)
-    candidates = {index: _candidates(launch, by_content) for index, launch in enumerate(launches)}
+    candidates: dict[int, list[_Key]] = {}
+    for index, launch in enumerate(launches):
+        fitting = [key for key, found in by_content.items() if launch.fits(found[0])]
+        candidates[index] = [key for key in fitting if launch.moves(by_content[key][0])] or fitting
     result: list[_Stream | None] = [None] * len(launches)
 
     def settle(index: int, key: _Key, *, core: int) -> None:
@@ -208,12 +211,6 @@ def _settle_equal(candidates: dict[int, list[_Key]], left: dict[_Key, int], sett
         for index in indices if len(indices) <= sum(left[key] for key in group) else ():
             settle(index, next(key for key in group if left[key]), core=-1)
     return len(candidates) < before
-
-
-def _candidates(launch: _Launch, by_content: dict[_Key, list[_Stream]]) -> list[_Key]:
-    fitting = [key for key, found in by_content.items() if launch.fits(found[0])]
-    exact = [key for key in fitting if launch.moves(by_content[key][0])]
-    return exact or fitting
 
 
 def _in_order(launches: Sequence[_Launch], streams: Sequence[_Stream]) -> list[_Stream | None]:

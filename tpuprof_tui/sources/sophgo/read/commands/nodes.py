@@ -136,11 +136,8 @@ class _Decoder:
         limit = self.rules.rvt_id_limit
         if limit is None or not any_rvt or len(indices["TIU"]) < limit:
             return {}
-        rvt = np.zeros(len(self.words), np.bool_)
-        for name in ("TIU", "GDMA"):
-            rvt[indices[name]] = self.kinds[indices[name]] == Node.RVT_NODE_SET
-        rvt_at = np.flatnonzero(rvt)
-        tiu = indices["TIU"]
+        tiu, both = indices["TIU"], np.union1d(indices["TIU"], indices["GDMA"])
+        rvt_at = both[self.kinds[both] == Node.RVT_NODE_SET]
         resets = self._reset_indices("TIU", -1)
         fills: list[int] = []
         first = 0  # TIU commands counted from here
@@ -152,18 +149,17 @@ class _Decoder:
                 first = int(np.searchsorted(tiu, inside[-1]))
                 continue
             # the counter is at the limit from tiu[last] on, until the next TIU command or reset
-            until = tiu[last + 1] if last + 1 < len(tiu) else len(self.words)
-            reset = np.searchsorted(resets, tiu[last])
-            until = min(until, resets[reset]) if reset < len(resets) else until
-            hit = np.searchsorted(rvt_at, tiu[last])
-            if hit < len(rvt_at) and rvt_at[hit] < until:
-                fills.append(int(rvt_at[hit]))
-                first = int(np.searchsorted(tiu, rvt_at[hit], side="right"))
-            else:
+            later_resets = resets[np.searchsorted(resets, tiu[last]) :]
+            until = min([*tiu[last + 1 : last + 2], *later_resets[:1]], default=len(self.words))
+            hit = rvt_at[np.searchsorted(rvt_at, tiu[last]) :][:1]
+            if len(hit) and hit[0] < until:
+                fills.append(int(hit[0]))
+                first = int(np.searchsorted(tiu, hit[0], side="right"))
+            elif len(later_resets):
                 # past the limit without an insertion: only the next reset can bring the counter back to it
-                if reset >= len(resets):
-                    break
-                first = int(np.searchsorted(tiu, resets[reset]))
+                first = int(np.searchsorted(tiu, later_resets[0]))
+            else:
+                break
         at = np.array(fills, dtype=np.int64)
         return {"TIU": at, "GDMA": at} if fills else {}
 

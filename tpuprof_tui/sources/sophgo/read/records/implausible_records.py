@@ -86,9 +86,8 @@ def _steps_and_jumps(start: I64) -> tuple[I64, I64]:
     return steps, np.flatnonzero(np.abs(steps) > DISORDER)
 
 
-def _noise(start: I64, end: I64) -> Bools:
+def _noise(start: I64, _: I64) -> Bools:
     """Mask of stretches in which nearly every start jumps, some forward and some back: not times at all."""
-    del end
     bad = np.zeros(len(start), np.bool_)
     steps, jumps = _steps_and_jumps(start)
     if len(jumps) < _FEWEST_NOISE_JUMPS or len(start) < _FEWEST_RECORDS:
@@ -107,9 +106,8 @@ def _noise(start: I64, end: I64) -> Bools:
     return bad
 
 
-def _outliers(start: I64, end: I64) -> Bools:
+def _outliers(start: I64, _: I64) -> Bools:
     """Mask of short runs of outliers, after which the starts return to where they left off."""
-    del end
     bad = np.zeros(len(start), np.bool_)
     steps, jumps = _steps_and_jumps(start)
     if len(jumps) < 2 or len(start) < max(_FEWEST_RECORDS, _RECORDS_PER_JUMP * len(jumps)):

@@ -53,16 +53,14 @@ class RecordStream(Struct):
 
     def take(self, rows: I64 | Bools | slice) -> RecordStream:
         """The records at some rows of the stream."""
-        words, first = self.words, self.first
-        if self.rows is not None:
-            word_rows: I64 | None = self.rows[rows]
-        elif isinstance(rows, slice):
-            word_rows, words, first = None, words[rows], first + rows.indices(len(words))[0]
-        else:
-            word_rows = np.arange(len(words), dtype=np.int64)[rows]
-        cycles = None if self.cycles is None else self.cycles[rows]
         columns = {name: getattr(self, name)[rows] for name in ("id", "start", "end")}
-        return replace(self, **columns, words=words, rows=word_rows, cycles=cycles, first=first)
+        cycles = None if self.cycles is None else self.cycles[rows]
+        taken = replace(self, **columns, cycles=cycles)
+        if self.rows is None and isinstance(rows, slice):
+            taken.words, taken.first = self.words[rows], self.first + rows.indices(len(self.words))[0]
+        else:
+            taken.rows = (np.arange(len(self.words), dtype=np.int64) if self.rows is None else self.rows)[rows]
+        return taken
 
     def shift(self, by: int | I64) -> None:
         """Shift all times by one amount, or each record's by its own."""

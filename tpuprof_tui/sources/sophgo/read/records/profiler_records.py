@@ -161,23 +161,23 @@ def profiler_commands(name: str, nodes: NodeStream, chip: Chip) -> ProfilerComma
     count = len(commands)
     head = commands.take(slice(0, min(count, 2 + max(chip.cdma_ports, 2))))
     first_section = np.append(True, head.id[1:] > head.id[:-1])[: len(head)]
-    leading = int(np.argmin(np.append(_outside_kernels(name, head, chip) & first_section, False)))
+    leading = int(np.argmin(np.append(outside_kernels(name, head, chip) & first_section, False)))
     opening = tuple(range(2)) if leading >= 2 else ()
     sends: tuple[int, ...] = ()
     if name == "SDMA" and opening:
         released = [chip.engine_codes.get(code) == "VSDMA" for code in bits_of(head.word[2:leading], 7, 7).tolist()]
         sends = tuple(range(2, 2 + [*released, False].index(False)))
     tail = commands.take(slice(max(count - 2, 0), count))
-    closes = count >= 4 and _outside_kernels(name, tail, chip).all() and tail.id.tolist() == [0, 1]
+    closes = count >= 4 and outside_kernels(name, tail, chip).all() and tail.id.tolist() == [0, 1]
     closes = closes and (name != "SDMA" or _is_last(tail, chip, nodes))
     return ProfilerCommands(opening, sends, (count - 2, count - 1) if closes else ())
 
 
-def _outside_kernels(name: str, commands: Commands, chip: Chip) -> Bools:
+def outside_kernels(name: str, commands: Commands, chip: Chip) -> Bools:
     """Mask of the system commands outside every kernel function."""
-    system: Bools = commands.type_code == chip.system_types[family_of(name)]
-    system &= (commands.scope < 0) & (commands.mode == Mode.TDI)
-    return system
+    system = commands.type_code == chip.system_types[family_of(name)]
+    result: Bools = system & (commands.scope < 0) & (commands.mode == Mode.TDI)
+    return result
 
 
 def _is_last(pair: Commands, chip: Chip, nodes: NodeStream) -> bool:

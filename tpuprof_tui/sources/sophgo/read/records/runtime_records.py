@@ -97,8 +97,7 @@ def separate_runtime_records(result: CoreData, chip: Chip) -> None:
 
 def _is_complete(engine: EngineData) -> bool:
     """Whether the records of an engine are those of its commands, one to one, or it has neither."""
-    ids = engine.stream.id[engine.keep]
-    return not len(ids) if engine.commands is None else np.array_equal(ids, engine.commands.id)
+    return np.array_equal(engine.stream.id[engine.keep], () if engine.commands is None else engine.commands.id)
 
 
 def _launches(result: CoreData, chip: Chip, name: str) -> list[_Launch]:
@@ -106,9 +105,7 @@ def _launches(result: CoreData, chip: Chip, name: str) -> list[_Launch]:
     known: dict[int, _Launch] = {}  # streams that are equal byte by byte share their operations
     end = command_table(chip, name).end.operation
     found = []
-    for stream in result.streams.get(name, ()):
-        if not len(stream):
-            continue
+    for stream in filter(len, result.streams.get(name, ())):
         launch = known.get(id(stream.ops))
         if launch is None:
             system = np.asarray(stream.ops == end)
@@ -156,11 +153,10 @@ def separate_unbound_runtime_records(result: CoreData, chip: Chip) -> None:
     launches = {name: _launches(result, chip, name) for name in result.engines}
     for name, sections in _core_sections(result, chip, launches).items():
         engine = result.engines[name]
-        if engine.commands is None:
-            continue
-        bound = np.concatenate([[0], np.cumsum(engine.bound >= 0)])
-        unbound = bound[sections.end] == bound[sections.begin]
-        _leave_out(engine, sections, unbound & (sections.kind != _OTHER) & sections.sure)
+        if engine.commands is not None:
+            bound = np.concatenate([[0], np.cumsum(engine.bound >= 0)])
+            unbound = bound[sections.end] == bound[sections.begin]
+            _leave_out(engine, sections, unbound & (sections.kind != _OTHER) & sections.sure)
 
 
 def agree_on_first_reset(result: CoreData, chip: Chip) -> None:
@@ -344,11 +340,9 @@ def _possible(sections: _Sections, which: Bools, streams: Sequence[_Launch], *, 
     )
     fits = []
     for kind, begin, end, smallest, largest in keys.T.tolist():
-        candidates = [each for size in sizes[smallest:largest].tolist() for each in by_length[size].values()]
-        ids = slice(begin, end + 1)
-        fits.append(
-            not kinds_known or any((each.system if kind == _PAIR else each.copying)[ids].all() for each in candidates)
-        )
+        launches = (each for size in sizes[smallest:largest].tolist() for each in by_length[size].values())
+        masks = (each.system if kind == _PAIR else each.copying for each in launches)
+        fits.append(not kinds_known or any(mask[begin : end + 1].all() for mask in masks))
     result[rows] = np.array(fits, np.bool_)[key_of_row.reshape(-1)]
     return result
 

@@ -19,20 +19,8 @@ from .core_data import CoreData, EngineData
 from .files import BlockType, read_bytes, walk_blocks
 from .pairing import SYSTEM, TO_BUS, TO_LOCAL, UNKNOWN, WORK, EngineItems, clean_binding, paired
 from .problems import Report
+from .records import profiler_records, runtime_records
 from .records.monitor import RecordStream, find_unmarked_opening, in_order, read_stream, to_ns, unwrapped_ids
-from .records.profiler_records import (
-    outside_kernels,
-    separate_profiler_records,
-    set_sync_end,
-    trim_edges,
-    without_profiler_commands,
-)
-from .records.runtime_records import (
-    agree_on_first_reset,
-    note_unmarked,
-    separate_runtime_records,
-    separate_unbound_runtime_records,
-)
 
 _WRAP = 1 << 32
 _MONITORS = {"TIU": BlockType.MONITOR_BD, "GDMA": BlockType.MONITOR_GDMA, "SDMA": BlockType.MONITOR_SDMA}
@@ -66,20 +54,20 @@ def read_core(core: int, path: Path, chip: Chip, tiu_mhz: float, *, bmodel: bool
         longest = None if engine.commands is None else int(engine.commands.id.max(initial=0))
         engine.stream.id = unwrapped_ids(engine.stream.id, longest)
     _common_origin(result, chip, tiu_mhz)
-    trim_edges(result, chip)
-    note_unmarked(result, chip)
+    profiler_records.trim_edges(result, chip)
+    runtime_records.note_unmarked(result, chip)
     if bmodel and not result.has_des_streams:  # its streams do not contain the profiler's own commands
-        separate_profiler_records(result, chip)
-        separate_runtime_records(result, chip)
+        profiler_records.separate_profiler_records(result, chip)
+        runtime_records.separate_runtime_records(result, chip)
         _interleave(result, chip)
         _bind(result, chip)
     else:
-        agree_on_first_reset(result, chip)
-        separate_runtime_records(result, chip)
+        runtime_records.agree_on_first_reset(result, chip)
+        runtime_records.separate_runtime_records(result, chip)
         _bind(result, chip)
-        separate_profiler_records(result, chip)
-    separate_unbound_runtime_records(result, chip)
-    set_sync_end(result, chip)
+        profiler_records.separate_profiler_records(result, chip)
+    runtime_records.separate_unbound_runtime_records(result, chip)
+    profiler_records.set_sync_end(result, chip)
     report_unpaired(result)
     report_unknown_codes(result, chip)
     return result
@@ -145,7 +133,11 @@ def _take_block_commands(result: CoreData, chip: Chip) -> None:
         # where SDMA has nothing to do, its end is the runtime's, as its records are
         idle = name == "SDMA" and chip.preamble > 0 and all(stream.only_ends for stream in streams)
         static = None if idle else block_commands(streams)
-        dynamic = engine.commands if engine.commands is None else without_profiler_commands(name, result, chip)
+        dynamic = (
+            engine.commands
+            if engine.commands is None
+            else profiler_records.without_profiler_commands(name, result, chip)
+        )
         parts = [part for part in (static, dynamic) if part is not None and len(part)]
         engine.commands = concatenated(parts) if parts else None
         engine.static_count = 0 if static is None else len(static)
@@ -393,8 +385,12 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
     for name in CORE_ENGINES:
         parts = [] if core.has_des_streams else [block_commands(core.streams.get(name, ()))]
         if core.nodes is not None and len(core.nodes.engines[name]):
-            issued = without_profiler_commands(name, core, chip)
-            parts.append(issued.take(np.flatnonzero(~outside_kernels(name, issued, chip))) if core.bmodel else issued)
+            issued = profiler_records.without_profiler_commands(name, core, chip)
+            parts.append(
+                issued.take(np.flatnonzero(~profiler_records.outside_kernels(name, issued, chip)))
+                if core.bmodel
+                else issued
+            )
         present = [part for part in parts if part is not None and len(part)]
         if present:
             found[name] = concatenated(present)

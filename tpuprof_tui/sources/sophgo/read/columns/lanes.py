@@ -18,22 +18,7 @@ from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane, message_columns
 from ..records.monitor import RecordStream
-from .figures import (
-    NodeWords,
-    Transfers,
-    TransferTables,
-    Words,
-    condensed_columns,
-    conflict_columns,
-    counter_columns,
-    forecast_columns,
-    headroom_columns,
-    known_or_missing,
-    node_memories,
-    operation_columns,
-    row_numbers,
-    scope_columns,
-)
+from . import figures
 
 _ENGINE_ID = {"TIU": 0, "GDMA": 1, "SDMA": 3, "CDMA": 4}
 _MODES = ("TDI", "RVT", "DES")
@@ -80,7 +65,7 @@ class LaneBuilder:
         self.strings = {key: StringsBuilder() for key in _TEXTS}
         for mode in _MODES:
             self.strings["mode"].code(mode)
-        self._tables = TransferTables(chip, self.strings)
+        self._tables = figures.TransferTables(chip, self.strings)
 
     def build(self, source: LaneSource, scope_kernel: I32) -> Lane:
         """Lane of one stream; ``scope_kernel``: kernel string code by scope id."""
@@ -93,7 +78,7 @@ class LaneBuilder:
         generated = None
         if commands is not None and "rvt" in self.chip.name_tables and (commands.mode == Mode.RVT).any():
             generated = commands.mode == Mode.RVT
-        nodes = NodeWords(self._words(stream, commands), self.chip.system_types[family], generated)
+        nodes = figures.NodeWords(self._words(stream, commands), self.chip.system_types[family], generated)
         count = len(nodes.word)
         overrides = self._name_overrides(nodes, registers)
         times = _times(stream, commands, family)
@@ -106,7 +91,7 @@ class LaneBuilder:
         columns: dict[str, Array | LazyColumn] = {
             "start": start,
             "end": end,
-            "order": order if order is not None else partial(row_numbers, count),
+            "order": order if order is not None else partial(figures.row_numbers, count),
             "sublane": sublane if sublane is not None else constant(count, 0, np.int16),
             "engine_id": constant(count, _ENGINE_ID[engine], np.int64),
             **self._cores(source, order, count),
@@ -115,25 +100,25 @@ class LaneBuilder:
             **self._named(nodes.word, family, overrides),
         }
         if commands is not None:
-            columns |= scope_columns(commands, source.first_scope, scope_kernel)
+            columns |= figures.scope_columns(commands, source.first_scope, scope_kernel)
         if family != "tiu":
             memories = self._memory_pairs(nodes, overrides, None if registers is None else registers.memories)
-            figures = Transfers(self._tables, engine, stream, nodes, memories, registers).columns()
+            own = figures.Transfers(self._tables, engine, stream, nodes, memories, registers).columns()
         else:
-            figures = condensed_columns(nodes)
+            own = figures.condensed_columns(nodes)
             if registers is not None:
-                figures |= operation_columns(registers, None if stream is None else times["cycles"], self.tiu_mhz)
+                own |= figures.operation_columns(registers, None if stream is None else times["cycles"], self.tiu_mhz)
             if stream is not None:
-                figures |= conflict_columns(stream, times["cycles"])
-        if stream is not None and "ideal" in figures:
-            figures |= headroom_columns(figures["ideal"], times["duration"])
-        columns |= figures
+                own |= figures.conflict_columns(stream, times["cycles"])
+        if stream is not None and "ideal" in own:
+            own |= figures.headroom_columns(own["ideal"], times["duration"])
+        columns |= own
         if commands is not None and commands.forecast is not None:
-            columns |= forecast_columns(commands.forecast, times["duration"])
+            columns |= figures.forecast_columns(commands.forecast, times["duration"])
         if registers is not None:
             columns |= message_columns(self.chip, registers)
         if stream is not None:
-            columns |= counter_columns(stream)
+            columns |= figures.counter_columns(stream)
 
         def describe(row: int) -> str:
             from .instruction_text import InstructionDescriber  # imported on first use
@@ -174,10 +159,10 @@ class LaneBuilder:
         if source.cores is None:
             return {"core": constant(count, source.core, np.int64)}
         owners = owner_groups(self.groups, source.cores if order is None else source.cores[order])
-        owner = partial(known_or_missing, owners)
+        owner = partial(figures.known_or_missing, owners)
         return {"core": lambda rows: self.groups.unit_numbers(owner(rows)), "owner": owner}
 
-    def _words(self, stream: RecordStream | None, commands: Commands | None) -> Words:
+    def _words(self, stream: RecordStream | None, commands: Commands | None) -> figures.Words:
         """Node words, with synthetic ones for system records without a command.
 
         Sends and waits alternate: the half with the larger sum of durations are the waits, and so is everything above 1
@@ -194,11 +179,11 @@ class LaneBuilder:
         wait_parity = int(length[1::2].sum() > length[::2].sum())
         is_wait = (length > _LONG_WAIT_NS) | (np.arange(len(unbound)) & 1 == wait_parity)
         send, wait = min(self.chip.send_functions[family]), min(self.chip.wait_functions[family])
-        result: Words = word.copy()
+        result: figures.Words = word.copy()
         result[unbound] = self.chip.system_types[family] << 10 | np.where(is_wait, wait, send) << 15
         return result
 
-    def _roles(self, nodes: NodeWords, family: str, overrides: _NameOverrides | None) -> I8:
+    def _roles(self, nodes: figures.NodeWords, family: str, overrides: _NameOverrides | None) -> I8:
         table = np.full(_CODES, Role.WORK, np.int8)
         table[nodes.system | np.arange(32) << 5] = Role.SYNC
         table[[nodes.system | function << 5 for function in self.chip.wait_functions[family]]] = Role.WAIT
@@ -210,7 +195,7 @@ class LaneBuilder:
             roles[nodes.generated] = role_of_name[name_index[nodes.generated]]
         return roles
 
-    def _name_overrides(self, nodes: NodeWords, registers: LaneRegisters | None) -> _NameOverrides | None:
+    def _name_overrides(self, nodes: figures.NodeWords, registers: LaneRegisters | None) -> _NameOverrides | None:
         """Names of commands by operation (TIU, and operations without a published name) and by generator index."""
         name_index, types, names = np.zeros(0, np.int32), list[str](), list[str]()
         if registers is not None and family_of(registers.engine) == "tiu":
@@ -231,7 +216,7 @@ class LaneBuilder:
             for key, texts in (("type", types), ("name", names))
         }
 
-    def _named(self, word: Words, family: str, overrides: _NameOverrides | None) -> dict[str, LazyColumn]:
+    def _named(self, word: figures.Words, family: str, overrides: _NameOverrides | None) -> dict[str, LazyColumn]:
         """Columns of type and name: by node codes unless the row has a name in ``overrides``."""
         names = self.chip.names(family)
         codes = ((word >> np.uint32(10)) & np.uint32(_CODES - 1)).astype(np.int64)
@@ -259,11 +244,13 @@ class LaneBuilder:
 
         return {name: column(name) for name in tables}
 
-    def _memory_pairs(self, nodes: NodeWords, overrides: _NameOverrides | None, memories: U8 | None) -> U8 | None:
+    def _memory_pairs(
+        self, nodes: figures.NodeWords, overrides: _NameOverrides | None, memories: U8 | None
+    ) -> U8 | None:
         """Packed memories of each row where its word does not determine them: wide codes, and names that imply them."""
         if overrides is None or nodes.generated is None:
             return memories
-        memories = node_memories(nodes.word) if memories is None else memories
+        memories = figures.node_memories(nodes.word) if memories is None else memories
         implied = [variant_direction(self.strings["name"].text(code)) for code in overrides[1]["name"].tolist()]
         known = np.array([entry is not None for entry in implied])
         packed = np.array([entry[0] | entry[1] << MEMORY_BITS if entry else 0 for entry in implied], np.uint8)

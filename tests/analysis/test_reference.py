@@ -5,7 +5,7 @@ import pytest
 from profiles import Texts, make_lane, make_profile, small_profile, tpu_device
 
 from tpuprof_tui.model import Role
-from tpuprof_tui.sources.sophgo.files.summary_table import sum_of_lanes, summary_table, to_ns
+from tpuprof_tui.sources.sophgo.files.summary_table import core_sums, summary_table, to_ns
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 
 RULE, LINE = "=" * 190, "-" * 190
@@ -44,8 +44,8 @@ def table_of(profile):
     return summary_table(profile, profile.end_ns - profile.start_ns)
 
 
-def core_sums(profile, unit):
-    return sum_of_lanes(profile, profile.lanes_of(unit))
+def sums_of(profile, unit, engine):
+    return core_sums(profile, profile.lanes_of(unit))[engine]
 
 
 def test_the_text_is_the_references():
@@ -64,25 +64,25 @@ def test_directions_split_the_bytes():
     columns = {"cycles": [10, 20, 30, 40, 50], "bytes": [1, 2, 4, 8, 16], "direction": way}
     dma = make_lane("GDMA", starts=np.arange(5) * 100, ends=np.arange(5) * 100 + 50, **columns)
     profile = make_profile([dma], strings=texts.build())
-    sums = core_sums(profile, 0)
+    sums = sums_of(profile, 0, "GDMA")
     # a missing direction is the reference's placeholder, DDR->DDR
-    assert (sums["gdma_ddr_bytes"], sums["gdma_ddr_cycle"]) == (1 + 4 + 16, 10 + 30 + 50)
-    assert (sums["gdma_l2_bytes"], sums["gdma_l2_cycle"]) == (2, 20)
-    assert sums["gdma_cycle"] == 150
+    assert (sums["ddr_bytes"], sums["ddr_cycles"]) == (1 + 4 + 16, 10 + 30 + 50)
+    assert (sums["l2_bytes"], sums["l2_cycles"]) == (2, 20)
+    assert sums["cycles"] == 150
 
 
 def test_sdma_counts_sends_but_not_waits():
     lane = make_lane("SDMA", starts=[0, 10, 20], ends=[5, 15, 25], cycles=[6, 60, 600], bytes=[100, 0, 0],
                      roles=[Role.WORK, Role.SYNC, Role.WAIT])  # fmt: skip
-    sums = core_sums(make_profile([lane]), 0)
-    assert (sums["sdma_cycle"], sums["sdma_ddr_bytes"], sums["sdma_ddr_cycle"]) == (66, 100, 66)
+    sums = sums_of(make_profile([lane]), 0, "SDMA")
+    assert (sums["cycles"], sums["ddr_bytes"], sums["ddr_cycles"]) == (66, 100, 66)
 
 
 def test_commands_issued_by_rvt_always_count_as_work():
     texts = Texts()
     mode = texts.codes("mode", ["TDI", "RVT"])
     lane = make_lane(starts=[0, 10], ends=[5, 15], cycles=[6, 60], roles=[Role.WAIT, Role.WAIT], mode=mode)
-    assert core_sums(make_profile([lane], strings=texts.build()), 0)["tiu_cycle"] == 60
+    assert sums_of(make_profile([lane], strings=texts.build()), 0, "TIU")["cycles"] == 60
 
 
 def test_operations_of_all_tiu_instructions_count():

@@ -9,8 +9,8 @@ from profiles import make_lane, make_profile
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import Role, Strings
-from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, Totals, lane_totals, overall_row, summary_row
-from tpuprof_tui.sources.sophgo.files.summary_table import published_window
+from tpuprof_tui.sources.sophgo.files.summary_table import CoreSums, Sums, lane_sums, published_window
+from tpuprof_tui.sources.sophgo.files.workbook import SUMMARY_COLUMNS, summary_row
 
 ALL = [slice(0, 3)]
 STRINGS = {"direction": Strings(["DDR->LMEM"])}
@@ -28,10 +28,10 @@ def profile_of(tiu_mhz: float, dma_mhz: float):
 
 
 def rows_of(profile, total_ns: int = 10_000):
-    totals = {lane.kind: lane_totals(profile, lane, ALL) for lane in profile.lanes}
-    names = SUMMARY_COLUMNS[1:]
-    one = dict(zip(names, summary_row(profile, totals, total_ns, many=True), strict=True))
-    every = dict(zip(names, overall_row(profile, [totals], Totals(), total_ns, True), strict=True))
+    sums = CoreSums(Sums, {lane.kind: lane_sums(profile, lane, ALL, workbook=True) for lane in profile.lanes})
+    one, every = (
+        dict(zip(SUMMARY_COLUMNS, summary_row(profile, core, [sums], total_ns), strict=True)) for core in (0, None)
+    )
     return one, every
 
 
@@ -51,6 +51,6 @@ def test_an_engine_ends_where_its_last_instruction_ends_not_its_last_row():
 
 def test_parts_add_up_to_the_whole():
     profile = profile_of(1000, 1000)
-    totals = lane_totals(profile, profile.lanes[1], ALL)
+    sums = lane_sums(profile, profile.lanes[1], ALL, workbook=True)
     parts = [slice(0, 1), slice(1, 3)]
-    assert lane_totals(profile, profile.lanes[1], parts) == totals
+    assert lane_sums(profile, profile.lanes[1], parts, workbook=True) == sums

@@ -11,7 +11,8 @@ from profiles import Registers, Texts, big_profile, make_lane, make_profile, sma
 
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.sophgo.files import instructions
-from tpuprof_tui.sources.sophgo.files.instructions import CONDENSED, ENGINES, write_instructions
+from tpuprof_tui.sources.sophgo.files.instructions import CONDENSED, write_instructions
+from tpuprof_tui.sources.sophgo.files.summary_table import ENGINES
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 

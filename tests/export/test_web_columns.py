@@ -15,8 +15,8 @@ from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, Kinds, bytes_in_cell
 from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
 from tpuprof_tui.model import INT_MISSING, Role, Scopes, Strings
-from tpuprof_tui.sources.sophgo.files.statistics import SUMMARY_COLUMNS, lane_totals
-from tpuprof_tui.sources.sophgo.files.summary_table import summary_record
+from tpuprof_tui.sources.sophgo.files.summary_table import lane_sums, summary_record
+from tpuprof_tui.sources.sophgo.files.workbook import SUMMARY_COLUMNS
 
 # -- columns -------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ def test_cycles_without_sends_have_a_name_of_their_own():
     page = dict(zip((name for name, _ in table["columns"]), table["rows"][0]["cells"], strict=True))
     assert (page["TiuWorkCycle"], page["GdmaWorkCycle"]) == ("100", "100")
     for lane, name in ((tiu, "totalTiuCycle"), (gdma, "totalGdmaCycle")):
-        assert lane_totals(profile, lane, [slice(0, 3)]).working == 110
+        assert lane_sums(profile, lane, [slice(0, 3)], workbook=True)["cycles"] == 110
         assert name in SUMMARY_COLUMNS
         assert name not in page
 

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 from msgspec import Struct
@@ -68,10 +69,11 @@ class Page:
         if fits:
             self._longest[column] = max(self._longest.get(column, 0), shown_length(value, style.form))
 
-    def line(self, row: int, column: int, values: Iterable[Value], style: Style) -> None:
-        """Writes adjacent cells of a row."""
-        for number, value in enumerate(values, column):
-            self.put(row, number, value, style)
+    def line(self, row: int, column: int, values: Iterable[Value], style: Style, forms: Iterable[str] = ()) -> None:
+        """Writes adjacent cells of a row; ``forms``: their number formats, instead of the style's."""
+        styles = (replace(style, form=form) for form in forms) if forms else repeat(style)
+        for number, (value, each) in enumerate(zip(values, styles, strict=False), column):
+            self.put(row, number, value, each)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[Value]], forms: Sequence[str]) -> None:
         """Writes a table with its header in row 1, frozen, with a filter; streams the rows of large tables."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,8 +26,7 @@ from tpuprof_tui.model.lane import Rows
 
 from ..read.arrays import map_texts
 from ..read.layers import Layer, LayerMap
-from .statistics import ratio
-from .summary_table import direction_contains, filled_values, to_ns
+from .summary_table import Sums, bandwidth, cycles_us, direction_contains, filled_values, ratio
 
 Array = npt.NDArray[Any]
 
@@ -60,8 +60,6 @@ _FORMATS: Final = {
     "bf16": "BFP16",
     **{f"{sign}i{bits}": f"INT{bits}" for sign in ("", "s", "u") for bits in (4, 8, 16, 32)},
 }
-_SUMS: Final = ("alg_ops", "uarch_ops", "alg_cycle", "cycles", "ddr_bytes", "l2_bytes", "load_bytes", "load_cycles",
-                "store_bytes", "store_cycles")  # fmt: skip
 #: Operations whose operands after the first are weights.
 _WEIGHTED: Final = frozenset(("Conv", "MatMul"))
 
@@ -77,7 +75,7 @@ class LayerSums:
         self.profile = profile
         self.network = layers.network
         self._map = layers
-        self._sums = {name: np.zeros(len(layers.network.layers), dtype=np.int64) for name in _SUMS}
+        self._sums = defaultdict[str, Array](lambda: np.zeros(len(layers.network.layers), np.int64))
 
     def add(self, lane: Lane, parts: Iterable[Rows]) -> None:
         """Adds instructions of a lane."""
@@ -99,28 +97,18 @@ class LayerSums:
                 np.add.at(self._sums[name], layer_indices[inside], values[inside])
 
     def _of_transfers(self, lane: Lane, rows: Rows) -> dict[str, Array]:
-        sizes, cycles = filled_values(lane, "bytes", rows), filled_values(lane, "cycles", rows)
+        amounts = {"bytes": filled_values(lane, "bytes", rows), "cycles": filled_values(lane, "cycles", rows)}
         ddr, l2 = (direction_contains(self.profile, lane, memory, rows) for memory in ("DDR", "L2"))
         # rows without a direction move nothing
         known = map_texts(self.profile, lane, "direction", rows, lambda text: True)
         loads = map_texts(self.profile, lane, "direction", rows, lambda text: text.startswith("DDR->")) & ddr
-        stores = ddr & ~loads & known
-        return {
-            "ddr_bytes": np.where(ddr & known, sizes, 0),
-            "l2_bytes": np.where(l2 & ~ddr, sizes, 0),
-            "load_bytes": np.where(loads, sizes, 0),
-            "load_cycles": np.where(loads, cycles, 0),
-            "store_bytes": np.where(stores, sizes, 0),
-            "store_cycles": np.where(stores, cycles, 0),
-        }
+        moves = {"ddr": ddr & known, "l2": l2 & ~ddr, "load": loads, "store": ddr & ~loads & known}
+        return {f"{kind}_{name}": values * moved for kind, moved in moves.items() for name, values in amounts.items()}
 
-    def of(self, name: str, layer: Layer) -> int:
-        """One figure of a layer."""
-        return int(self._sums[name][layer.number - 1])
-
-    def total(self, name: str, layers: Sequence[Layer]) -> int:
-        """Sum of a figure over layers."""
-        return sum(self.of(name, layer) for layer in layers)
+    def of(self, *layers: Layer) -> Sums:
+        """Figures of some layers."""
+        places = [layer.number - 1 for layer in layers]
+        return Sums({name: int(values[places].sum()) for name, values in self._sums.items()})
 
 
 def group_of(layer: Layer) -> str:
@@ -148,17 +136,20 @@ def layer_sheet(page: Page, sums: LayerSums) -> None:
     page.line(2, 2, values, BLOCK_VALUE)
     _alignment(page, profile)
     page.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
-    totals = {name: sums.total(name, network.layers) for name in ("alg_cycle", "cycles")}
+    totals = sums.of(*network.layers)
     for row, layer in enumerate(network.layers, HEADER_ROW + 1):
         cells = _layer_cells(layer, sums, totals)
-        for column, name in enumerate(LAYER_COLUMNS, 1):
-            value = cells.get(name, "-")
-            form = PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
-            page.put(row, column, value, replace(KEY_CELL, form="General" if name == "layer_id" else form))
+        listed = [cells.get(name, "-") for name in LAYER_COLUMNS]
+        forms = (
+            PERCENT if name.endswith(("ratio", "rate")) else COUNT if isinstance(value, int) else "General"
+            for name, value in zip(LAYER_COLUMNS[1:], listed[1:], strict=True)
+        )
+        page.line(row, 1, listed, KEY_CELL, ("General", *forms))
     page.headed(HEADER_ROW, len(LAYER_COLUMNS), HEADER_ROW + len(network.layers), frozen_columns=2)
 
 
-def _layer_cells(layer: Layer, sums: LayerSums, totals: Mapping[str, int]) -> dict[str, Value]:
+def _layer_cells(layer: Layer, sums: LayerSums, totals: Sums) -> dict[str, Value]:
+    figures = sums.of(layer)
     first = layer.operands[0].shape if layer.operands else ()
     last = layer.results[0].shape if layer.results else ()
     input_bytes, output_bytes = (sum(tensor.size for tensor in tensors) for tensors in (layer.operands, layer.results))
@@ -172,8 +163,7 @@ def _layer_cells(layer: Layer, sums: LayerSums, totals: Mapping[str, int]) -> di
         "layer_name": layer.name,
         "data_type": _FORMATS.get(form, form.upper()),
         "engine_type": "TPU",
-        "load_bandwidth": _speed(sums.of("load_bytes", layer), sums.of("load_cycles", layer), mhz),
-        "store_bandwidth": _speed(sums.of("store_bytes", layer), sums.of("store_cycles", layer), mhz),
+        **{f"{kind}_bandwidth": round(bandwidth(figures, kind, mhz), 2) for kind in ("load", "store")},
         **dict(zip(("kh", "kw", "k_stride_h", "k_stride_w"), (*layer.kernel, *layer.strides), strict=True)),
         **dict(zip(("iN", "iC", "iH", "iW"), _four_dimensions(first), strict=True)),
         **dict(zip(("oN", "oC", "oH", "oW"), _four_dimensions(last), strict=True)),
@@ -183,13 +173,13 @@ def _layer_cells(layer: Layer, sums: LayerSums, totals: Mapping[str, int]) -> di
         "weight_size": weight_size(layer),
         "feature_size": input_bytes - weight_size(layer),
         "other_info": "; ".join(f"tensor_{number}: {list(one.shape)}" for number, one in enumerate(layer.operands)),
-        "uarch_rate": ratio(sums.of("alg_ops", layer), sums.of("uarch_ops", layer)),
-        **{name: sums.of(name, layer) for name in ("alg_ops", "uarch_ops", "alg_cycle")},
-        "alg_cycle_ratio": ratio(sums.of("alg_cycle", layer), totals["alg_cycle"]),
-        "ddr<->l1/l2 bytes(B)": sums.of("ddr_bytes", layer),
-        "l1<->l2 bytes(B)": sums.of("l2_bytes", layer),
-        "sim_cycle": sums.of("cycles", layer),
-        "sim_cycle_ratio": ratio(sums.of("cycles", layer), totals["cycles"]),
+        "uarch_rate": ratio(figures["alg_ops"], figures["uarch_ops"]),
+        **{name: figures[name] for name in ("alg_ops", "uarch_ops", "alg_cycle")},
+        "alg_cycle_ratio": ratio(figures["alg_cycle"], totals["alg_cycle"]),
+        "ddr<->l1/l2 bytes(B)": figures["ddr_bytes"],
+        "l1<->l2 bytes(B)": figures["l2_bytes"],
+        "sim_cycle": figures["cycles"],
+        "sim_cycle_ratio": ratio(figures["cycles"], totals["cycles"]),
         "core_id": layer.core,
     }
 
@@ -220,13 +210,13 @@ def network_sheet(page: Page, sums: LayerSums, total_ns: int, concurrency: float
 
 
 def _group_cells(name: str, layers: Sequence[Layer], sums: LayerSums) -> list[Value]:
-    every = sums.network.layers
-    alg, uarch, cycles = (sums.total(key, layers) for key in ("alg_ops", "uarch_ops", "cycles"))
+    figures, every = sums.of(*layers), sums.of(*sums.network.layers)
+    alg, uarch, cycles = figures["alg_ops"], figures["uarch_ops"], figures["cycles"]
     time = _us(sums.profile, cycles)
     overall = name == "Overall"
     return [
-        name, alg, _share(alg, sums.total("alg_ops", every)), sum(map(weight_size, layers)), uarch, _share(alg, uarch),
-        _share(uarch, sums.total("uarch_ops", every)), cycles, time, _share(cycles, sums.total("cycles", every)),
+        name, alg, ratio(alg, every["alg_ops"], 3), sum(map(weight_size, layers)), uarch, ratio(alg, uarch, 3),
+        ratio(uarch, every["uarch_ops"], 3), cycles, time, ratio(cycles, every["cycles"], 3),
         round(1e6 / time, 2) if overall and time else "-",
         "-" if overall else ", ".join(sorted({layer.name for layer in layers})),
     ]  # fmt: skip
@@ -244,24 +234,20 @@ def _cases(
 
     time = round(total_ns / 1000, 3)
     rows: list[list[Value]] = [["origin", 0, time, round(concurrency * 100, 2), utilisation(time), "without host time"]]
-    busy = sum(_us(profile, sums.total("cycles", layers)) for _, layers in groups)
+    busy = sum(_us(profile, sums.of(*layers)["cycles"]) for _, layers in groups)
     if busy < time:
         rows.append(["100% Concurrency", round(time - busy, 3), round(busy, 3), 100, utilisation(busy),
                      "all transfers hidden behind TIU work"])  # fmt: skip
         time = busy
     for name, layers in groups:
-        taken = _us(profile, sums.total("cycles", layers))
-        best = round(sums.total("alg_ops", layers) / (tops * 1e6), 3) if tops else taken
+        figures = sums.of(*layers)
+        taken = _us(profile, figures["cycles"])
+        best = round(figures["alg_ops"] / (tops * 1e6), 3) if tops else taken
         if best < taken:
             time = max(time - (taken - best), 0.0)
             rows.append([f"{name} tiuTime: {taken:.2f} us -> {best:.2f} us", round(taken - best, 3), round(time, 3),
                          100, utilisation(time), f"{name} at the chip's peak, the cases above included"])  # fmt: skip
     return rows
-
-
-def _share(part: int, whole: int) -> float:
-    """A share, rounded to three decimals as a percentage."""
-    return round(float(f"{part / whole * 100:.3f}") / 100, 7) if whole else 0.0
 
 
 def _put_cells(page: Page, row: int, cells: Sequence[Value]) -> None:
@@ -306,10 +292,5 @@ def _four_dimensions(shape: Sequence[int]) -> list[int]:
     return padded[:4]
 
 
-def _speed(size: int, cycles: int, mhz: float) -> float:
-    time = to_ns(cycles, mhz)
-    return round(size / time, 2) if time else 0.0
-
-
 def _us(profile: Profile, cycles: int) -> float:
-    return round(cycles / profile.device.clock("TIU"), 3) if profile.device.clock("TIU") > 0 else 0.0
+    return cycles_us(cycles, profile.device.clock("TIU"))

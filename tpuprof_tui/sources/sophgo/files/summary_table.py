@@ -2,13 +2,14 @@
 
 They differ from this package's own figures: cycles are summed per engine and compared with the time from the first
 start to the last end of all engines, so engines that run in parallel give a parallelism above 100 %; unknown values
-count as the reference's placeholder (one operation, ``DDR->DDR``).
+count as the reference's placeholder (one operation, ``DDR->DDR``). The workbook's definitions (metrics 6 and 7) differ
+in what works, and in which transfers move.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from msgspec import Struct
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import Rows
+from tpuprof_tui.model.lane import ALL, Rows, row_part
 
 from ..read.arrays import map_texts, stream_order
 from ..schema import column
@@ -29,7 +30,7 @@ from ..schema import column
 # first place, so what this concerns are the pairs before a compiled model's first launch and kernels that only
 # synchronise.
 
-_ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
+ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Rows at each end that are examined first; all rows where the pairs continue.
 _EDGE: Final = 64
 #: Counters by which the reference tells system commands of DMA engines where there are no commands: both are 0.
@@ -63,7 +64,7 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
     """Rows of a lane that the converter counts, ascending."""
     count = len(lane)
     everything = slice(0, count)
-    if lane.kind not in _ENGINES or not count or not profile.timed or "command_id" not in lane:
+    if lane.kind not in ENGINES or not count or not profile.timed or "command_id" not in lane:
         return everything
     if count > _EDGE and not _may_have_edges(lane, count):
         return everything
@@ -83,11 +84,8 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
 
 def _may_have_edges(lane: Lane, count: int) -> bool:
     """Whether the ids of the first or the last three commands restart behind or before a pair, if in stream order."""
-    head, tail = (
-        lane.take("command_id", slice(0, 3)).tolist(),
-        lane.take("command_id", slice(count - 3, count)).tolist(),
-    )
-    first, last = lane.take("order", slice(0, 3)).tolist(), lane.take("order", slice(count - 3, count)).tolist()
+    edges = slice(0, 3), slice(count - 3, count)
+    (head, tail), (first, last) = ([lane.take(key, rows).tolist() for rows in edges] for key in ("command_id", "order"))
     in_order = first == [0, 1, 2] and last == [count - 3, count - 2, count - 1]
     opens, closes = head[1] == head[0] + 1 and head[2] <= head[1], tail[2] == tail[1] + 1 and tail[1] <= tail[0]
     return opens or closes or not in_order
@@ -126,7 +124,7 @@ def _facts(
     profile: Profile, lane: Lane, stream: Rows, first: int, last: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Ids of some commands in stream order, and which of them the converter takes for system commands."""
-    rows = slice(first, last) if isinstance(stream, slice) else stream[first:last]
+    rows = row_part(stream, first, last)
     role = lane.take("role", rows)
     # in the reference a command issued by RVT is never a system command
     system = (role == Role.WAIT) | (role == Role.SYNC)
@@ -138,16 +136,124 @@ def _facts(
 
 Array = npt.NDArray[Any]
 
-#: Sums that lanes of an engine contribute to, by engine: cycles, operations, instructions of known operations, bytes
-#: and cycles of transfers that touch DDR, and of those that touch L2 memory and not DDR.
-SUMMED: Final[dict[str, tuple[str, ...]]] = {
-    "TIU": ("tiu_cycle", "alg_ops", "uarch_ops", "known_ops"),
-    "GDMA": ("gdma_cycle", "gdma_ddr_bytes", "gdma_ddr_cycle", "gdma_l2_bytes", "gdma_l2_cycle"),
-    "SDMA": ("sdma_cycle", "sdma_ddr_bytes", "sdma_ddr_cycle"),
-    "CDMA": ("cdma_cycle", "cdma_ddr_bytes", "cdma_ddr_cycle", "cdma_l2_bytes", "cdma_l2_cycle"),
-}
-#: Sums over instructions by name; those that nothing contributes to are 0.
+#: Sums over instructions of one engine, by name; those that nothing contributes to are 0.
 Sums = Counter[str]
+#: Sums of one core by engine; in the workbook CDMA counts the commands that it submitted.
+CoreSums = defaultdict[str, Sums]
+#: Names of the sums of the summary, by engine: cycles, operations, instructions of known operations; bytes and cycles
+#: of transfers that touch DDR, and of those that touch L2 memory and not DDR.
+SUMMED: Final = {
+    "TIU": ("cycles", "alg_ops", "uarch_ops", "known_ops"),
+    **dict.fromkeys(ENGINES[1:], ("cycles", "ddr_bytes", "ddr_cycles", "l2_bytes", "l2_cycles")),
+}
+
+
+def lane_weights(profile: Profile, lane: Lane, rows: Rows = ALL, *, workbook: bool = False) -> dict[str, Array]:
+    """Contribution of each row to the sums of its engine, by name.
+
+    By the definitions of the workbook also ``count``, ``wait_cycles`` of system waits, ``alg_cycle`` and ``stall``.
+    """
+    role, cycles = lane.take("role", rows), filled_values(lane, "cycles", rows)
+    works, waits = role == Role.WORK, role == Role.WAIT
+    weights = {"count": np.ones(len(cycles), np.int64), "wait_cycles": cycles * waits} if workbook else {}
+    if workbook or lane.kind in ("SDMA", "CDMA"):
+        counted = ~waits
+    else:
+        # in the reference a command issued by RVT is never a system command
+        counted = works | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
+        # without commands, moves within local memory count as system commands
+        if lane.role_guessed and all(key in lane for key in HANDSHAKES):
+            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in HANDSHAKES])
+    weights["cycles"] = cycles = cycles * counted
+    if lane.kind == "TIU":
+        keys = ("alg_ops", "uarch_ops", "alg_cycle")[: 3 if workbook else 2]
+        weights |= {key: filled_values(lane, key, rows) for key in keys}
+        if not workbook:
+            unknown = is_missing(lane.take("uarch_ops", rows)) if "uarch_ops" in lane else np.ones(len(role), np.bool_)
+            weights["known_ops"] = (~unknown).astype(np.int64)
+        return weights
+    sizes = filled_values(lane, "bytes", rows) * counted
+    ddr = direction_contains(profile, lane, "DDR", rows)
+    l2 = ~ddr & direction_contains(profile, lane, "L2", rows)
+    if workbook:  # system commands have no direction
+        moves = works & ((sizes > 0) | (lane.kind != "CDMA"))
+        weights["stall"] = filled_values(lane, "stall", rows)
+    else:
+        moves = (sizes > 0) | (lane.kind == "SDMA")
+        if lane.kind == "CDMA" and "direction" in lane:  # unlike with other engines, a missing direction is none
+            ddr &= lane.take("direction", rows) >= 0
+    for memory, moved in (("ddr", moves & ddr), ("l2", moves & l2)):
+        weights |= {f"{memory}_bytes": sizes * moved, f"{memory}_cycles": cycles * moved}
+    return weights
+
+
+def lane_sums(profile: Profile, lane: Lane, parts: Iterable[Rows] = (ALL,), *, workbook: bool = False) -> Sums:
+    """Sums over some rows of a lane."""
+    return sum((sums_of(lane_weights(profile, lane, rows, workbook=workbook)) for rows in parts), Sums())
+
+
+def sums_of(weights: Mapping[str, Array], rows: Array | slice = ALL) -> Sums:
+    """Sums of ``lane_weights``, over some of its rows."""
+    return Sums({name: int(values[rows].sum()) for name, values in weights.items()})
+
+
+def sums_by(profile: Profile, lane: Lane, parts: Iterable[Rows], key: str) -> dict[int, Sums]:
+    """Sums of the workbook by the value of a column, -1 where it has none, in order of first appearance."""
+    sums: dict[int, Sums] = {}
+    for rows in parts:
+        weights = lane_weights(profile, lane, rows, workbook=True)
+        values = np.maximum(lane.take(key, rows), -1) if key in lane else np.full(len(weights["count"]), -1)
+        _, first = np.unique(values, return_index=True)
+        for value in values[np.sort(first)].tolist():
+            sums.setdefault(value, Sums()).update(sums_of(weights, values == value))
+    return sums
+
+
+def core_sums(profile: Profile, lanes: Iterable[Lane]) -> CoreSums:
+    """Sums over all rows of some lanes (metrics 5.1)."""
+    found = CoreSums(Sums)
+    for lane in lanes:
+        if lane.kind in ENGINES:
+            found[lane.kind].update(lane_sums(profile, lane))
+    return found
+
+
+def filled_values(lane: Lane, key: str, rows: Rows) -> Array:
+    """Values of an integer column; where missing, the reference's placeholder, or 0 if it has none."""
+    placeholder: Any = column(key).placeholder or 0
+    if key not in lane:
+        return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
+    values = lane.take(key, rows)
+    return np.where(is_missing(values), placeholder, values)
+
+
+def direction_contains(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
+    """Mask of the rows whose direction contains a memory."""
+    return map_texts(
+        profile, lane, "direction", rows, lambda text: memory in text, memory in str(column("direction").placeholder)
+    )
+
+
+def to_ns(cycles: int, mhz: float) -> int:
+    """A number of cycles in whole ns; 0 without a clock."""
+    return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
+
+
+def bandwidth(sums: Sums, moves: str, mhz: float) -> float:
+    """GB/s of the transfers whose bytes and cycles have these names; 0 without time."""
+    time = to_ns(sums[f"{moves}_cycles"], mhz)
+    return sums[f"{moves}_bytes"] / time if time else 0.0
+
+
+def cycles_us(cycles: float, mhz: float) -> float:
+    """A number of cycles in us; 0 without a clock."""
+    return round(cycles / mhz, 3) if mhz > 0 else 0.0
+
+
+def ratio(part: float, whole: float, digits: int = 2) -> float:
+    """``part / whole``, rounded to ``digits`` decimals as a percentage, as in the reference; 0 if ``whole`` is 0."""
+    # formatting rounds as the reference does
+    return round(float(f"{part / whole * 100:.{digits}f}") / 100, digits + 4) if whole else 0.0
 
 
 class SummaryColumn(Struct, frozen=True):
@@ -222,11 +328,11 @@ def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:
     """
     if not profile.units or not profile.instructions or not profile.timed:
         return []
-    sums = [sum_of_lanes(profile, profile.lanes_of(unit)) for unit in profile.units]
+    sums = [core_sums(profile, profile.lanes_of(unit)) for unit in profile.units]
     return summary_rows(profile.device, profile.groups.numbers, sums, total_ns)
 
 
-def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[Sums], total_ns: int) -> list[SummaryRow]:
+def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
     """Rows of the summary from the sums of each core.
 
     ``total_ns``: as for `summary_table`.
@@ -245,39 +351,22 @@ def rate_remark(profile: Profile, rows: Sequence[SummaryRow]) -> str:
     return f"uArchURate in mode {mode} is that of commands of DES blocks: of others no operations are known{cores}."
 
 
-def sum_of_lanes(profile: Profile, lanes: Iterable[Lane]) -> Sums:
-    """Sums over all rows of some lanes (metrics 5.1)."""
-    parts = (as_sums(lane, lane_weights(profile, lane, slice(0, len(lane))).sum(axis=1))
-             for lane in lanes if lane.kind in SUMMED)  # fmt: skip
-    return sum(parts, Sums())
-
-
-def as_sums(lane: Lane, totals: Array) -> Sums:
-    """Totals of ``lane_weights`` by name."""
-    return Sums(dict(zip(SUMMED[lane.kind], totals.tolist(), strict=True)))
-
-
-def to_ns(cycles: int, mhz: float) -> int:
-    """A number of cycles in whole ns; 0 without a clock."""
-    return int(round(cycles / mhz * 1000, 2)) if mhz > 0 else 0
-
-
-def _row(device: Device, core: int | None, parts: Sequence[Sums], total: int, several: bool) -> SummaryRow:
+def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
     """Row of one core, or over all of them (``core`` None)."""
-    tiu_mhz, dma_mhz = device.clock("TIU"), device.clock("DMA")
-    sums = sum(parts, Sums())
-    tiu_time = sum(to_ns(part["tiu_cycle"], tiu_mhz) for part in parts)
-    busy_time = tiu_time + sum(to_ns(part["gdma_cycle"], dma_mhz) for part in parts)
-    if several:
-        busy_time += sum(to_ns(part["sdma_cycle"], dma_mhz) for part in parts)
-    tiu, gdma, sdma = (max(part[f"{engine}_cycle"] for part in parts) for engine in ("tiu", "gdma", "sdma"))
+    dma_mhz = device.clock("DMA")
+    cycles = {engine: [part[engine]["cycles"] for part in parts] for engine in ENGINES}
+    times = {
+        engine: sum(to_ns(each, device.clock("TIU") if engine == "TIU" else dma_mhz) for each in cycles[engine])
+        for engine in ("TIU", "GDMA", *(("SDMA",) if several else ()))
+    }
+    tiu, gdma, sdma = (sum((part[engine] for part in parts), Sums()) for engine in ("TIU", "GDMA", "SDMA"))
     values = (
-        "Overall" if core is None else core, _percent(busy_time, total * len(parts)), total,
-        _percent(tiu_time, total * len(parts)), tiu, _percent(sums["alg_ops"], sums["uarch_ops"]), gdma,
-        _bandwidth(sums, "gdma_ddr", dma_mhz), _bandwidth(sums, "gdma_l2", dma_mhz), sdma,
-        _bandwidth(sums, "sdma_ddr", dma_mhz),
+        "Overall" if core is None else core, _percent(sum(times.values()), total * len(parts)), total,
+        _percent(times["TIU"], total * len(parts)), max(cycles["TIU"]), _percent(tiu["alg_ops"], tiu["uarch_ops"]),
+        max(cycles["GDMA"]), bandwidth(gdma, "ddr", dma_mhz), bandwidth(gdma, "l2", dma_mhz), max(cycles["SDMA"]),
+        bandwidth(sdma, "ddr", dma_mhz),
     )  # fmt: skip
-    return SummaryRow(core, sums["known_ops"], values, _cells(COLUMNS, values, device, core))
+    return SummaryRow(core, tiu["known_ops"], values, _cells(COLUMNS, values, device, core))
 
 
 def _cells(
@@ -288,62 +377,6 @@ def _cells(
 
 def _percent(part: int, whole: int) -> float:
     return part / whole * 100 if whole > 0 else 0.0
-
-
-def _bandwidth(sums: Sums, moves: str, mhz: float) -> float:
-    time = to_ns(sums[f"{moves}_cycle"], mhz)
-    return sums[f"{moves}_bytes"] / time if time else 0.0
-
-
-def lane_weights(profile: Profile, lane: Lane, rows: Rows) -> npt.NDArray[np.int64]:
-    """Contribution of each row to the sums of its core.
-
-    int64 (k, rows), one line for each name in ``SUMMED``.
-    """
-    role, cycles = lane.take("role", rows), _values_or_zero(lane, "cycles", rows)
-    if lane.kind in ("SDMA", "CDMA"):
-        counted = role != Role.WAIT
-    else:
-        # in the reference a command issued by RVT is never a system command
-        counted = (role == Role.WORK) | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
-        # without commands, moves within local memory count as system commands
-        if lane.role_guessed and all(key in lane for key in HANDSHAKES):
-            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in HANDSHAKES])
-    cycles = cycles * counted
-    if lane.kind == "TIU":
-        known = ~is_missing(lane.take("uarch_ops", rows)) if "uarch_ops" in lane else np.zeros(len(cycles), np.bool_)
-        weights = [cycles, *(filled_values(lane, key, rows) for key in ("alg_ops", "uarch_ops")), known]
-    else:
-        ddr, sizes = direction_contains(profile, lane, "DDR", rows), _values_or_zero(lane, "bytes", rows) * counted
-        if lane.kind == "CDMA" and "direction" in lane:  # unlike with other engines, a missing direction is none
-            ddr &= lane.take("direction", rows) >= 0
-        if lane.kind == "SDMA":
-            weights = [cycles, sizes * ddr, cycles * ddr]
-        else:
-            to_ddr, to_l2 = (sizes > 0) & ddr, (sizes > 0) & direction_contains(profile, lane, "L2", rows) & ~ddr
-            weights = [cycles, sizes * to_ddr, cycles * to_ddr, sizes * to_l2, cycles * to_l2]
-    return np.stack(weights).astype(np.int64, copy=False)
-
-
-def _values_or_zero(lane: Lane, key: str, rows: Rows) -> Array:
-    values = lane.take(key, rows)
-    return np.where(is_missing(values), 0, values)
-
-
-def filled_values(lane: Lane, key: str, rows: Rows) -> Array:
-    """Values of an integer column; where missing, the reference's placeholder, or 0 if it has none."""
-    placeholder: Any = column(key).placeholder or 0
-    if key not in lane:
-        return np.full(len(lane.take("start", rows)), placeholder, dtype=np.int64)
-    values = lane.take(key, rows)
-    return np.where(is_missing(values), placeholder, values)
-
-
-def direction_contains(profile: Profile, lane: Lane, memory: str, rows: Rows) -> Array:
-    """Mask of the rows whose direction contains a memory."""
-    return map_texts(
-        profile, lane, "direction", rows, lambda text: memory in text, memory in str(column("direction").placeholder)
-    )
 
 
 # The summary of the web page, coloured by the converter's rules.
@@ -361,9 +394,8 @@ def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[
     first, last = published_window(selected_query(profile, selection))
     ports = [lane for lane in chosen.lanes if lane.kind == "CDMA" and len(lane)]
     columns = (*COLUMNS, *(CDMA_COLUMNS if ports else ()))
-    device, sums = profile.device, sum_of_lanes(chosen, ports)
-    speeds = (_bandwidth(sums, moves, device.clock("DMA")) for moves in ("cdma_ddr", "cdma_l2"))
-    of_ports = (sums["cdma_cycle"], *speeds)
+    device, sums = profile.device, core_sums(chosen, ports)["CDMA"]
+    of_ports = (sums["cycles"], *(bandwidth(sums, moves, device.clock("DMA")) for moves in ("ddr", "l2")))
     rows = []
     for row in summary_table(chosen, last - first):
         cells = row.cells

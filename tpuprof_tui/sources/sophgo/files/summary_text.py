@@ -7,16 +7,16 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import replace
 
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.analysis.totals.figures import UnitFigures, lane_figures
+from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
 from tpuprof_tui.formats.files import whole_file
@@ -27,9 +27,8 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..groups import RX_NAMES, TX_NAMES
 from ..read.arrays import map_texts
-from .summary_table import COLUMNS, SummaryRow, published_part, published_window, rate_remark, summary_table
+from .summary_table import COLUMNS, ENGINES, SummaryRow, published_part, published_window, rate_remark, summary_table
 
-ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 #: Characters of a line in the console form of the reference's table: eight columns.
 CONSOLE_WIDTH: Final = 130
 NO_CORES: Final = "No core data available for summary."
@@ -119,33 +118,21 @@ def _engines(query: Query) -> str:
     """Effective, wait, sync and idle time of every engine of every core, of every port, and of all together."""
     start, end = query.window
     window, cores = end - start, query.unit_figures
+    nothing = LaneFigures(0, 0, 0, window, window, 0)
     engines = [engine for engine in ENGINES if engine in ("TIU", "GDMA") or any(engine in core.lanes for core in cores)]
     ports = [index for index in query.lane_indexes.values() if index.lane.kind == "CDMA" and len(index.lane)]
+    rows = [(core.name, engine, core.lanes.get(engine, nothing)) for core in cores for engine in engines]
+    rows += [(_UNKNOWN, f"port{index.lane.number}", lane_figures(index, start, end)) for index in ports]
+    guessed = any(figures.guessed for _, _, figures in rows)
     # commands of a port may be of no known core, so CDMA of all cores is the sum of the ports
-    found: dict[str, list[Sequence[int]]] = {engine: [] for engine in (*engines, *(("CDMA",) if ports else ()))}
-    body: list[list[str]] = []
-    guessed = False
-    for core in cores:
-        for engine in engines:
-            lane = core.lanes.get(engine)
-            figures = (lane.count, lane.busy, lane.wait, lane.sync, lane.idle) if lane else (0, 0, 0, 0, window)
-            doubtful = lane is not None and lane.guessed
-            guessed |= doubtful
-            body.append(_engine_row(core.name, engine, figures, window, doubtful))
-            if engine != "CDMA":
-                found[engine].append(figures)
-    for index in ports:
-        port = lane_figures(index, start, end)
-        figures = (port.count, port.busy, port.wait, port.sync, port.idle)
-        guessed |= port.guessed
-        body.append(_engine_row(_UNKNOWN, f"port{index.lane.number}", figures, window, port.guessed))
-        found["CDMA"].append(figures)
-    last = [
-        _engine_row(
-            "Overall", engine, [sum(column) for column in zip(*parts, strict=True)], window * len(parts), guessed
-        )
-        for engine, parts in found.items()
-    ]
+    found = {engine: [some for _, name, some in rows if name == engine] for engine in engines}
+    if ports:
+        found["CDMA"] = [figures for _, _, figures in rows[-len(ports) :]]
+    elif "CDMA" in found:
+        found["CDMA"] = []
+    sums = ((engine, LaneFigures.sum_of(parts)) for engine, parts in found.items())
+    last = [_engine_row("Overall", engine, replace(each, guessed=guessed)) for engine, each in sums]
+    body = [_engine_row(*row) for row in rows]
     return _table("Engines", _ENGINE_HEADER, body, last, (
         "Effective: union of work. Wait: system waits. Sync: other system commands. Idle: none of them.",
         "Utilisation: effective over total time. CDMA of a core: what it submitted, over all ports.",
@@ -154,11 +141,9 @@ def _engines(query: Query) -> str:
     ))  # fmt: skip
 
 
-def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, guessed: bool) -> list[str]:
-    mark = GUESS if guessed else ""
-    count, busy, *times = figures
-    return [core, engine, str(count), *(f"{mark}{_us(time)}" for time in (busy, *times)),
-            f"{mark}{_percent(busy, window)}"]  # fmt: skip
+def _engine_row(core: str, engine: str, lane: LaneFigures) -> list[str]:
+    times = [*map(_us, (lane.busy, lane.wait, lane.sync, lane.idle)), _percent(lane.busy, lane.window)]
+    return [core, engine, str(lane.count), *((GUESS if lane.guessed else "") + time for time in times)]
 
 
 # -- moves --------------------------------------------------------------------
@@ -167,37 +152,40 @@ def _engine_row(core: str, engine: str, figures: Sequence[int], window: int, gue
 def _moves(profile: Profile) -> str:
     """Table of bytes read and written, and their bandwidths; empty if nothing was moved."""
     body: list[list[str]] = []
-    sums: dict[str, list[dict[str, Moves]]] = {}
+    sums: dict[str, list[Moves]] = {}
     for lane in ordered_lanes(profile):
         if lane.kind == "TIU" or not len(lane):
             continue
         found, number = lane_moves(profile, lane), profile.unit_number(lane)
         core, engine = (str(number), lane.kind) if number >= 0 else (_UNKNOWN, f"port{lane.number}")
-        body.append([core, engine, *_move_cells(found)])
+        body.append([core, engine, *_move_cells([found])])
         sums.setdefault(lane.kind, []).append(found)
     if not body:
         return ""
     everything = [found for parts in sums.values() for found in parts]
-    last = [
-        ["Overall", engine, *_move_cells(sum_moves(parts))] for engine, parts in (*sums.items(), ("all", everything))
-    ]
+    last = [["Overall", engine, *_move_cells(parts)] for engine, parts in (*sums.items(), ("all", everything))]
     notes = [
         "Read: bytes from DDR. Write: bytes to DDR. A move within DDR counts as both, in the total once.",
         "Bandwidth: bytes over the time in which at least one such move ran.",
         "CDMA: sends read, receives write, other commands count in the total only.",
     ]
-    if all(found["read"].size is None for found in everything):
+    if not any("read" in found for found in everything):
         notes.append("The capture does not know directions: all bytes count as DDR.")
     elif not profile.has(DETAIL):
         notes.append("Sizes are those the hardware counted; directions are those of condensed commands.")
     return _table("Read and write bandwidth", _MOVE_HEADER, body, last, notes)
 
 
-def _move_cells(moves: Mapping[str, Moves]) -> list[str]:
+def _move_cells(lanes: Sequence[Moves]) -> list[str]:
+    """Sizes and bandwidths of the moves of some lanes together; unknown if those of one are."""
     sizes, speeds = [], []
-    for size, time in ((moves[kind].size, moves[kind].intervals.total) for kind in KINDS):
-        sizes.append(_UNKNOWN if size is None else str(size))
-        speeds.append(_UNKNOWN if size is None else f"{size / time if time else 0:.2f}")
+    for kind in KINDS:
+        known = [lane[kind] for lane in lanes if kind in lane]
+        size = sum(each for each, _ in known)
+        time = reduce(Intervals.union_with, (each for _, each in known), Intervals.empty()).total
+        unknown = len(known) < len(lanes)
+        sizes.append(_UNKNOWN if unknown else str(size))
+        speeds.append(_UNKNOWN if unknown else f"{size / time if time else 0:.2f}")
     return [*sizes[:3], *speeds[:3], sizes[3], speeds[3]]
 
 
@@ -251,24 +239,12 @@ def _percent(part: int, whole: int) -> str:
 KINDS: Final = ("read", "write", "ddr", "l2")
 
 
-class Moves(Struct, frozen=True, eq=False):
-    """Moves of one kind."""
-
-    size: int | None = None  #: Bytes; None where the capture does not show which moves are of this kind
-    intervals: Intervals = Intervals.empty()  #: Intervals in which at least one of them ran
-
-    def __add__(self, other: Moves) -> Moves:
-        """Sum of both; unknown if either is unknown."""
-        size = None if self.size is None or other.size is None else self.size + other.size
-        return Moves(size, self.intervals.union_with(other.intervals))
+#: Of the moves of a lane, by kind, bytes and the intervals in which at least one of them ran; without those kinds of
+#: which the capture does not show the moves.
+Moves = dict[str, tuple[int, Intervals]]
 
 
-def sum_moves(parts: Sequence[Mapping[str, Moves]]) -> dict[str, Moves]:
-    """Moves of several lanes, by kind; their time is the union."""
-    return {kind: reduce(Moves.__add__, (part[kind] for part in parts)) for kind in KINDS}
-
-
-def lane_moves(profile: Profile, lane: Lane) -> dict[str, Moves]:
+def lane_moves(profile: Profile, lane: Lane) -> Moves:
     """Moves of a lane's work, by kind.
 
     Without directions (captures without commands) all bytes count as DDR, and how many of them were read is not known.
@@ -289,8 +265,8 @@ def lane_moves(profile: Profile, lane: Lane) -> dict[str, Moves]:
                  "ddr": lambda text: "DDR" in text,
                  "l2": lambda text: "L2" in text and "DDR" not in text}  # fmt: skip
         masks = {kind: map_texts(profile, lane, "direction", everything, test) for kind, test in tests.items()}
-    found = dict.fromkeys(KINDS, Moves())
+    found = {}
     for kind, flags in masks.items():
         selected = moved & flags
-        found[kind] = Moves(int(sizes[selected].sum()), Intervals.union(lane["start"][selected], lane["end"][selected]))
+        found[kind] = int(sizes[selected].sum()), Intervals.union(lane["start"][selected], lane["end"][selected])
     return found

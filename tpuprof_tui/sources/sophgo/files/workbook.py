@@ -48,8 +48,7 @@ from .fields import EVERYTHING
 from .instructions import rows_as_text
 from .lane_rows import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
-from .statistics import SUMMARY_COLUMNS, Totals, bandwidth, lane_totals, overall_row, ratio, summary_row, totals_by
-from .summary_table import published_window
+from .summary_table import CoreSums, Sums, bandwidth, cycles_us, lane_sums, published_window, ratio, sums_by, to_ns
 
 Progress = Callable[[float], None]
 
@@ -107,7 +106,7 @@ class _Workbook:
         layers = layers_of(profile)
         self._layers = None if layers is None else LayerSums(profile, layers)
         self._sheets = chosen_lanes(profile, selection, layers)
-        self._totals: dict[str, Totals] = {}
+        self._totals: dict[str, Sums] = {}
         self._longest_text = max((len(text) for texts in profile.strings.values() for text in texts), default=0)
         self._todo = sum(sheet.count for sheet in self._sheets)
         self._done = 0
@@ -128,25 +127,19 @@ class _Workbook:
     # -- figures ----------------------------------------------------------
 
     def _sums(self) -> None:
-        self._cores: dict[int, dict[str, Totals]] = {}
-        self._unknown_core = Totals()
+        #: Sums by core; -1: CDMA commands of unknown cores.
+        self._cores: dict[int, CoreSums] = {}
         added = 0
         for sheet in self._sheets:
             lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.counted_rows, 4 * SLICE)]
             core = self._profile.unit_number(lane)
             if core >= 0:
-                total = lane_totals(self._profile, lane, parts)
-                self._cores.setdefault(core, {})[lane.kind] = total
+                found = {core: lane_sums(self._profile, lane, parts, workbook=True)}
             else:
-                total = Totals()
-                for owner, totals in totals_by(self._profile, lane, parts, "core").items():
-                    total += totals
-                    if owner < 0:
-                        self._unknown_core += totals
-                    else:
-                        sums = self._cores.setdefault(owner, {})
-                        sums["CDMA"] = sums.get("CDMA", Totals()) + totals
-            self._totals[sheet.title] = total
+                found = sums_by(self._profile, lane, parts, "core")
+            for owner, sums in found.items():
+                self._cores.setdefault(owner, CoreSums(Sums))[lane.kind].update(sums)
+            self._totals[sheet.title] = sum(found.values(), Sums())
             if self._layers is not None:
                 self._layers.add(lane, parts)
             added += sheet.count
@@ -154,14 +147,11 @@ class _Workbook:
 
     def _summaries(self) -> None:
         profile = self._profile
+        loose = self._cores.pop(-1, CoreSums(Sums))["CDMA"]
         cores = dict(sorted(self._cores.items()))
         start, end = published_window(selected_query(profile, self._selection)) if profile.timed else (0, 0)
-        many = len(profile.units) > 1
-        rows: list[list[Value]] = [
-            [core, *summary_row(profile, each, end - start, many)] for core, each in cores.items()
-        ]
-        overall: list[Value] = ["Overall"]
-        overall += overall_row(profile, list(cores.values()), self._unknown_core, end - start, many)
+        rows = [summary_row(profile, core, [each], end - start) for core, each in cores.items()]
+        overall = summary_row(profile, None, list(cores.values()), end - start, loose)
         if self._layers is not None:
             concurrency = overall[SUMMARY_COLUMNS.index("Concurrency")]
             assert isinstance(concurrency, (int, float))
@@ -202,7 +192,7 @@ class _Workbook:
             header_row = dma_head(page, self._profile, self._totals[sheet.title])
         else:
             parts = (part for part, _ in row_parts(sheet.rows, 4 * SLICE))
-            types = totals_by(self._profile, sheet.lane, parts, "type")
+            types = sums_by(self._profile, sheet.lane, parts, "type")
             header_row = tiu_head(page, self._profile, self._totals[sheet.title], types)
         page.link(1, 1, _SUMMARY)
         return header_row
@@ -344,15 +334,14 @@ _SUMMARY_NOTES: Final = (
 _BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5))
 
 
-def tiu_head(page: Page, profile: Profile, total: Totals, types: Mapping[int, Totals]) -> int:
+def tiu_head(page: Page, profile: Profile, total: Sums, types: Mapping[int, Sums]) -> int:
     """Writes totals, specification, description, statistics of a TIU sheet; returns the row of the column headers."""
     header_row = len(types) + 9
     page.put(1, 1, "Performance", LABEL)
     page.put(2, 1, "Summary", LABEL)
     page.line(1, 2, _TIU_TOTALS, TOTAL_HEADER)
-    rate = ratio(total.alg_ops, total.uarch_ops)
-    values = (total.working, total.alg_cycle, total.alg_ops, total.uarch_ops, rate, total.wait_cycles)
-    _values(page, 2, 2, values, TOTAL_VALUE)
+    rate = ratio(total["alg_ops"], total["uarch_ops"])
+    _values(page, 2, 2, (*(total[name] for name in _OPERATION), rate, total["wait_cycles"]), TOTAL_VALUE)
     page.put(1, 15, "Detail Spec", LABEL)
     page.line(1, 16, (title for title, _ in _SPECIFICATION), BLOCK_HEADER)
     known = dict(profile.device.parameters)
@@ -367,8 +356,8 @@ def tiu_head(page: Page, profile: Profile, total: Totals, types: Mapping[int, To
     page.line(6, 2, _TYPE_COLUMNS, BLOCK_HEADER)
     for row, (code, some) in enumerate(types.items(), 7):
         name = profile.strings["type"][code] or str(column_of("type").placeholder)
-        _values(page, row, 2, _type_cells(name, some, some.cycles, total), BLOCK_VALUE)
-    cells = list(_type_cells("Overall", total, total.working, total))
+        _values(page, row, 2, _type_cells(name, some, some["cycles"] + some["wait_cycles"], total), BLOCK_VALUE)
+    cells = list(_type_cells("Overall", total, total["cycles"], total))
     cells[3] = cells[5] = cells[8] = cells[10] = 1.0
     _values(page, 7 + len(types), 2, cells, BLOCK_VALUE)
     folded = header_row > _TALLEST_BLOCK
@@ -377,28 +366,25 @@ def tiu_head(page: Page, profile: Profile, total: Totals, types: Mapping[int, To
     return header_row
 
 
-def _type_cells(name: str, some: Totals, cycles: int, total: Totals) -> tuple[Value, ...]:
+def _type_cells(name: str, some: Sums, cycles: int, total: Sums) -> tuple[Value, ...]:
+    alg_ops, alg_cycle, uarch_ops = some["alg_ops"], some["alg_cycle"], some["uarch_ops"]
     return (
-        name, some.count, some.alg_ops, ratio(some.alg_ops, total.alg_ops), some.alg_cycle,
-        ratio(some.alg_cycle, total.alg_cycle), some.uarch_ops, ratio(some.alg_ops, some.uarch_ops),
-        ratio(some.uarch_ops, total.uarch_ops), cycles, ratio(cycles, total.working),
+        name, some["count"], alg_ops, ratio(alg_ops, total["alg_ops"]), alg_cycle,
+        ratio(alg_cycle, total["alg_cycle"]), uarch_ops, ratio(alg_ops, uarch_ops),
+        ratio(uarch_ops, total["uarch_ops"]), cycles, ratio(cycles, total["cycles"]),
     )  # fmt: skip
 
 
-def dma_head(page: Page, profile: Profile, total: Totals) -> int:
+def dma_head(page: Page, profile: Profile, total: Sums) -> int:
     """Writes totals and note of a sheet of transfers; returns the row of the column headers."""
     page.put(1, 1, "Performance", LABEL)
     page.put(2, 1, "Summary", LABEL)
     page.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
-    mhz = profile.device.clock("DMA")
-    values = (
-        total.working, total.working, total.stall, ratio(total.stall, total.cycles), total.ddr_bytes, total.l2_bytes,
-        bandwidth(total.ddr_bytes, total.ddr_cycles, mhz), bandwidth(total.l2_bytes, total.l2_cycles, mhz),
-        total.wait_cycles,
-    )  # fmt: skip
-    for column, (name, value) in enumerate(zip(_DMA_TOTALS, values, strict=True), 3):
-        form = PERCENT if name.endswith("Ratio") else "0.00" if "Bandwidth" in name else COUNT
-        page.put(2, column, value, replace(TOTAL_VALUE, form=form))
+    working, _, *moved = _moved(total, profile.device.clock("DMA"))
+    values = (working, working, total["stall"], ratio(total["stall"], working + total["wait_cycles"]),
+              total["ddr_bytes"], *moved, total["wait_cycles"])  # fmt: skip
+    forms = ("0.00" if "Bandwidth" in name else PERCENT if name.endswith("Ratio") else COUNT for name in _DMA_TOTALS)
+    page.line(2, 3, values, TOTAL_VALUE, forms)
     page.put(5, 1, _DMA_NOTE, PLAIN, fits=False)
     return DMA_HEADER_ROW
 
@@ -413,11 +399,9 @@ def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]],
         page.line(4, first, [engine] + [None] * (columns - 1), style)
     page.line(5, 1, SUMMARY_COLUMNS, COLUMN_HEADER)
     for row, cells in enumerate(rows, SUMMARY_ROW):
-        for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, cells, strict=True), 1):
-            page.put(row, column, value, replace(KEY_CELL, form=_core_form(name)))
+        page.line(row, 1, cells, KEY_CELL, map(_core_form, SUMMARY_COLUMNS))
     last = SUMMARY_ROW + len(rows)
-    for column, (name, value) in enumerate(zip(SUMMARY_COLUMNS, overall, strict=True), 1):
-        page.put(last, column, value, replace(TOTAL_VALUE, form=_overall_form(name), align="right"))
+    page.line(last, 1, overall, replace(TOTAL_VALUE, align="right"), map(_overall_form, SUMMARY_COLUMNS))
     page.line(last + 4, 1, ("Field", "Description"), BLOCK_HEADER)
     for row, (name, text) in enumerate(_SUMMARY_NOTES, last + 5):
         page.put(row, 1, name, BLOCK_VALUE)
@@ -427,9 +411,63 @@ def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]],
 
 def _values(page: Page, row: int, column: int, values: Sequence[Value], style: Style) -> None:
     """Writes figures in a row; floats are shares, written as percentages."""
-    for column_number, value in enumerate(values, column):
-        form = PERCENT if isinstance(value, float) else COUNT if isinstance(value, int) else "General"
-        page.put(row, column_number, value, replace(style, form=form))
+    kinds = ((float, PERCENT), (int, COUNT), (object, "General"))
+    forms = (next(form for kind, form in kinds if isinstance(value, kind)) for value in values)
+    page.line(row, column, values, style, forms)
+
+
+#: Columns of the summary of engines, in order.
+SUMMARY_COLUMNS: Final = (
+    "CoreId", "TiuWorkingRatio", "Parallelism", "Concurrency", "totalTime(us)",
+    "totalTiuCycle", "totalAlgCycle", "totalAlgOps", "totalUArchOps", "uArchURate",
+    "totalGdmaCycle", "totalDdrDataSize", "totalL2DataSize", "ddrAvgBandwidth", "l2AvgBandwidth",
+    "totalSdmaCycle", "totalDdrDataSize", "ddrAvgBandwidth",
+    "totalcdmaCycle", "totalDdrDataSize", "totalL2DataSize", "ddrAvgBandwidth", "l2AvgBandwidth",
+)  # fmt: skip
+_OPERATION: Final = ("cycles", "alg_cycle", "alg_ops", "uarch_ops")
+
+
+def summary_row(
+    profile: Profile, core: int | None, cores: Sequence[CoreSums], total_ns: int, loose: Sums | None = None
+) -> list[Value]:
+    """Figures of one core, or over all (``core`` None): cycles as us of the busiest core, sizes in MiB.
+
+    All engines' times are ns here; the reference adds DMA cycles to ns, which is the same at 1000 MHz.
+    ``loose``: sums of the CDMA commands of unknown cores.
+    """
+    tiu_mhz, dma_mhz = profile.device.clock("TIU"), profile.device.clock("DMA")
+    engines = ("TIU", "GDMA", "SDMA", "CDMA")
+    # by engine, the sums of each core
+    parts = {engine: [each[engine] for each in cores] for engine in engines}
+    longest = {engine: max((each["cycles"] for each in parts[engine]), default=0) for engine in engines}
+    tiu_ns, gdma_ns = to_ns(longest["TIU"], tiu_mhz), to_ns(longest["GDMA"], dma_mhz)
+    sdma = longest["SDMA"] if len(profile.units) > 1 else 0
+    moving = to_ns(longest["GDMA"] + sdma, dma_mhz) if core is None else gdma_ns + to_ns(sdma, dma_mhz)
+    parts["CDMA"].append(loose or Sums())
+    longest["CDMA"] = max(each["cycles"] for each in parts["CDMA"])
+    alg_cycle = max((each["alg_cycle"] for each in parts["TIU"]), default=0)
+    sums = {engine: sum(parts[engine], Sums()) for engine in engines}
+    alg_ops, uarch_ops = sums["TIU"]["alg_ops"], sums["TIU"]["uarch_ops"]
+    cycles: list[Value] = [longest["TIU"], alg_cycle]
+    moved = [[longest[engine], *_moved(sums[engine], dma_mhz)[1:]] for engine in engines[1:]]
+    if core is None:
+        cycles = [cycles_us(longest["TIU"], tiu_mhz), cycles_us(alg_cycle, tiu_mhz)]
+        moved = [[cycles_us(time, dma_mhz), round(ddr / (1 << 20), 2), round(l2 / (1 << 20), 2), *rates]
+                 for time, ddr, l2, *rates in moved]  # fmt: skip
+    gdma, (sdma_cycles, sdma_ddr, _, sdma_rate, _), cdma = moved
+    return [
+        "Overall" if core is None else core,
+        ratio(tiu_ns, total_ns), ratio(tiu_ns + moving, total_ns),
+        ratio(tiu_ns + gdma_ns - total_ns, min(tiu_ns, gdma_ns)), round(total_ns / 1000, 3),
+        *cycles, alg_ops, uarch_ops, ratio(alg_ops, uarch_ops),
+        *gdma, sdma_cycles, sdma_ddr, sdma_rate, *cdma,
+    ]  # fmt: skip
+
+
+def _moved(some: Sums, mhz: float) -> list[int | float]:
+    """Cycles, bytes of DDR and of L2 memory, and their bandwidths with two decimals."""
+    rates = (round(bandwidth(some, moves, mhz), 2) for moves in ("ddr", "l2"))
+    return [some["cycles"], some["ddr_bytes"], some["l2_bytes"], *rates]
 
 
 def _core_form(name: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.lane_index import BLOCK, MIN_BLOCKS, LaneIndex, RunningSums, rows_starting
+from tpuprof_tui.analysis.index.lane_index import LaneIndex, RunningSums, rows_starting
 from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -20,9 +20,9 @@ from tpuprof_tui.views.answer import Answer, Column, Kind, Missing, Table, Targe
 from ..files.summary_table import (
     COLUMNS,
     SUMMED,
+    CoreSums,
     SummaryRow,
     Sums,
-    as_sums,
     lane_weights,
     published_rows,
     published_window,
@@ -78,7 +78,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
     lanes = [index.lane for _, index in indexes]
     if not units or not all("cycles" in lane and (lane.kind == "TIU" or "bytes" in lane) for lane in lanes):
         return  # a source without cycles has no such figures
-    sums, count = {unit: Sums() for unit in units}, 0
+    sums, count = {unit: CoreSums(Sums) for unit in units}, 0
     for whole, index in indexes:
         unit = profile.unit_of(index.lane)
         if unit not in (-1, *units):
@@ -92,7 +92,7 @@ def _rows(query: Query) -> Iterator[SummaryRow]:
             rows = np.intersect1d(row_numbers(rows), row_numbers(submitted_rows(index.lane, query.owners)))
         count += row_count(rows)
         if unit >= 0 and index.lane.kind in SUMMED:
-            sums[unit] += _sums(profile, index, rows)
+            sums[unit][index.lane.kind].update(_sums(profile, index, rows))
     if count:
         first, last = published_window(query)
         numbers = tuple(map(profile.groups.number, units))
@@ -107,9 +107,10 @@ def _common(rows: slice, counted: Rows) -> Rows:
 
 def _sums(profile: Profile, index: LaneIndex, rows: Rows) -> Sums:
     lane = index.lane
-    if len(lane) < MIN_BLOCKS * BLOCK:
-        return as_sums(lane, lane_weights(profile, lane, rows).sum(axis=1))
-    known = index.cache.get(
-        "published summary", lambda: RunningSums(len(lane), partial(lane_weights, profile, lane))
-    )  # fmt: skip
-    return as_sums(lane, known.over(rows))
+
+    def weights(rows: Rows) -> npt.NDArray[np.int64]:
+        found = lane_weights(profile, lane, rows)
+        return np.stack([found[name] for name in SUMMED[lane.kind]])
+
+    known = index.cache.get("published summary", lambda: RunningSums(len(lane), weights))
+    return Sums(dict(zip(SUMMED[lane.kind], known.over(rows).tolist(), strict=True)))

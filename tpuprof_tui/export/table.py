@@ -178,17 +178,25 @@ def table_rows(
 # -- text ---------------------------------------------------------------------
 
 
-def write_lines(rows: TableRows, render_lines: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink) -> int:
-    """Writes the lines of rows in order; returns their number.
+def write_lines(
+    rows: TableRows, render_lines: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink, size: int = SLICE,
+    progress: Callable[[float], None] | None = None,
+) -> int:  # fmt: skip
+    """Writes the lines of rows in order, ``size`` of them at a time; returns their number.
 
-    ``render_lines``: by lane, a function (rows, number of rows) that returns their lines.
+    ``render_lines``: by lane, a function (rows, number of rows) that returns their lines. ``progress`` is called with
+    the share done, 0 to 1.
     """
-    for part in rows.parts(SLICE):
+    written = 0
+    for part in rows.parts(size):
         lines = np.empty(sum(len(places) for _, _, places in part), dtype=object)
         for lane, some, places in part:
             lines[places] = render_lines[lane](some, len(some))
         sink.write("".join(lines.tolist()).encode("utf-8"))
-    return len(rows)
+        written += len(lines)
+        if progress is not None:
+            progress(written / len(rows))
+    return written
 
 
 def write_table(rows: TableRows, columns: Sequence[Column], sink: ByteSink, form: TextForm) -> int:

@@ -8,21 +8,22 @@ the parameters of the architecture. Names from a capture are escaped so that the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tpuprof_tui.analysis.index.ordering import lane_offsets
 from tpuprof_tui.export.job import Job
 from tpuprof_tui.export.selection import Selection, ordered_lanes
+from tpuprof_tui.export.table import TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
+from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
 
 from ..read.layers import layers_of
 from .fields import EVERYTHING, FieldSet, LaneFields, chosen_rows, text_field
@@ -118,11 +119,9 @@ def _line(lead: str, source: Source, after: str = "") -> Field | str:
 # All instructions of all cores and ports as one CSV, in the order in which they started (outputs 5.4).
 #
 # Columns are those of the last core's TIU sheet, then those of its GDMA sheet that are not among them; addresses are
-# decimal. Lanes are merged a window of time at a time, so memory does not grow with their length.
+# decimal. Lines are made a window of time at a time, so their memory does not grow with the lanes' length.
 
-Array = npt.NDArray[Any]
-
-#: Rows of a lane that are read at once.
+#: Rows that are read at once, for each lane.
 WINDOW: Final = 4096
 _BANDWIDTHS: Final = ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)")
 
@@ -139,18 +138,18 @@ def write_merged_csv(
     """
     lanes = chosen_lanes(profile, selection, layers_of(profile))
     names = merged_names(lanes)
-    formatters = [_row_formatter(lane, names) for lane in lanes]
-    total = sum(lane.count for lane in lanes)
-    written = 0
+    numbers = [profile.lanes.index(lane.lane) for lane in lanes]
+    formatters = {number: _row_formatter(lane, names) for number, lane in zip(numbers, lanes, strict=True)}
+    offsets = lane_offsets(profile)
+    events = [offsets[number] + row_numbers(lane.by_start) for number, lane in zip(numbers, lanes, strict=True)]
+    order = np.lexsort([
+        np.concatenate([np.zeros(0, np.int64), *(lane.lane.take(key, lane.by_start) for lane in lanes)])
+        for key in ("engine_id", "command_id", "end", "start")
+    ])  # fmt: skip
+    rows = TableRows(profile, offsets, np.concatenate([np.zeros(0, np.int64), *events])[order])
     with whole_file(path) as stream:
         stream.write((",".join(map(csv_text, names)) + "\n").encode())
-        for window in _windows(lanes):
-            lines = _merged_lines(lanes, formatters, window)
-            stream.write("".join(lines).encode())
-            written += len(lines)
-            if progress is not None:
-                progress(written / total)
-    return written
+        return write_lines(rows, formatters, stream, WINDOW * max(len(lanes), 1), progress)
 
 
 def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
@@ -165,51 +164,13 @@ def merged_names(lanes: Sequence[LaneRows]) -> list[str]:
     return list(names)
 
 
-def _windows(lanes: Sequence[LaneRows]) -> Iterator[list[Rows]]:
-    """For each of successive windows of time, the rows of each lane that start in it, ordered by start."""
-    rows = [lane.by_start for lane in lanes]
-    positions = [0] * len(lanes)
-    while True:
-        starts = []
-        for lane, some, first in zip(lanes, rows, positions, strict=True):
-            ahead = min(first + WINDOW, lane.count) - 1
-            starts.append(lane.lane.take("start", row_part(some, ahead, ahead + 1)) if first < lane.count else None)
-        bounds = [int(start[0]) for start in starts if start is not None]
-        if not bounds:
-            return
-        until = min(bounds)
-        window = []
-        for number, (lane, some) in enumerate(zip(lanes, rows, strict=True)):
-            first, last = positions[number], positions[number]
-            while last < lane.count:
-                part = lane.lane.take("start", row_part(some, last, min(last + WINDOW, lane.count)))
-                inside = int(np.searchsorted(part, until, side="right"))
-                last += inside
-                if inside < len(part):
-                    break
-            window.append(row_part(some, first, last))
-            positions[number] = last
-        yield window
-
-
-def _merged_lines(
-    lanes: Sequence[LaneRows], formatters: Sequence[Callable[[Rows], list[str]]], window: Sequence[Rows]
-) -> list[str]:
-    lines = [line for formatter, rows in zip(formatters, window, strict=True) for line in formatter(rows)]
-    keys = [
-        np.concatenate([lane.lane.take(key, rows) for lane, rows in zip(lanes, window, strict=True)])
-        for key in ("engine_id", "command_id", "end", "start")
-    ]
-    return [lines[index] for index in np.lexsort(keys).tolist()]
-
-
-def _row_formatter(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows], list[str]]:
+def _row_formatter(lane: LaneRows, names: Sequence[str]) -> Callable[[Rows, int], list[str]]:
     plans = {
         # the first field has no comma before it
         operation: [_field(lane, name, sources.get(name), "," if index else "") for index, name in enumerate(names)]
         for operation, sources in lane.sources.items()
     }
-    return lambda rows: rows_as_text(lane.lane, plans.__getitem__, "", "\n", rows, row_count(rows))
+    return partial(rows_as_text, lane.lane, plans.__getitem__, "", "\n")
 
 
 def _field(lane: LaneRows, name: str, source: Source | None, lead: str) -> Field | str:

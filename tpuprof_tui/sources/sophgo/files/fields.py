@@ -191,6 +191,7 @@ class LaneFields:
     def __init__(self, profile: Profile, lane: Lane) -> None:
         self.profile = profile
         self.lane = lane
+        self.layout = layout_of(lane)
         self._sets: dict[int, FieldSet] = {}
         self._sources: dict[str, Source] = {}
 
@@ -203,12 +204,12 @@ class LaneFields:
     # -- sets -------------------------------------------------------------
 
     def _tiu(self, operation: int) -> FieldSet:
-        layout = layout_of(self.lane)
+        layout = self.layout
         if operation < 0:
             extra = {name: self.source_of(key) for key, name in _NODE.items()}
             extra["des_opt_res0_prec"] = Source("int", self._precision)
             return FieldSet(self._named((*layout.condensed, *META)), extra)
-        extra = self._registers(operation, "des_")
+        extra = self.registers(operation)
         for key in layout.after:
             # a command without a message gets message 0
             source = self.source_of(str(key))
@@ -216,16 +217,14 @@ class LaneFields:
         return FieldSet(self._named((*layout.decoded, *META)), extra)
 
     def _transfer(self, operation: int) -> FieldSet:
-        layout = layout_of(self.lane)
+        layout = self.layout
         if operation < 0:
             fields = self._named((*layout.condensed, *META))
             if layout.unless_rvt:
                 for name in (column("data_format").file_name, column("dtype").file_name):
                     fields[name] = self._missing_for_rvt(fields[name])
             return FieldSet(fields)
-        registers = self._registers(operation)
-        for name in layout.zeros:
-            registers.setdefault(name, Source("int", None, 0))
+        registers = self.registers(operation, layout.zeros)
         named = self._named((*layout.decoded, *META))
         # a register takes precedence over the reference's filler of the same name
         named = {name: source for name, source in named.items() if not (source.filler and name in registers)}
@@ -272,13 +271,14 @@ class LaneFields:
     def _missing(self, kind: str, rows: Rows) -> Array:
         return np.full(len(self.lane.take("start", rows)), np.int32(-1) if kind == "text" else INT_MISSING)
 
-    def _registers(self, operation: int, prefix: str = "") -> dict[str, Source]:
-        registers = self.lane.registers
+    def registers(self, operation: int, zeros: Sequence[str] = DMA_REGISTERS) -> dict[str, Source]:
+        """Register fields of an operation by name; of transfers also ``zeros``, 0 where their layout lacks them."""
+        registers, prefix = self.lane.registers, "des_" if self.lane.kind == "TIU" else ""
         assert registers is not None
-        return {
-            f"{prefix}{name}": Source("int", partial(registers.field, operation, name))
-            for name in registers.field_names(operation)
-        }
+        names = registers.field_names(operation)
+        found = {f"{prefix}{name}": Source("int", partial(registers.field, operation, name)) for name in names}
+        lacking = () if prefix else (name for name in zeros if name not in found)
+        return found | {name: Source("int", None, 0) for name in lacking}
 
     # -- fields -----------------------------------------------------------
 
@@ -311,7 +311,7 @@ class LaneFields:
             return np.where(works, 0, INT_MISSING)
         values = self.lane.take("precision", rows)
         found = np.where((values == INT_MISSING) & works, 0, values)
-        return np.where(self._rvt_mask(rows), INT_MISSING, found) if layout_of(self.lane).unless_rvt else found
+        return np.where(self._rvt_mask(rows), INT_MISSING, found) if self.layout.unless_rvt else found
 
     def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
         """A bandwidth where the direction contains ``memory`` and not ``other``; else NaN."""

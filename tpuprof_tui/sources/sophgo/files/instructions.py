@@ -7,7 +7,7 @@ row of a decoded command has its register fields (TIU: with the prefix ``des_``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Final, Literal, cast
 
@@ -27,11 +27,10 @@ from tpuprof_tui.model.uniques import uniques
 
 from ..read.arrays import stream_order
 from ..schema import Column
-from .fields import DMA_REGISTERS, LaneFields, text_field
+from .fields import LaneFields, text_field
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
-ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 
 #: Rows rendered and written at a time.
 SLICE: Final = 16_384
@@ -92,10 +91,7 @@ def write_instructions(
     """
     syntax = SYNTAXES[form]
     lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
-    names = header(profile, lanes)
-    if syntax.every_field:
-        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
-    written = 0
+    names, written = _write_header(profile, lanes, syntax, sink), 0
     for lane in lanes:
         rows = stream_rows(profile, lane, unit)
         if keep is not None:
@@ -114,9 +110,7 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     """Writes all fields of some instructions like `write_instructions`, in the order of ``rows``."""
     syntax = SYNTAXES[form]
     lanes = {number: lane for number, lane in enumerate(rows.profile.lanes) if len(lane) and not lane.on_host}
-    names = header(rows.profile, list(lanes.values()))
-    if syntax.every_field:
-        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
+    names = _write_header(rows.profile, lanes.values(), syntax, sink)
     formatters = {number: _row_formatter(rows.profile, lane, syntax, names) for number, lane in lanes.items()}
     return write_lines(rows, formatters, sink)
 
@@ -139,31 +133,17 @@ def written_columns(profile: Profile) -> tuple[Column, ...]:
     return tuple(column for column in columns if column.file_name and column.key != "engine")
 
 
-def header(profile: Profile, lanes: Sequence[Lane]) -> list[str]:
-    """Names of all fields: those of the schema, then the register fields that occur."""
-    names = ["engine", *(column.file_name for column in written_columns(profile))]
-    known = set(names)
+def _write_header(profile: Profile, lanes: Iterable[Lane], syntax: RowSyntax, sink: ByteSink) -> list[str]:
+    """Writes the names of all fields where there is a header: those of the schema, then the registers that occur."""
+    names = dict.fromkeys(("engine", *(column.file_name for column in written_columns(profile))))
     for lane in lanes:
-        if lane.registers is None:
-            continue
-        operations = uniques(lane.registers.operations(slice(0, len(lane))))
-        for operation in operations[operations >= 0].tolist():
-            for name in register_names(lane, operation):
-                if name not in known:
-                    known.add(name)
-                    names.append(name)
-    return names
-
-
-def register_names(lane: Lane, operation: int) -> Iterator[str]:
-    """Names in files of an operation's register fields."""
-    assert lane.registers is not None
-    fields = lane.registers.field_names(operation)
-    if lane.kind == "TIU":
-        yield from (f"des_{name}" for name in fields)
-        return
-    yield from fields
-    yield from (name for name in DMA_REGISTERS if name not in fields)
+        if lane.registers is not None:
+            fields, operations = LaneFields(profile, lane), uniques(lane.registers.operations(slice(0, len(lane))))
+            for operation in operations[operations >= 0].tolist():
+                names |= dict.fromkeys(fields.registers(operation))
+    if syntax.every_field:
+        sink.write((",".join(map(csv_text, names)) + "\n").encode("utf-8"))
+    return list(names)
 
 
 def rows_as_text(
@@ -191,7 +171,10 @@ def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Seque
     in_text = LaneFields(profile, lane)
 
     def plan(operation: int) -> list[Field | str]:
-        own = fields if operation < 0 else _with_registers(lane, operation, syntax, columns, fields)
+        own = fields
+        if operation >= 0:
+            own = {column.file_name: fields[column.file_name] for column in columns if column.key not in CONDENSED}
+            own |= {name: _as_field(name, each, syntax) for name, each in in_text.registers(operation).items()}
         if lane.kind != "TIU":
             main = in_text.of(operation).main
             own = own | {name: _as_field(name, main[name], syntax) for name in _AS_REGISTER_TEXT if name in own}
@@ -202,13 +185,12 @@ def _row_formatter(profile: Profile, lane: Lane, syntax: RowSyntax, names: Seque
 
 def _field(profile: Profile, lane: Lane, column: Column, syntax: RowSyntax) -> Field | str:
     """A column as a field; a string if it is the same in every row."""
-    lead, absent = syntax.lead(column.file_name), syntax.absent
+    lead = syntax.lead(column.file_name)
     fixed = unit_or_port(profile, lane, column.key)
     if column.key not in lane and fixed >= 0:
         return f"{lead}{fixed}"
-    applies, placeholder = column.applies_to(lane.kind), column.placeholder
-    if applies and placeholder is not None:
-        absent = lead + (syntax.text(placeholder) if isinstance(placeholder, str) else str(placeholder))
+    applies = column.applies_to(lane.kind)
+    absent = _absent(lead, column.placeholder if applies else None, syntax)
     if column.key not in lane or not applies:
         return absent
     values = partial(lane.take, column.key)
@@ -222,26 +204,11 @@ def _field(profile: Profile, lane: Lane, column: Column, syntax: RowSyntax) -> F
 
 def _as_field(name: str, source: Source, syntax: RowSyntax) -> Field | str:
     """A field of the register text, an integer or a text, in this syntax."""
-    lead, absent = syntax.lead(name), syntax.absent
-    if source.absent is not None:
-        absent = lead + (syntax.text(source.absent) if isinstance(source.absent, str) else str(source.absent))
-    return text_field(source, lead, absent, syntax.text)
+    lead = syntax.lead(name)
+    return text_field(source, lead, _absent(lead, source.absent, syntax), syntax.text)
 
 
-def _with_registers(
-    lane: Lane, operation: int, syntax: RowSyntax, columns: Sequence[Column], fields: Mapping[str, Field | str]
-) -> dict[str, Field | str]:
-    """The fields of rows whose command is decoded as ``operation``."""
-    assert lane.registers is not None
-    found = {column.file_name: fields[column.file_name] for column in columns if column.key not in CONDENSED}
-    layout = lane.registers.field_names(operation)
-    for index, name in enumerate(register_names(lane, operation)):
-        lead = syntax.lead(name)
-        # fields that are not in the layout come last
-        known = index < len(layout)
-        found[name] = (
-            Field(partial(lane.registers.field, operation, layout[index]), lead, syntax.absent, span=64)
-            if known
-            else f"{lead}0"
-        )
-    return found
+def _absent(lead: str, placeholder: str | float | None, syntax: RowSyntax) -> str:
+    if placeholder is None:
+        return syntax.absent
+    return lead + (syntax.text(placeholder) if isinstance(placeholder, str) else str(placeholder))

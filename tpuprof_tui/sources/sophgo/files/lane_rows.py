@@ -22,8 +22,7 @@ from ..read.layers import LayerMap
 from ..schema import COUNTERS, SCHEMA
 from ..schema import column as column_of
 from .fields import PUBLISHED, LaneFields, chosen_rows, data_type_source, recent_cycle_source
-from .instructions import ENGINES
-from .summary_table import published_rows
+from .summary_table import ENGINES, published_rows
 
 #: outputs 5.1; the order is the sheet's.
 TIU_COLUMNS: Final = tuple(
@@ -61,37 +60,12 @@ _KEY_COLUMNS: Final = 20
 
 _FORMATS: Final = {
     **dict.fromkeys(("Alg Cycle", "Asic Cycle", "Start Time(ns)", "End Time(ns)", "Avg Cycle Last 200", "Alg Ops",
-                     "uArch Ops", "DMA data size(B)", "Stall Cycle", "gmem_xact_cnt"), COUNT),
-    **dict.fromkeys(("gmem_xfer_bytes(B)", "gmem_dma_data_size(B)", "lmem_xfer_bytes", "lmem_dma_data_size(B)",
-                     "Bank Conflict Cycle", "AR Latency Cycle"), COUNT),
+                     "uArch Ops", "DMA data size(B)", "Stall Cycle", "gmem_xact_cnt", "gmem_xfer_bytes(B)",
+                     "gmem_dma_data_size(B)", "lmem_xfer_bytes", "lmem_dma_data_size(B)", "Bank Conflict Cycle",
+                     "AR Latency Cycle"), COUNT),
     **dict.fromkeys(("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)", "gmem_bandwidth", "lmem_bandwidth"), "0.0000"),
     **dict.fromkeys(("uArch Rate", "Initial Cycle Ratio", "Bank Conflict Ratio"), "0.0%"),
 }  # fmt: skip
-
-
-def reference_names(engine: str, occurring: Sequence[str]) -> list[str]:
-    """Names of the reference's columns for the fields that occur in the register text of a core (outputs 5.1)."""
-    listed = TIU_COLUMNS if engine == "TIU" else DMA_COLUMNS
-    if len(occurring) < len(listed):
-        return list(listed)
-    known = _ADDED.union(occurring)
-    return [name for name in listed if name in known]
-
-
-def extra_names(engine: str, occurring: Sequence[str]) -> list[str]:
-    """Names of the occurring fields that the reference drops, without reserved registers."""
-    listed = frozenset(TIU_COLUMNS if engine == "TIU" else DMA_COLUMNS)
-    first = [name for name in _FIRST_EXTRA if name in occurring]
-    return first + [
-        name
-        for name in occurring
-        if name not in listed and name not in first and not name.lower().startswith(_RESERVED)
-    ]
-
-
-def sheet_columns(names: Sequence[str], sources: dict[str, Source]) -> list[SheetColumn]:
-    """Columns with their formats; ``sources`` contains any one source of each name that has one."""
-    return [_sheet_column(name, sources.get(name), index < _KEY_COLUMNS) for index, name in enumerate(names)]
 
 
 def _sheet_column(name: str, source: Source | None, key: bool) -> SheetColumn:
@@ -236,22 +210,36 @@ class LaneRows(Struct, dict=True):
 
         return Source("text", values, None, texts)
 
+    @property
+    def _listed(self) -> tuple[str, ...]:
+        return TIU_COLUMNS if self.lane.kind == "TIU" else DMA_COLUMNS
+
     def reference_names(self, lanes: Sequence[LaneRows]) -> list[str]:
-        """Names of the reference's columns; those of ``lanes`` with the same register text file count as well."""
-        names = dict.fromkeys(self._text_sources)
+        """Names of the reference's columns for the fields that occur in the register text of a core (outputs 5.1).
+
+        Those of ``lanes`` with the same register text file count as well.
+        """
+        occurring = set(self._text_sources)
         unit_of = self.profile.unit_of
         for other in lanes:
             if unit_of(other.lane) == unit_of(self.lane) >= 0 and {other.lane.kind, self.lane.kind} == {"GDMA", "SDMA"}:
-                names |= dict.fromkeys(other._text_sources)
-        return reference_names(self.lane.kind, list(names))
+                occurring.update(other._text_sources)
+        known = occurring | (_ADDED if len(occurring) >= len(self._listed) else set(self._listed))
+        return [name for name in self._listed if name in known]
 
     def columns(self, lanes: Sequence[LaneRows]) -> list[SheetColumn]:
-        """Columns of the sheet, given those of other lanes."""
+        """Columns of the sheet, given those of other lanes.
+
+        The reference's come first, then fields that occur and that it drops, without reserved registers.
+        """
         extra = [*self.occurring, *(["Port"] if self.lane.kind == "CDMA" else []), *self.extra_sources]
-        names = [*self.reference_names(lanes), *extra_names(self.lane.kind, extra)]
+        first = [name for name in _FIRST_EXTRA if name in extra]
+        names = [*self.reference_names(lanes), *first]
+        passed = {*self._listed, *first}
+        names += [name for name in extra if name not in passed and not name.lower().startswith(_RESERVED)]
         known: dict[str, Source] = {}
         for sources in self.sources.values():
             for name, source in sources.items():
                 if name not in known or known[name].values is None:
                     known[name] = source
-        return sheet_columns(names, known)
+        return [_sheet_column(name, known.get(name), index < _KEY_COLUMNS) for index, name in enumerate(names)]

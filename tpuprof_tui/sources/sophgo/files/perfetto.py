@@ -8,6 +8,7 @@ dependencies are flows. Timestamps are ns; with a host trace they are the host's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -39,14 +40,14 @@ from ..groups import RX_NAMES, TX_NAMES
 from ..read.arrays import map_texts
 from ..read.host_trace import EXACT, HOST_ALIGNMENT, HOST_BASE
 from .perfetto_slices import SliceEncoder, encoded_launches, lane_flows, launches_of, rates_of, scope_title, system_rows
+from .summary_table import ENGINES
 
 #: Slices encoded at a time.
 SLICE: Final = 32_768
-_DEVICE: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 _GBPS: Final = "GB/s"
 
-#: Lanes by their indices into ``Profile.lanes``, with the rows to use.
-Sources = tuple[tuple[int, Rows], ...]
+#: Lanes, with the rows to use.
+Sources = tuple[tuple[Lane, Rows], ...]
 
 
 def write_trace(
@@ -98,10 +99,10 @@ class Trace:
     def __init__(self, profile: Profile, selection: Selection) -> None:
         self.jobs: list[Job] = []
         self._profile = profile
-        self._chosen = {index: selection.rows(profile, lane) for index, lane in enumerate(profile.lanes)}
+        self._chosen = [(lane, selection.rows(profile, lane)) for lane in profile.lanes]
         # host time of the profile's zero, increased if a time would be negative
         base = profile.facts.get(HOST_BASE, 0)
-        starts = [profile.lanes[index].take("start", rows) for index, rows in self._chosen.items()]
+        starts = [lane.take("start", rows) for lane, rows in self._chosen]
         first = min((int(start.min()) for start in starts if len(start)), default=0)
         self._base = max(int(base) if isinstance(base, int) else 0, -min(first, 0))
         self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
@@ -119,25 +120,10 @@ class Trace:
         self.jobs.append(Job(track, write, sources))
         return track
 
-    def _add_bandwidth(
-        self, name: str, parent: Track, rank: int, sources: Sources, *, memory: str = "", description: str = ""
-    ) -> None:
-        """Counter of each instruction's bandwidth; with ``memory`` of their sum."""
-
-        def write(job: Job, sequence: PacketSequence) -> None:
-            self._put_samples(job, sequence, [total_samples(self._profile, self._lanes(job), memory)])
-
-        track = Track(name, parent, rank, counter=True, unit=_GBPS, description=description)
-        self._add(track, write if memory else self._samples, sources)
-
     def _sources(self, kind: str, unit: int) -> Sources:
         """Lanes of a kind and a unit (-1: without a unit) that have rows."""
-        found = []
-        for index, rows in self._chosen.items():
-            lane = self._profile.lanes[index]
-            if row_count(rows) and lane.kind == kind and self._profile.unit_of(lane) == unit:
-                found.append((index, rows))
-        return tuple(found)
+        return tuple((lane, rows) for lane, rows in self._chosen
+                     if row_count(rows) and lane.kind == kind and self._profile.unit_of(lane) == unit)  # fmt: skip
 
     def _add_core(self, unit: int) -> None:
         """Add the tracks of a core, even if it was idle."""
@@ -150,55 +136,58 @@ class Trace:
         self._add(Track("GDMA Bandwidth", root, 1, counter=True), self._samples, gdma)
         if sdma:
             self._add(Track("SDMA", root, 0), self._slices, sdma)
-            self._add_bandwidth("SDMA Bandwidth", root, -1, sdma)
+            self._add(Track("SDMA Bandwidth", root, -1, counter=True, unit=_GBPS), self._samples, sdma)
         transfers = (*gdma, *sdma)
         if transfers:
             description = "GDMA and SDMA of the core together."
             if not self._profile.has(DETAIL):
                 description += " Without detailed commands every move counts, whatever its direction."
-            self._add_bandwidth("DDR Bandwidth", root, -2, transfers, memory="ddr", description=description)
-        lanes, key = [(self._profile.lanes[index], rows) for index, rows in transfers], "l2_bandwidth"
-        if any(key in lane and bool((lane.take(key, rows) > 0).any()) for lane, rows in lanes):
+            self._add_total("DDR Bandwidth", root, -2, transfers, "ddr", description)
+        key = "l2_bandwidth"
+        if any(key in lane and bool((lane.take(key, rows) > 0).any()) for lane, rows in transfers):
             description = "Moves that touch L2 memory and not DDR, GDMA and SDMA of the core together."
-            self._add_bandwidth("L2M Bandwidth", root, -3, transfers, memory="l2", description=description)
+            self._add_total("L2M Bandwidth", root, -3, transfers, "l2", description)
+
+    def _add_total(self, name: str, parent: Track, rank: int, sources: Sources, memory: str, description: str) -> None:
+        """Counter of the bandwidth of all the instructions together."""
+        track = Track(name, parent, rank, counter=True, unit=_GBPS, description=description)
+        self._add(track, partial(self._samples, memory=memory), sources)
 
     def _add_ports(self) -> None:
         ports = self._sources("CDMA", -1)
         if not ports:
             return
         root = self._add(Track("CDMA"))
-        for index, rows in ports:
-            lane = self._profile.lanes[index]
-            name, source = f"CDMA port{lane.number}", ((index, rows),)
+        for lane, rows in ports:
+            name = f"CDMA port{lane.number}"
             # sending, receiving, and other instructions
             direction = map_texts(
                 self._profile, lane, "name", rows, lambda text: (text in TX_NAMES) + 2 * (text in RX_NAMES), 0
             )
             numbers = row_numbers(rows)
             other, sending, receiving = (
-                ((index, numbers[direction == each]),) if bool((direction == each).any()) else () for each in range(3)
+                ((lane, numbers[direction == each]),) if bool((direction == each).any()) else () for each in range(3)
             )
             port = self._add(Track(name, root, ordered=True), self._slices, other)
             self._add(Track(f"{name} TX", port, 1), self._slices, sending)
             self._add(Track(f"{name} RX", port, 0), self._slices, receiving)
-            self._add(Track(f"{name} {scope_title(self._profile)}", root, 1), self._launches, source)
+            self._add(Track(f"{name} {scope_title(self._profile)}", root, 1), self._launches, ((lane, rows),))
             both = "Both directions together."
-            self._add_bandwidth(f"{name} Bandwidth", port, -1, source, memory="ddr", description=both)
+            self._add_total(f"{name} Bandwidth", port, -1, ((lane, rows),), "ddr", both)
 
     def _add_others(self) -> None:
         alignment = self._profile.facts.get(HOST_ALIGNMENT)
         description = alignment if isinstance(alignment, str) and alignment != EXACT else ""
         has_other_lanes = False
-        for index, rows in self._chosen.items():
-            lane = self._profile.lanes[index]
-            if lane.kind in _DEVICE or not row_count(rows):
+        for lane, rows in self._chosen:
+            if lane.kind in ENGINES or not row_count(rows):
                 continue
             of_host = lane.on_host and self._profile.unit_of(lane) < 0
             parent = None if of_host else Track(self._profile.groups.label(lane.group))
             if parent is not None and all(job.track != parent for job in self.jobs):
                 self._add(parent)
             note = description if of_host else ""
-            self._add(Track(lane.label, parent, description=note), self._nested, ((index, rows),))
+            self._add(Track(lane.label, parent, description=note), self._nested, ((lane, rows),))
             has_other_lanes |= of_host
         if has_other_lanes and description:
             self._add(Track("Host alignment", description=description), self._notice)
@@ -208,7 +197,7 @@ class Trace:
     def write(self, sink: IO[bytes], progress: Callable[[float], None], dependencies: Dependencies) -> int:
         """Writes the descriptors of all tracks, then their contents; returns the number of bytes."""
         self._file = TraceFile(sink, progress, sum(job.weight for job in self.jobs))
-        self._flows = lane_flows(self._profile, dependencies, self._chosen) if len(dependencies) else {}
+        self._flows = lane_flows(self._profile, dependencies, [rows for _, rows in self._chosen])
         sequences = [self._file.sequence(job.track) for job in self.jobs]
         for job, sequence in zip(self.jobs, sequences, strict=True):
             if job.write is not None:
@@ -216,16 +205,13 @@ class Trace:
         self._file.close()
         return self._file.written
 
-    def _lanes(self, job: Job) -> list[tuple[Lane, Rows]]:
-        return [(self._profile.lanes[index], rows) for index, rows in job.sources]
-
     def _sequence(self, job: Job, sequence: PacketSequence, number: int) -> PacketSequence:
         """Sequence of a job's track, or of a further one for events that overlap those of the tracks before."""
         return sequence if number == 1 else self._file.sequence(job.track.overflow(number))
 
     def _slices(self, job: Job, sequence: PacketSequence) -> None:
-        for index, rows in job.sources:
-            lane = self._profile.lanes[index]
+        for lane, rows in job.sources:
+            flows = self._flows.get(self._profile.lanes.index(lane))
             start, end = lane.take("start", rows), lane.take("end", rows)
             order = by_time(start, end)
             if order is not None:
@@ -233,13 +219,13 @@ class Trace:
             lanes = first_free_lanes(start, end)
             del start, end
             for number, some in enumerate([rows] if lanes is None else (rows_at(rows, each) for each in lanes), 1):
-                target, flows = self._sequence(job, sequence, number), self._flows.get(index)
+                target = self._sequence(job, sequence, number)
                 encoder = SliceEncoder(self._profile, lane, target, self._base, flows, self._rates(lane))
                 for part, count in row_parts(some, SLICE):
                     self._file.put(encoder.encoded(part, count), count)
 
     def _nested(self, job: Job, sequence: PacketSequence) -> None:
-        for lane, rows in self._lanes(job):
+        for lane, rows in job.sources:
             thread = lane.take("nest", rows) if "nest" in lane else None
             tracks = nested_tracks(lane.take("start", rows), lane.take("end", rows), thread)
             for number, (indices, begins) in enumerate(tracks, 1):
@@ -251,7 +237,7 @@ class Trace:
                     self._file.put(encoder.encoded(some, opens), len(some) // 2)
 
     def _launches(self, job: Job, sequence: PacketSequence) -> None:
-        launches = launches_of(self._profile, self._lanes(job))
+        launches = launches_of(self._profile, job.sources)
         lanes = first_free_lanes(launches.start, launches.end) or [np.arange(len(launches.start))]
         for number, indices in enumerate(lanes, 1):
             target = self._sequence(job, sequence, number)
@@ -260,12 +246,12 @@ class Trace:
                 self._file.put(encoded_launches(self._profile, target, self._base, some))
         self._file.put(b"", job.weight)
 
-    def _samples(self, job: Job, sequence: PacketSequence) -> None:
-        rates = (lane_samples(self._profile, lane, rows, self._rates(lane)) for lane, rows in self._lanes(job))
-        self._put_samples(job, sequence, rates)
-
-    def _put_samples(self, job: Job, sequence: PacketSequence, samples: Iterable[Samples]) -> None:
-        for times, values in samples:
+    def _samples(self, job: Job, sequence: PacketSequence, memory: str = "") -> None:
+        """Writes the figures of each instruction; with ``memory`` the sum of their bandwidths."""
+        parts: Iterable[Samples] = (
+            lane_samples(self._profile, lane, rows, self._rates(lane)) for lane, rows in job.sources
+        )
+        for times, values in [total_samples(self._profile, job.sources, memory)] if memory else parts:
             for data in sequence.samples(times, values, self._base, 2 * SLICE):
                 self._file.put(data)
         self._file.put(b"", job.weight)
@@ -273,7 +259,7 @@ class Trace:
     def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
         """Rates of a lane's rows; cached, as the next track often has the same lane."""
         if self._last_rates is None or self._last_rates[0] is not lane:
-            rows = next(some for index, some in self._chosen.items() if self._profile.lanes[index] is lane)
+            rows = next(some for each, some in self._chosen if each is lane)
             self._last_rates = lane, rates_of(lane, (part for part, _ in row_parts(rows, SLICE)))
         return self._last_rates[1]
 

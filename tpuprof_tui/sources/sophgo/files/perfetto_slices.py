@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from tpuprof_tui.analysis.index.ordering import lane_offsets
 from tpuprof_tui.analysis.links.dependencies import Dependencies
 from tpuprof_tui.formats.perfetto import tracks
 from tpuprof_tui.formats.perfetto.tracks import Flows, PacketSequence, Shaped, by_shape
@@ -22,7 +23,7 @@ from tpuprof_tui.formats.perfetto.wire import (
 )
 from tpuprof_tui.formats.rendering import tenths
 from tpuprof_tui.model import INT_MISSING, Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers, row_parts, select_rows
+from tpuprof_tui.model.lane import ALL, Rows, row_numbers, row_parts, select_rows
 
 from ..read.arrays import map_texts
 from ..schema import column
@@ -351,7 +352,7 @@ LaneFlows = tuple[Flows, Flows, Flows]
 MOST_FLOWS: Final = 63
 
 
-def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int, Rows]) -> dict[int, LaneFlows]:
+def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Sequence[Rows]) -> dict[int, LaneFlows]:
     """Flows by index in ``Profile.lanes``.
 
     A flow ends at the begin of the waiter if that is later than the begin of the releaser, else at the waiter's end: a
@@ -360,24 +361,27 @@ def lane_flows(profile: Profile, dependencies: Dependencies, chosen: Mapping[int
 
     ``chosen``: rows that are written, by lane index.
     """
-    lane, row = dependencies.releaser_lane, np.asarray(dependencies.releaser_row, np.int64)
-    to_lane, to_row = dependencies.waiter_lane, np.asarray(dependencies.waiter_row, np.int64)
-    from_start, from_written = _times(profile, lane, row, chosen, "start")
-    to_start, to_written = _times(profile, to_lane, to_row, chosen, "start")
-    to_end, _ = _times(profile, to_lane, to_row, chosen, "end")
-    at_begin = to_start > from_start
-    drawn = from_written & to_written & (at_begin | (to_end > from_start))
-    drawn &= ~np.isin(dependencies.links.kind, list(dependencies.links.guessed))
-    for lanes, rows in ((lane, row), (to_lane, to_row)):
-        drawn &= _rank_among_equals(lanes.astype(np.int64) << 40 | rows) < MOST_FLOWS
     flows: dict[int, LaneFlows] = {}
-    for number in chosen:
-        leaves, reaches = drawn & (lane == number), drawn & (to_lane == number)
-        if leaves.any() or reaches.any():
-            count = len(profile.lanes[number])
+    if not len(dependencies):
+        return flows
+    offsets, lanes = lane_offsets(profile), profile.lanes
+    written = np.zeros(int(offsets[-1]), np.bool_)
+    for offset, rows in zip(offsets.tolist(), chosen, strict=False):
+        written[offset:][rows] = True
+    ends = (dependencies.releaser_lane, dependencies.releaser_row), (dependencies.waiter_lane, dependencies.waiter_row)
+    releaser, waiter = (offsets[lane] + row for lane, row in ends)
+    start, end = (np.concatenate([lane.take(key, ALL) for lane in lanes]) for key in ("start", "end"))
+    at_begin = start[waiter] > start[releaser]
+    drawn = written[releaser] & written[waiter] & (at_begin | (end[waiter] > start[releaser]))
+    drawn &= ~np.isin(dependencies.links.kind, list(dependencies.links.guessed))
+    for each in (releaser, waiter):
+        drawn &= _rank_among_equals(each) < MOST_FLOWS
+    sides = [(*ends[0], drawn), (*ends[1], drawn & at_begin), (*ends[1], drawn & ~at_begin)]
+    for number, own in enumerate(lanes):
+        places = [np.flatnonzero(which & (lane == number)) for lane, _, which in sides]
+        if any(map(len, places)):
             leaving, beginning, ending = (
-                Flows(rows[which], np.flatnonzero(which) + 1, count)
-                for rows, which in ((row, leaves), (to_row, reaches & at_begin), (to_row, reaches & ~at_begin))
+                Flows(row[place], place + 1, len(own)) for (_, row, _), place in zip(sides, places, strict=True)
             )
             flows[number] = leaving, beginning, ending
     return flows
@@ -390,19 +394,3 @@ def _rank_among_equals(keys: I64) -> I64:
     ranks = np.empty(len(keys), dtype=np.int64)
     ranks[order] = np.arange(len(keys)) - first
     return ranks
-
-
-def _times(
-    profile: Profile, lanes: npt.NDArray[Any], rows: I64, chosen: Mapping[int, Rows], key: str
-) -> tuple[I64, npt.NDArray[np.bool_]]:
-    """A time of each instruction (ns), and a mask of the instructions that are written."""
-    times = np.zeros(len(lanes), dtype=np.int64)
-    written = np.zeros(len(lanes), dtype=np.bool_)
-    for number, written_rows in chosen.items():
-        lane = profile.lanes[number]
-        selected = np.flatnonzero((lanes == number) & (rows >= 0) & (rows < len(lane)))
-        if len(selected):
-            lane_mask = np.zeros(len(lane), dtype=np.bool_)
-            lane_mask[written_rows] = True
-            times[selected], written[selected] = lane.take(key, rows[selected]), lane_mask[rows[selected]]
-    return times, written

@@ -38,9 +38,8 @@ def tiu(*rows: dict[str, int]):
 
 
 def found(profile, lane, rows=None):
-    each = accesses(profile, lane, slice(0, len(lane)) if rows is None else rows, MEMORY)
-    operands = [OPERANDS[number] for number in each.operand]
-    return list(zip(each.rows.tolist(), operands, each.address.tolist(), each.size.tolist(), strict=True))
+    found = accesses(profile, lane, slice(0, len(lane)) if rows is None else rows, MEMORY)
+    return [(row, OPERANDS[operand], address, size) for row, operand, address, size in found.T.tolist()]
 
 
 def test_results_and_operands_have_their_shapes():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from tpuprof_tui.model.lane import RegisterFields, Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
 
 from ..read.arrays import map_texts
+from .fields import DATA_TYPES
 
 #: Most accesses to local memory in a page, over all cores.
 MOST_ACCESSES: Final = 1_500_000
@@ -57,26 +58,26 @@ def _accesses(
     profile: Profile, chosen: ChosenLane, row_count: int, memory: LocalMemory, limit: int
 ) -> tuple[Chunk, int | None]:
     """Accesses of a lane by row, and the time (ns) from which they are left out; None if none are."""
-    parts: list[Accesses] = []
+    parts = [np.zeros((4, 0), np.int64)]
     count, done = 0, 0
     cut: int | None = None
     for rows, length in chosen.parts(row_count):
         found = accesses(profile, chosen.lane, rows, memory)
-        parts.append(Accesses(found.rows + done, found.operand, found.address, found.size))
-        count += len(found.rows)
+        found[0] += done
+        parts.append(found)
+        count += found.shape[1]
         done += length
         if count >= limit and done < row_count:
             cut = int(chosen.lane.take("start", chosen.rows)[done])
             break
-    found = Accesses.concatenated(parts)
-    chunk = Chunk(len(found.rows))
+    columns = np.concatenate(parts, axis=1)
+    chunk = Chunk(columns.shape[1])
     order, _ = drawing_order(chosen, row_count)
     position = np.arange(row_count)
     position[order] = np.arange(row_count)
-    chunk.add("row", [position[found.rows]], ascending=True)
-    chunk.add("operand", [found.operand])
-    chunk.add("address", [found.address])
-    chunk.add("size", [found.size])
+    columns[0] = position[columns[0]]
+    for name, values in zip(("row", "operand", "address", "size"), columns, strict=True):
+        chunk.add(name, [values], ascending=name == "row")
     return chunk, cut
 
 
@@ -89,8 +90,7 @@ def _accesses(
 
 #: Bits of an element, by precision code and by name (capture 6, metrics 4).
 ELEMENT_BITS: Final = (8, 16, 32, 16, 32, 16, 4, 8, 20, 32)
-DTYPE_BITS: Final = {"INT8": 8, "FP16": 16, "FP32": 32, "INT16": 16, "INT32": 32, "BFP16": 16, "INT4": 4, "FP8": 8,
-                     "FP20": 20, "TF32": 32}  # fmt: skip
+DTYPE_BITS: Final = dict(zip(DATA_TYPES, ELEMENT_BITS, strict=True))
 #: Operands in local memory by code; results are written, operands read.
 OPERANDS: Final = ("res0", "res1", "opd0", "opd1", "opd2", "opd3", "dst", "src")
 WRITES: Final = (True, True, False, False, False, False, True, False)
@@ -120,41 +120,33 @@ class LocalMemory(Struct, frozen=True):
         return LocalMemory(1 << lane_bits, 1 << bank_bits, lanes)
 
 
-class Accesses(Struct, frozen=True, eq=False):
-    """Accesses of one lane's commands, by row."""
-
-    rows: Ints  #: Index of the command among the requested rows
-    operand: Ints  #: Index into ``OPERANDS``
-    address: Ints  #: Address in a lane's share
-    size: Ints  #: Bytes per lane, at least 1
-
-    @staticmethod
-    def concatenated(parts: list[Accesses]) -> Accesses:
-        """Concatenation of several, sorted by row, then operand."""
-        empty = np.zeros(0, np.int64)
-        columns = [
-            np.concatenate([empty, *(getattr(part, key) for part in parts)])
-            for key in ("rows", "operand", "address", "size")
-        ]
-        order = np.lexsort((columns[1], columns[0]))
-        return Accesses(*(column[order] for column in columns))
+#: What one operand of some commands accesses: its name, a mask of those that do, addresses, and bytes in each lane.
+_Operand = tuple[str, npt.NDArray[np.bool_], Ints, Ints]
 
 
-def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> Accesses:
-    """Accesses of some rows of a lane; empty where its commands are not decoded."""
-    registers = lane.registers
+def accesses(profile: Profile, lane: Lane, rows: Rows, memory: LocalMemory) -> Ints:
+    """Accesses of some rows of a lane, int64 (4, accesses), by row; empty where its commands are not decoded.
+
+    Index of the command among the requested rows, index into ``OPERANDS``, address in a lane's share, and bytes per
+    lane, at least 1.
+    """
+    registers, numbers = lane.registers, row_numbers(rows)
+    parts = [np.zeros((4, 0), np.int64)]
     if registers is None:
-        return Accesses.concatenated([])
-    numbers = row_numbers(rows)
+        return parts[0]
     operations = registers.operations(numbers)
-    parts: list[Accesses] = []
     for operation in uniques(operations[operations >= 0]).tolist():
         indices = np.flatnonzero(operations == operation)
         names = frozenset(registers.field_names(operation))
         command = _Commands(profile, lane, memory, registers, operation, numbers[indices], names)
-        found = command.tiu() if lane.kind == "TIU" else command.transfers()
-        parts += [Accesses(indices[each.rows], each.operand, each.address, each.size) for each in found]
-    return Accesses.concatenated(parts)
+        for operand, used, address, size in command.tiu() if lane.kind == "TIU" else command.transfers():
+            chosen = np.flatnonzero(used)
+            addresses = address[chosen] & (memory.lane_bytes - 1)
+            sizes = np.clip(size[chosen], 1, memory.lane_bytes - addresses)
+            codes = np.full(len(chosen), OPERANDS.index(operand))
+            parts.append(np.stack([indices[chosen], codes, addresses, sizes]).astype(np.int64, copy=False))
+    found = np.concatenate(parts, axis=1)
+    return found[:, np.lexsort((found[1], found[0]))]
 
 
 class _Commands(Struct):
@@ -166,9 +158,8 @@ class _Commands(Struct):
     rows: Ints
     names: frozenset[str]  #: Names of their registers
 
-    def tiu(self) -> list[Accesses]:
-        """Accesses of results and operands that have an address and are not constants."""
-        found = []
+    def tiu(self) -> Iterator[_Operand]:
+        """Results and operands that have an address and are not constants."""
         for operand in OPERANDS[:6]:
             if f"{operand}_addr" not in self.names:
                 continue
@@ -180,12 +171,10 @@ class _Commands(Struct):
             known = (formats >= 0) & (formats < len(ELEMENT_BITS))
             bits = np.array([*ELEMENT_BITS, 8], np.int64)[np.where(known, formats, len(ELEMENT_BITS))]
             shape = [self._field(self._first_present(f"{operand}_{side}", f"res0_{side}"), 1) for side in "nchw"]
-            found.append(self._accesses(operand, used, address, self._per_lane(shape, bits)))
-        return found
+            yield operand, used, address, self._per_lane(shape, bits)
 
-    def transfers(self) -> list[Accesses]:
-        """Accesses of the sides of transfers that are in local memory."""
-        found = []
+    def transfers(self) -> Iterator[_Operand]:
+        """Sides of transfers that are in local memory."""
         for operand, memory_key, address_key in (("dst", "to_memory", "dst_addr"), ("src", "from_memory", "src_addr")):
             if memory_key not in self.lane or address_key not in self.lane:
                 continue
@@ -200,14 +189,7 @@ class _Commands(Struct):
                 # each channel of a tensor is in one lane; other moves are spread over all lanes regardless of shape
                 tensors = self._map_texts("type", lambda text: "tensor" in text.lower())
                 spread = np.where(tensors & (shaped <= self.memory.lane_bytes), shaped, spread)
-            found.append(self._accesses(operand, used & (address >= 0), address, spread))
-        return found
-
-    def _accesses(self, operand: str, used: npt.NDArray[np.bool_], address: Ints, size: Ints) -> Accesses:
-        chosen = np.flatnonzero(used)
-        addresses = address[chosen] & (self.memory.lane_bytes - 1)
-        sizes = np.clip(size[chosen], 1, self.memory.lane_bytes - addresses)
-        return Accesses(chosen, np.full(len(chosen), OPERANDS.index(operand), np.int64), addresses, sizes)
+            yield operand, used & (address >= 0), address, spread
 
     def _per_lane(self, shape: list[Ints], bits: Ints) -> Ints:
         """Bytes of a tensor in each lane."""

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from profiles import Texts, make_lane, make_profile, small_profile, tpu_device
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import Role
-from tpuprof_tui.sources.sophgo.files.summary_table import core_sums, summary_table, to_ns
+from tpuprof_tui.sources.sophgo.files.summary_table import query_sums, summary_rows, to_ns
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 
 RULE, LINE = "=" * 190, "-" * 190
@@ -40,12 +41,11 @@ def alike_cores():
 
 
 def table_of(profile):
-    """The table with the length of the profile as the total time."""
-    return summary_table(profile, profile.end_ns - profile.start_ns)
+    return summary_rows(query_of(profile))
 
 
 def sums_of(profile, unit, engine):
-    return core_sums(profile, profile.lanes_of(unit))[engine]
+    return query_sums(query_of(profile))[unit][engine]
 
 
 def test_the_text_is_the_references():

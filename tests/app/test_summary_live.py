@@ -9,12 +9,12 @@ import pytest
 from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.app.panes.summary.page import SummaryAnswers
 from tpuprof_tui.export.selection import Selection, selected_profile
 from tpuprof_tui.model.vocabulary import DETAIL
-from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_table
+from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_rows
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
 from tpuprof_tui.views.screen import quick_views, slow_views
@@ -39,19 +39,19 @@ def rows_of(asked: Query) -> list[tuple[object, ...]]:
     return answer.table("published").rows() if answer.tables else []
 
 
-def expected(profile, total: int) -> list[tuple[object, ...]]:
-    """The same from the rows of ``summary.txt``."""
+def expected(profile) -> list[tuple[object, ...]]:
+    """The same from the rows of ``summary.txt`` of a profile that holds nothing else."""
     rate = None if not profile.has(DETAIL) else slice(5, 6)
     return [
         (str(row.values[0]), *row.values[1:5], *((None,) if rate is None else row.values[rate]), *row.values[6:])
-        for row in summary_table(profile, total)
+        for row in summary_rows(query_of(profile))
     ]
 
 
 def test_the_whole_capture_has_the_reference_s_own_rows(profile, session):
     table = published(Query(session)).table("published")
     assert len(table.columns) == len(COLUMNS)
-    assert table.rows() == expected(profile, profile.end_ns - profile.start_ns)
+    assert table.rows() == expected(profile)
     assert table.rows()[-1][0] == "Overall"
 
 
@@ -60,9 +60,13 @@ def test_a_window_has_the_rows_of_an_export_of_that_range(profile, session, core
     state = view_of(profile)
     state = state.windowed(state.start + state.span // 3, state.span // 5)
     cores = None if core < 0 else frozenset({core})
-    wanted = expected(selected_profile(profile, Selection(cores, state.start, state.end)), state.end - state.start)
+    window = state.start, state.end
+    wanted = expected(selected_profile(profile, Selection(cores, *window)))
     assert wanted
-    assert rows_of(Query(session, Scope(core), (state.start, state.end))) == wanted
+    found = rows_of(Query(session, Scope(core), window))
+    # the total time is that of the window, not of what is left of the capture
+    assert {row[2] for row in found} == {window[1] - window[0]}
+    assert [(row[0], *row[4:]) for row in found] == [(row[0], *row[4:]) for row in wanted]
 
 
 def test_a_filter_counts_only_what_passes(session):

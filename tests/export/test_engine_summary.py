@@ -28,7 +28,7 @@ def profile_of(tiu_mhz: float, dma_mhz: float):
 
 
 def rows_of(profile, total_ns: int = 10_000):
-    sums = CoreSums(Sums, {lane.kind: lane_sums(profile, lane, ALL, workbook=True) for lane in profile.lanes})
+    sums = CoreSums(Sums, {lane.kind: lane_sums(profile, lane, ALL) for lane in profile.lanes})
     one, every = (
         dict(zip(SUMMARY_COLUMNS, summary_row(profile, core, [sums], total_ns), strict=True)) for core in (0, None)
     )
@@ -51,6 +51,6 @@ def test_an_engine_ends_where_its_last_instruction_ends_not_its_last_row():
 
 def test_parts_add_up_to_the_whole():
     profile = profile_of(1000, 1000)
-    sums = lane_sums(profile, profile.lanes[1], ALL, workbook=True)
+    sums = lane_sums(profile, profile.lanes[1], ALL)
     parts = [slice(0, 1), slice(1, 3)]
-    assert lane_sums(profile, profile.lanes[1], parts, workbook=True) == sums
+    assert lane_sums(profile, profile.lanes[1], parts) == sums

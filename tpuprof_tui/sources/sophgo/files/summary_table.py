@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.analysis.index.lane_index import LaneIndex, RunningSums, rows_starting
+from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.export.selection import Selection, selected_profile, selected_query
+from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import ALL, Rows, row_part
+from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers, row_part
 
 from ..read.arrays import map_texts, stream_order
 from ..schema import column
@@ -187,9 +189,9 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows = ALL, *, workbook: bo
     return weights
 
 
-def lane_sums(profile: Profile, lane: Lane, parts: Iterable[Rows] = (ALL,), *, workbook: bool = False) -> Sums:
-    """Sums over some rows of a lane."""
-    return sum((sums_of(lane_weights(profile, lane, rows, workbook=workbook)) for rows in parts), Sums())
+def lane_sums(profile: Profile, lane: Lane, parts: Iterable[Rows]) -> Sums:
+    """Sums of the workbook over some rows of a lane."""
+    return sum((sums_of(lane_weights(profile, lane, rows, workbook=True)) for rows in parts), Sums())
 
 
 def sums_of(weights: Mapping[str, Array], rows: Array | slice = ALL) -> Sums:
@@ -209,13 +211,44 @@ def sums_by(profile: Profile, lane: Lane, parts: Iterable[Rows], key: str) -> di
     return sums
 
 
-def core_sums(profile: Profile, lanes: Iterable[Lane]) -> CoreSums:
-    """Sums over all rows of some lanes (metrics 5.1)."""
-    found = CoreSums(Sums)
-    for lane in lanes:
-        if lane.kind in ENGINES:
-            found[lane.kind].update(lane_sums(profile, lane))
-    return found
+def query_sums(query: Query) -> dict[int, CoreSums]:
+    """Sums of the summary by unit (metrics 5.1), -1: of ports with instructions; empty without any instruction.
+
+    Of the instructions that start in the window, from running sums: the explorer asks again and again.
+    """
+    profile, window = query.filtered_session.profile, query.window
+    sums, count = {unit: CoreSums(Sums) for unit in query.units}, 0
+    for whole, index in zip(query.profile.lanes, query.filtered_session.indexes, strict=True):
+        lane, unit = index.lane, profile.unit_of(index.lane)
+        if lane.on_host or unit not in (-1, *query.units):
+            continue
+        counted = published_rows(query.profile, whole)
+        if len(lane) < len(whole):
+            in_both = np.isin(lane["order"], whole.take("order", counted))
+            counted = slice(0, len(lane)) if in_both.all() else np.flatnonzero(in_both)
+        begun = rows_starting(index, *window)
+        if isinstance(counted, slice):
+            first = max(begun.start, counted.start)
+            rows: Rows = slice(first, max(first, min(begun.stop, counted.stop)))
+        else:
+            rows = counted[(counted >= begun.start) & (counted < begun.stop)]
+        if unit < 0 and query.owners:
+            rows = np.intersect1d(row_numbers(rows), row_numbers(submitted_rows(lane, query.owners)))
+        count += row_count(rows)
+        if row_count(rows) and lane.kind in SUMMED:
+            sums.setdefault(unit, CoreSums(Sums))[lane.kind].update(_running_sums(profile, index, rows))
+    return sums if count else {}
+
+
+def _running_sums(profile: Profile, index: LaneIndex, rows: Rows) -> Sums:
+    names = SUMMED[index.lane.kind]
+
+    def weights(rows: Rows) -> npt.NDArray[np.int64]:
+        found = lane_weights(profile, index.lane, rows)
+        return np.stack([found[name] for name in names])
+
+    known = index.cache.get("published summary", lambda: RunningSums(len(index.lane), weights))
+    return Sums(dict(zip(names, known.over(rows).tolist(), strict=True)))
 
 
 def filled_values(lane: Lane, key: str, rows: Rows) -> Array:
@@ -319,27 +352,18 @@ class SummaryRow(Struct, frozen=True):
     cells: tuple[str, ...]  #: Their texts
 
 
-def summary_table(profile: Profile, total_ns: int) -> list[SummaryRow]:
+def summary_rows(query: Query, sums: Mapping[int, CoreSums] | None = None) -> list[SummaryRow]:
     """The reference's summary: one row per core, then one over all; empty without cores, instructions or times.
 
-    Args:
-        profile: The instructions that the reference counts; see `published_part`.
-        total_ns: Length of the window of the total time; see `published_window`.
+    ``sums``: those of the query, if they are known.
     """
-    if not profile.units or not profile.instructions or not profile.timed:
+    if not query.units or not query.profile.timed or not (sums or (sums := query_sums(query))):
         return []
-    sums = [core_sums(profile, profile.lanes_of(unit)) for unit in profile.units]
-    return summary_rows(profile.device, profile.groups.numbers, sums, total_ns)
-
-
-def summary_rows(device: Device, cores: Sequence[int], sums: Sequence[CoreSums], total_ns: int) -> list[SummaryRow]:
-    """Rows of the summary from the sums of each core.
-
-    ``total_ns``: as for `summary_table`.
-    """
-    several = len(cores) > 1
-    rows = [_row(device, core, [each], total_ns, several) for core, each in zip(cores, sums, strict=True)]
-    return [*rows, _row(device, None, sums, total_ns, several)]
+    first, last = published_window(query)
+    device, parts = query.profile.device, [sums[unit] for unit in query.units]
+    cores = zip(map(query.profile.groups.number, query.units), parts, strict=True)
+    rows = [_row(device, core, [each], last - first, len(parts) > 1) for core, each in cores]
+    return [*rows, _row(device, None, parts, last - first, len(parts) > 1)]
 
 
 def rate_remark(profile: Profile, rows: Sequence[SummaryRow]) -> str:
@@ -390,18 +414,17 @@ EVERYTHING: Final = Selection()
 
 def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
     """The reference's summary of a selection: columns, rows of texts, and the colour level of each cell."""
-    chosen = selected_profile(published_part(profile), selection)
-    first, last = published_window(selected_query(profile, selection))
-    ports = [lane for lane in chosen.lanes if lane.kind == "CDMA" and len(lane)]
-    columns = (*COLUMNS, *(CDMA_COLUMNS if ports else ()))
-    device, sums = profile.device, core_sums(chosen, ports)["CDMA"]
-    of_ports = (sums["cycles"], *(bandwidth(sums, moves, device.clock("DMA")) for moves in ("ddr", "l2")))
+    query = selected_query(profile, selection)
+    sums, device = query_sums(query), profile.device
+    ports = sums.get(-1, CoreSums(Sums)).get("CDMA")
+    columns = (*COLUMNS, *(CDMA_COLUMNS if ports is not None else ()))
     rows = []
-    for row in summary_table(chosen, last - first):
+    for row in summary_rows(query, sums):
         cells = row.cells
-        if ports:
-            has = row.core in (None, chosen.groups.numbers[-1])
-            cells += _cells(CDMA_COLUMNS, of_ports, device, row.core) if has else ("-",) * len(CDMA_COLUMNS)
+        if ports is not None:
+            speeds = (bandwidth(ports, moves, device.clock("DMA")) for moves in ("ddr", "l2"))
+            has = row.core in (None, profile.groups.number(query.units[-1]))
+            cells += _cells(CDMA_COLUMNS, (ports["cycles"], *speeds), device, row.core) if has else ("-",) * 3
         levels = [_level(profile, column, cell) for column, cell in zip(columns, cells, strict=True)]
         rows.append({"core": row.core, "cells": list(cells), "levels": levels})
     headers = [column.page_header or column.header.replace("BW", "Bandwidth") for column in columns]

@@ -27,7 +27,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..groups import RX_NAMES, TX_NAMES
 from ..read.arrays import map_texts
-from .summary_table import COLUMNS, ENGINES, SummaryRow, published_part, published_window, rate_remark, summary_table
+from .summary_table import COLUMNS, ENGINES, SummaryRow, rate_remark, summary_rows
 
 #: Characters of a line in the console form of the reference's table: eight columns.
 CONSOLE_WIDTH: Final = 130
@@ -76,25 +76,19 @@ def summary_missing(profile: Profile, selection: Selection = Selection()) -> str
 
 def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """The reference's table as it is printed on the console: the first eight columns; empty without a table."""
-    text = _reference_block(_published_table(profile, selection))
+    text = _reference_block(summary_rows(selected_query(profile, selection)))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
 def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
     """Content of summary.txt, ASCII; empty without cores or instructions."""
-    chosen = selected_profile(profile.device_part, selection)
-    table = _published_table(profile, selection)
+    query = selected_query(profile, selection)
+    table, chosen = summary_rows(query), selected_profile(profile.device_part, selection)
     block = _reference_block(table)
     if not block:
         return ""
-    query = selected_query(profile, selection)
     parts = (block + _remarks(profile, chosen, table), _engines(query), _moves(chosen))
     return "\n".join([*filter(None, parts), _shares(query.unit_figures, query.span)])
-
-
-def _published_table(profile: Profile, selection: Selection) -> list[SummaryRow]:
-    first, last = published_window(selected_query(profile, selection))
-    return summary_table(selected_profile(published_part(profile.device_part), selection), last - first)
 
 
 def _reference_block(table: Sequence[SummaryRow]) -> str:

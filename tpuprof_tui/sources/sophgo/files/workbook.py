@@ -134,7 +134,7 @@ class _Workbook:
             lane, parts = sheet.lane, [part for part, _ in row_parts(sheet.counted_rows, 4 * SLICE)]
             core = self._profile.unit_number(lane)
             if core >= 0:
-                found = {core: lane_sums(self._profile, lane, parts, workbook=True)}
+                found = {core: lane_sums(self._profile, lane, parts)}
             else:
                 found = sums_by(self._profile, lane, parts, "core")
             for owner, sums in found.items():

@@ -8,7 +8,7 @@ dependencies are flows. Timestamps are ns; with a host trace they are the host's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -105,7 +105,8 @@ class Trace:
         starts = [lane.take("start", rows) for lane, rows in self._chosen]
         first = min((int(start.min()) for start in starts if len(start)), default=0)
         self._base = max(int(base) if isinstance(base, int) else 0, -min(first, 0))
-        self._last_rates: tuple[Lane, npt.NDArray[np.int64] | None] | None = None
+        # of the last lane, as the next track often has the same
+        self._rates = lru_cache(1)(partial(rates_of, self._chosen))
         for unit in profile.units:
             if selection.has_unit(unit):
                 self._add_core(unit)
@@ -255,13 +256,6 @@ class Trace:
             for data in sequence.samples(times, values, self._base, 2 * SLICE):
                 self._file.put(data)
         self._file.put(b"", job.weight)
-
-    def _rates(self, lane: Lane) -> npt.NDArray[np.int64] | None:
-        """Rates of a lane's rows; cached, as the next track often has the same lane."""
-        if self._last_rates is None or self._last_rates[0] is not lane:
-            rows = next(some for each, some in self._chosen if each is lane)
-            self._last_rates = lane, rates_of(lane, (part for part, _ in row_parts(rows, SLICE)))
-        return self._last_rates[1]
 
     def _notice(self, job: Job, sequence: PacketSequence) -> None:
         """Writes one slice over the whole profile, with the track's description as name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -38,6 +38,8 @@ SYSTEM_TYPES: Final = ("sys", "SYS")
 MODES: Final = ("RVT", "TDI", "DES")
 #: Rows of a lane that are looked through for launches at a time.
 _ROWS: Final = 262_144
+#: Rows whose operations are counted at a time.
+_RATED: Final = 32_768
 
 Form = Literal["int", "text", "percent", "register", "bandwidth", "endpoint"]
 
@@ -85,7 +87,7 @@ _TRANSFER: Final = (
     Note("src_info", "endpoint", "src", system=False),
     Note("dst_info", "endpoint", "dst", system=False),
 )
-_ENDPOINT_FIELDS: Final = tuple(f"{axis}{kind}" for kind in ("size", "stride") for axis in "nchw")
+_ENDPOINT_FIELDS: Final = frozenset(f"{axis}{kind}" for kind in ("size", "stride") for axis in "nchw")
 _NO_BANDWIDTH, _DDR, _L2 = range(3)
 
 
@@ -184,9 +186,7 @@ class SliceEncoder:
         """Interned ids of percentages with one decimal, as texts."""
         if self._rates is None:
             return self._sequence.iid(tracks.NOTE_TEXTS, _placeholder(key))
-        distinct, inverse = np.unique(self._rates[rows], return_inverse=True)
-        known = [self._sequence.iid(tracks.NOTE_TEXTS, f"{value / 10:.1f}%") for value in distinct.tolist()]
-        return np.array(known, dtype=np.int64)[inverse.reshape(-1)]
+        return _text_iids(self._sequence, tracks.NOTE_TEXTS, self._rates[rows], lambda value: f"{value / 10:.1f}%")
 
     def _register(self, name: str, operation: int, rows: Rows) -> Pieces:
         registers = self._lane.registers
@@ -198,8 +198,8 @@ class SliceEncoder:
         """Shape, strides and address of one end of a transfer, as a dictionary."""
         registers = self._lane.registers
         fields = registers.field_names(operation) if registers is not None and operation >= 0 else ()
-        endpoint_fields = {f"{end}_{name}" for name in _ENDPOINT_FIELDS}
-        values = [(name, self._register(name, operation, rows)) for name in fields if name in endpoint_fields]
+        values = [(name, self._register(name, operation, rows)) for name in fields
+                  if name.startswith(f"{end}_") and name[len(end) + 1 :] in _ENDPOINT_FIELDS]  # fmt: skip
         values.append((f"{end}_start_addr", varint_field(tracks.NOTE_INT, self._ints(f"{end}_addr", rows))))
         entries: Pieces = []
         for name, value in values:
@@ -208,16 +208,23 @@ class SliceEncoder:
         return entries
 
 
-def rates_of(lane: Lane, parts: Iterable[Rows]) -> I64 | None:
-    """Rates (uArch) of some rows in tenths of a percent, by row of the lane; None if the lane has none.
+def _text_iids(sequence: PacketSequence, table: int, values: I64, text: Callable[[int], str]) -> Values:
+    """Interned ids of the texts of some numbers."""
+    distinct, inverse = np.unique(values, return_inverse=True)
+    known = [sequence.iid(table, text(value)) for value in distinct.tolist()]
+    return np.array(known, dtype=np.int64)[inverse.reshape(-1)]
+
+
+def rates_of(chosen: Iterable[tuple[Lane, Rows]], lane: Lane) -> I64 | None:
+    """Rates (uArch) of a lane's chosen rows in tenths of a percent, by row; None if the lane has none.
 
     Operations are counted from registers, so this is done once for both slices and counter.
     """
     if "uarch_rate" not in lane:
         return None
     rates = np.zeros(len(lane), np.int64)
-    for rows in parts:
-        rates[rows] = tenths(lane.take("uarch_rate", rows))
+    for part, _ in row_parts(next(rows for each, rows in chosen if each is lane), _RATED):
+        rates[part] = tenths(lane.take("uarch_rate", part))
     return rates
 
 
@@ -262,25 +269,24 @@ _REDUCTIONS: Final = (np.minimum, np.maximum, np.maximum, np.maximum, np.minimum
 
 def launches_of(profile: Profile, chosen: Iterable[tuple[Lane, Rows]]) -> Launches:
     """Launches that the given instructions belong to, ordered by (start, end)."""
-    empty = Launches(*[np.zeros(0, np.int64)] * len(_REDUCTIONS))
-    launches = _merged([empty, *(_merged([part]) for lane, rows in chosen for part in _launched(profile, lane, rows))])
+    known = ((lane, part) for lane, rows in chosen if "kernel" in lane for part, _ in row_parts(rows, _ROWS))
+    parts = [_launched(profile, lane, part) for lane, part in known]
+    launches = _merged([Launches(*[np.zeros(0, np.int64)] * len(_REDUCTIONS)), *parts])
     found: Launches = select_rows(launches, np.lexsort((launches.end, launches.start)))
     return found
 
 
-def _launched(profile: Profile, lane: Lane, rows: Rows) -> Iterator[Launches]:
-    """A lane's instructions with a kernel function, each as a launch of its own."""
-    for part, _ in row_parts(rows, _ROWS) if "kernel" in lane else ():
-        named = np.flatnonzero(map_texts(profile, lane, "kernel", part, bool))
-        start, end, kernel, scope = (lane.take(key, part)[named] for key in ("start", "end", "kernel", "scope"))
-        batch, mode = (
-            lane.take(key, part)[named].astype(np.int64) if key in lane else np.full(len(named), -1)
-            for key in ("batch", "mode")
-        )
-        known = (mode >= 0) & (mode < 63)
-        modes = np.where(known, np.left_shift(1, np.where(known, mode, 0)), 0)
-        smallest, largest = (np.where(batch >= 0, batch, missing) for missing in (np.iinfo(np.int64).max, -1))
-        yield Launches(start, end, kernel.astype(np.int64), scope, smallest, largest, modes)
+def _launched(profile: Profile, lane: Lane, rows: Rows) -> Launches:
+    """Launches of some of a lane's instructions with a kernel function."""
+    named = row_numbers(rows)[map_texts(profile, lane, "kernel", rows, bool)]
+    start, end, kernel, scope = (lane.take(key, named) for key in ("start", "end", "kernel", "scope"))
+    batch, mode = (
+        lane.take(key, named).astype(np.int64) if key in lane else np.full(len(named), -1) for key in ("batch", "mode")
+    )
+    known = (mode >= 0) & (mode < 63)
+    modes = np.where(known, np.left_shift(1, np.where(known, mode, 0)), 0)
+    smallest, largest = (np.where(batch >= 0, batch, missing) for missing in (np.iinfo(np.int64).max, -1))
+    return _merged([Launches(start, end, kernel.astype(np.int64), scope, smallest, largest, modes)])
 
 
 def _merged(parts: Sequence[Launches]) -> Launches:
@@ -313,20 +319,20 @@ def _launch_table(
     has_mode, several, batched = shape
     kernels = profile.strings["kernel"]
 
-    def modes(table: int) -> Values:
-        """Interned ids of the names of modes, joined by slashes."""
-        distinct, inverse = np.unique(some.modes, return_inverse=True)
-        numbers = []
-        for bits in distinct.tolist():
-            names = [text for code, text in enumerate(profile.strings["mode"]) if code < 63 and bits >> code & 1]
-            ranked = [name for name in MODES if name in names]
-            numbers.append(sequence.iid(table, "/".join([*ranked, *(name for name in names if name not in MODES)])))
-        return np.array(numbers, dtype=np.int64)[inverse.reshape(-1)]
+    def modes(bits: int) -> str:
+        """Names of modes, joined by slashes."""
+        names = [text for code, text in enumerate(profile.strings["mode"]) if code < 63 and bits >> code & 1]
+        ranked = [name for name in MODES if name in names]
+        return "/".join([*ranked, *(name for name in names if name not in MODES)])
 
     def annotation(name: str, field: int, values: Values) -> Pieces:
         return sequence.annotation(name, varint_field(field, values))
 
-    category = varint_field(tracks.EVENT_CATEGORY, modes(tracks.CATEGORIES)) if has_mode else []
+    category = (
+        varint_field(tracks.EVENT_CATEGORY, _text_iids(sequence, tracks.CATEGORIES, some.modes, modes))
+        if has_mode
+        else []
+    )
     name = sequence.iids(tracks.NOTE_TEXTS, "kernel", kernels, some.kernel)
     begin = [
         *varint_field(tracks.EVENT_NAME, sequence.iids(tracks.EVENT_NAMES, "kernel", kernels, some.kernel)),
@@ -341,7 +347,7 @@ def _launch_table(
     elif batched:
         begin += annotation("Batch Launch", tracks.NOTE_INT, some.first_batch)
     if has_mode:
-        begin += annotation("Mode", tracks.NOTE_TEXT, modes(tracks.NOTE_TEXTS))
+        begin += annotation("Mode", tracks.NOTE_TEXT, _text_iids(sequence, tracks.NOTE_TEXTS, some.modes, modes))
     return sequence.slices(some.start + base_ns, some.end + base_ns, begin, category)
 
 

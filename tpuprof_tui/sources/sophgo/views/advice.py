@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, may_have_dependencies
-from tpuprof_tui.analysis.pivot import Frame
+from tpuprof_tui.analysis.pivot import Frame, Groups
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.state import Scope
@@ -250,9 +250,8 @@ def _repeated(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     loads = _loads(query)
     for lane in uniques(loads["lane"]).tolist():
         own = loads.take(loads["lane"] == lane)
-        _, first = np.unique(distinct_together(own["src_addr"], own["bytes"])[0], return_index=True)
         repeated = np.ones(len(own), np.bool_)
-        repeated[first] = False
+        repeated[Groups(own, ("src_addr", "bytes")).first] = False
         worst = max(worst, (float(own["took"][repeated].sum()), int(own["unit"][0]), int(repeated.sum())))
     gain, unit, count = worst
     if unit >= 0 and gain >= least:
@@ -266,13 +265,10 @@ def _shared(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     unit = loads["unit"]
     if len(uniques(unit)) < 2:
         return
-    _, first, which = np.unique(
-        distinct_together(loads["src_addr"], loads["bytes"])[0], return_index=True, return_inverse=True
-    )
-    which = which.reshape(-1)
+    groups = Groups(loads, ("src_addr", "bytes"))
     # loaded by several units if any unit differs from the first
-    several = np.bincount(which, weights=unit != unit[first][which]) > 0
-    chosen = several[which]
+    several = groups.count_of(unit != unit[groups.first][groups.index]) > 0
+    chosen = several[groups.index]
     if not chosen.any():
         return
     by_unit, moved = (np.bincount(unit[chosen], weights=loads[column][chosen]) for column in ("took", "bytes"))

@@ -84,14 +84,8 @@ def _by_direction(query: Query, moves: Frame, edges: Ints) -> Table:
         in_unit = profile.unit_of(lane) >= 0
         moved, peak = float((flow * np.diff(edges)).sum()), _peak(query, direction)[1] if in_unit else 0.0
         names = profile.groups.title(owner), lane.label if in_unit else profile.title_of(lane), direction or "-"
-        row = (
-            *names,
-            round(moved),
-            moved / span,
-            float(flow.max()),
-            peak or None,
-            moved / span / peak if peak else None,
-        )
+        of_peak = moved / span / peak if peak else None
+        row = (*names, round(moved), moved / span, float(flow.max()), peak or None, of_peak)
         condition = text_condition("direction", direction, alone=True) if direction else ""
         rows.append((row, Target(condition=condition, scope=Scope(lane=number))))
     rows.sort(key=lambda row: -row[0][3])

@@ -7,11 +7,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof_tui.analysis.index.lane_index import rows_starting
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING, Role, is_missing
 from tpuprof_tui.model.intervals import Intervals
-from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
@@ -22,6 +20,7 @@ _ENGINES: Final = ("TIU", "GDMA", "SDMA", "CDMA")
 _FORECAST: Final = ("expected", "taken")
 _TENSORS: Final = (Column("result", "Result"), Column("shape", "Shape"), Column("operands", "Operands", drop_first=9))
 _SUMS: Final = ("count", "overlap", "wait", "bytes", "alg_ops", "uarch_ops", *_FORECAST)
+_READ: Final = ("kernel", "role", "start", "end", "scope", "forecast", "bytes", "alg_ops", "uarch_ops")
 _COLUMNS: Final = (
     Column("launches", "Launches", "count"), Column("cores", "Cores", "count"),
     Column("count", "Instructions", "count"), Column("total_us", "Total", "duration"),
@@ -41,7 +40,7 @@ def kernel_launches(query: Query) -> Answer:
     A launch lasts from its first start to its last end on all engines of its core. Overlap is the time in which both
     TIU and a DMA engine work for it; GB/s are bytes over the time of moves.
     """
-    profile, shown = query.profile, query.filtered_session
+    profile = query.profile
     names = profile.strings.get("kernel")
     if names is None or not len(profile.scopes):
         return Answer(missing=(Missing(query.vocabulary.say("Launches of {scopes} are not known here.")),))
@@ -49,35 +48,24 @@ def kernel_launches(query: Query) -> Answer:
     sums = {key: np.zeros(kernels, np.int64) for key in (*_SUMS, *_ENGINES)}
     first, last = np.full(launches, np.iinfo(np.int64).max), np.full(launches, -1, np.int64)
     work: dict[bool, list[tuple[Ints, Ints, Ints]]] = {True: [], False: []}
-    within = profile.groups.within(query.scope.group) if query.scope.lane < 0 <= query.scope.group else None
     for number in query.lanes:
-        lane, index = shown.profile.lanes[number], shown.indexes[number]
+        lane = profile.lanes[number]
         if "kernel" not in lane:
             continue
-        rows = row_numbers(rows_starting(index, *query.window))
-        if within is not None and lane.group not in within:
-            rows = rows[np.isin(lane.take("owner", rows), list(within))]
-        codes, role = lane.take("kernel", rows).astype(np.int64), lane.take("role", rows)
-        rows, codes, role = (each[codes >= 0] for each in (rows, codes, role))
-        start, end, works = lane.take("start", rows), lane.take("end", rows), role == Role.WORK
-        np.add.at(sums["count"], codes, 1)
-        np.add.at(sums["wait"], codes, np.where(role == Role.WAIT, end - start, 0))
-        np.add.at(sums[lane.kind], codes, np.where(works, end - start, 0))
-        for key in ("bytes", "alg_ops", "uarch_ops"):
-            if key in lane:
-                values = lane.take(key, rows)
-                np.add.at(sums[key], codes, np.where(works & ~is_missing(values), values, 0))
-        if "forecast" in lane:
-            expected = lane.take("forecast", rows)
-            for key, values in zip(_FORECAST, (expected, end - start), strict=True):
-                np.add.at(sums[key], codes, np.where(expected > 0, values, 0))
-        if "scope" in lane:
-            scopes = lane.take("scope", rows)
-            known = (scopes >= 0) & (scopes < launches)
-            np.minimum.at(first, scopes[known], start[known])
-            np.maximum.at(last, scopes[known], end[known])
-            known &= works
-            work[lane.kind == "TIU"].append((scopes[known], start[known], end[known]))
+        events = query.events(_READ, [number])
+        events = events.take(events["kernel"] >= 0)
+        codes, role, start, end, scopes, expected = (events[key] for key in _READ[:6])
+        took, works = end - start, role == Role.WORK
+        parts = {"count": np.ones_like(took), "wait": took * (role == Role.WAIT), lane.kind: took * works,
+                 "expected": np.maximum(expected, 0), "taken": took * (expected > 0)}  # fmt: skip
+        parts |= {key: np.where(works & ~is_missing(events[key]), events[key], 0) for key in _READ[6:]}
+        for key, values in parts.items():
+            np.add.at(sums[key], codes, values)
+        known = (scopes >= 0) & (scopes < launches)
+        np.minimum.at(first, scopes[known], start[known])
+        np.maximum.at(last, scopes[known], end[known])
+        known &= works
+        work[lane.kind == "TIU"].append((scopes[known], start[known], end[known]))
     np.add.at(sums["overlap"], profile.scopes.kernel, _overlap(work, first, last))
     ran = last >= 0
     total, (begin, stop) = Intervals.union(first[ran], last[ran]), query.window

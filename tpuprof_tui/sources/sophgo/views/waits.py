@@ -80,31 +80,31 @@ def _matrix(query: Query, selected: Waits) -> Table:
     """One row per core that waited, one column per core it waited for."""
     took = selected.end - selected.start
     title = query.profile.groups.title
-    waiters, releasers = (uniques(each) for each in (selected.unit, selected.released_by[selected.released_by >= 0]))
-    time = {
-        by: [int(took[(selected.unit == unit) & (selected.released_by == by)].sum()) for unit in waiters.tolist()]
-        for by in (*releasers.tolist(), -1)
-    }
-    listed = sorted(sorted(releasers.tolist(), key=lambda unit: -sum(time[unit]))[:_MOST_CORES])
-    rest = [sum(time[by][index] for by in releasers.tolist() if by not in listed) for index in range(len(waiters))]
+    waiters, waiter = np.unique(selected.unit, return_inverse=True)
+    releasers, releaser = np.unique(np.append(selected.released_by, -1), return_inverse=True)
+    # by releaser, the first unknown, and waiter
+    time = np.zeros((len(releasers), len(waiters)), np.int64)
+    np.add.at(time, (releaser[:-1], waiter), took)
+    sums = dict(zip(releasers.tolist()[1:], time[1:].sum(axis=1).tolist(), strict=True))
+    listed = sorted(sorted(sums, key=lambda unit: -sums[unit])[:_MOST_CORES])
+    chosen = np.isin(releasers, listed)
+    rest = time[1:][~chosen[1:]].sum(axis=0)
     columns = [
         Column("unit", query.vocabulary.say("{Unit}")), Column("total_us", "Waits", "duration", bar=True),
         *(Column(f"for_{query.profile.groups.number(by)}_us", f"for {query.profile.groups.number(by)}", "duration",
                  drop_first=index) for index, by in enumerate(listed)),
     ]  # fmt: skip
     values: list[list[object]] = [
-        [title(unit) for unit in waiters.tolist()],
-        [int(took[selected.unit == unit].sum()) for unit in waiters.tolist()],
-    ]
-    values += [list(time[by]) for by in listed]
-    for key, heading, more in (("others_us", "for others", rest), ("unknown_us", "unknown", time[-1])):
-        if any(more):
+        list(map(title, waiters.tolist())), *(each.tolist() for each in (time.sum(axis=0), *time[chosen])),
+    ]  # fmt: skip
+    for key, heading, more in (("others_us", "for others", rest), ("unknown_us", "unknown", time[0])):
+        if more.any():
             columns.append(Column(key, heading, "duration"))
-            values.append(list(more))
-    guessed = [bool(selected.guessed[selected.unit == unit].any()) for unit in waiters.tolist()]
+            values.append(more.tolist())
+    guessed = np.flatnonzero(np.bincount(waiter, selected.guessed)).tolist()
     return Table(
         "waits", "Who waits for whom", tuple(columns), tuple(values),
-        guessed=frozenset(index for index, each in enumerate(guessed) if each), word=query.vocabulary.unit.one,
+        guessed=frozenset(guessed), word=query.vocabulary.unit.one,
         target=lambda row: Target(scope=Scope(int(waiters[row]))),
         notes=("A core waits for itself where one of its engines waits for another, or for its own send.",),
     )  # fmt: skip

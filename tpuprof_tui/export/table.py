@@ -180,12 +180,11 @@ def table_rows(
 
 def write_lines(
     rows: TableRows, render_lines: Mapping[int, Callable[[Rows, int], list[str]]], sink: ByteSink, size: int = SLICE,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda done: None,
 ) -> int:  # fmt: skip
-    """Writes the lines of rows in order, ``size`` of them at a time; returns their number.
+    """Writes the lines of rows in order, ``size`` at a time; ``progress`` gets the share done. Returns their number.
 
-    ``render_lines``: by lane, a function (rows, number of rows) that returns their lines. ``progress`` is called with
-    the share done, 0 to 1.
+    ``render_lines``: by lane, a function (rows, number of rows) that returns their lines.
     """
     written = 0
     for part in rows.parts(size):
@@ -194,8 +193,7 @@ def write_lines(
             lines[places] = render_lines[lane](some, len(some))
         sink.write("".join(lines.tolist()).encode("utf-8"))
         written += len(lines)
-        if progress is not None:
-            progress(written / len(rows))
+        progress(written / len(rows))
     return written
 
 

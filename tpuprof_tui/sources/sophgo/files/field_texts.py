@@ -7,7 +7,7 @@ the parameters of the architecture. Names from a capture are escaped so that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,7 @@ def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress:
 
 def register_names(profile: Profile, job: Job) -> list[str]:
     """File names of the register text."""
-    return register_files(profile, job.document_selection)
+    return list(register_files(profile, job.document_selection))
 
 
 def write_registers_text(
@@ -58,12 +58,14 @@ def write_registers_text(
     Raises:
         WriteError: A file could not be written; those before it are complete.
     """
-    total = sum(count for _, _, count in _chosen(profile, selection))
+    files = register_files(profile, selection)
+    total = sum(count for lanes in files.values() for _, _, count in lanes)
+    head = [f"\t{line_text(name)}: {line_text(value)}\n" for name, value in profile.device.parameters]
     written = 0
-    for name, lanes in _files(profile, selection).items():
-        with whole_file(directory / name) as stream:
-            stream.write(_head(profile).encode())
-            for lane, rows in lanes:
+    for file, lanes in files.items():
+        with whole_file(directory / file) as stream:
+            stream.write(("__CHIP_ARCH_ARGS__\n" + "".join(head)).encode())
+            for lane, rows, _ in lanes:
                 fields, opening = LaneFields(profile, lane), f"__{_FILES[lane.kind].upper()}_REG_INFO__"
                 plan = cache(lambda operation, fields=fields: _plan(fields.of(operation)))
                 for part, count in row_parts(rows, SLICE):
@@ -74,30 +76,15 @@ def write_registers_text(
     return written
 
 
-def register_files(profile: Profile, selection: Selection = EVERYTHING) -> list[str]:
-    """Names of the files that `write_registers_text` writes."""
-    return list(_files(profile, selection))
-
-
-def _head(profile: Profile) -> str:
-    lines = [f"\t{line_text(name)}: {line_text(value)}\n" for name, value in profile.device.parameters]
-    return "__CHIP_ARCH_ARGS__\n" + "".join(lines)
-
-
-def _files(profile: Profile, selection: Selection) -> dict[str, list[tuple[Lane, Rows]]]:
-    files: dict[str, list[tuple[Lane, Rows]]] = {}
-    for lane, rows, _ in _chosen(profile, selection):
-        files.setdefault(f"{_FILES[lane.kind]}RegInfo_{profile.number_of(lane)}.txt", []).append((lane, rows))
-    return files
-
-
-def _chosen(profile: Profile, selection: Selection) -> Iterator[tuple[Lane, Rows, int]]:
-    """Lanes with chosen rows, these rows, and their number."""
+def register_files(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, list[tuple[Lane, Rows, int]]]:
+    """Files that `write_registers_text` writes, by name: lanes with chosen rows, these rows, and their number."""
+    files: dict[str, list[tuple[Lane, Rows, int]]] = {}
     for lane in ordered_lanes(profile):
-        if lane.kind in _FILES:
-            rows, count = chosen_rows(profile, lane, selection)
-            if count:
-                yield lane, rows, count
+        rows, count = chosen_rows(profile, lane, selection) if lane.kind in _FILES else (slice(0, 0), 0)
+        if count:
+            name = f"{_FILES[lane.kind]}RegInfo_{profile.number_of(lane)}.txt"
+            files.setdefault(name, []).append((lane, rows, count))
+    return files
 
 
 def _plan(fields: FieldSet) -> list[Field | str]:
@@ -149,7 +136,7 @@ def write_merged_csv(
     rows = TableRows(profile, offsets, np.concatenate([np.zeros(0, np.int64), *events])[order])
     with whole_file(path) as stream:
         stream.write((",".join(map(csv_text, names)) + "\n").encode())
-        return write_lines(rows, formatters, stream, WINDOW * max(len(lanes), 1), progress)
+        return write_lines(rows, formatters, stream, WINDOW * max(len(lanes), 1), progress or (lambda done: None))
 
 
 def merged_names(lanes: Sequence[LaneRows]) -> list[str]:

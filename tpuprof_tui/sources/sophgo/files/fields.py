@@ -185,6 +185,13 @@ _NODE: Final = {"node_type": "type", "node_engine": "engine", "tiu_type": "des_t
                 "tiu_function": "des_tsk_eu_typ", "node_extra": "extra_info"}  # fmt: skip
 
 
+#: Directions that have a bandwidth, by its column.
+_MOVES: Final[dict[str, Callable[[str], bool]]] = {
+    "ddr_bandwidth": lambda text: "DDR" in text,
+    "l2_bandwidth": lambda text: "L2M" in text and "DDR" not in text,
+}
+
+
 class LaneFields:
     """Fields of one lane's instructions."""
 
@@ -233,8 +240,8 @@ class LaneFields:
                             ("to_memory", layout.memory)):  # fmt: skip
             fields[column(key).file_name] = replace(self.source_of(key), absent=absent)
         if layout is TRANSFER:
-            for key, memory, other in (("ddr_bandwidth", "DDR", ""), ("l2_bandwidth", "L2M", "DDR")):
-                fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, memory, other), 0)
+            for key, matches in _MOVES.items():
+                fields[column(key).file_name] = Source("float", partial(self._bandwidth, key, matches), 0)
         kind = registers.get("src_data_format")
         fields[column("dtype").file_name] = (
             Source("text", None, layout.no_format)
@@ -313,12 +320,8 @@ class LaneFields:
         found = np.where((values == INT_MISSING) & works, 0, values)
         return np.where(self._rvt_mask(rows), INT_MISSING, found) if self.layout.unless_rvt else found
 
-    def _bandwidth(self, key: str, memory: str, other: str, rows: Rows) -> Array:
-        """A bandwidth where the direction contains ``memory`` and not ``other``; else NaN."""
-
-        def matches(text: str) -> bool:
-            return memory in text and not (other and other in text)
-
+    def _bandwidth(self, key: str, matches: Callable[[str], bool], rows: Rows) -> Array:
+        """A bandwidth where the direction matches; else NaN."""
         unknown = matches(str(column("direction").placeholder))
         involved = map_texts(self.profile, self.lane, "direction", rows, matches, unknown)
         return np.where(involved, self.lane.take(key, rows), np.nan)

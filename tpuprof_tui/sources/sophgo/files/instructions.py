@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import unit_or_port
-from tpuprof_tui.export.selection import RowPage, ordered_lanes
+from tpuprof_tui.export.selection import RowPage, Selection, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
@@ -25,9 +25,8 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_parts
 from tpuprof_tui.model.uniques import uniques
 
-from ..read.arrays import stream_order
 from ..schema import Column
-from .fields import LaneFields, text_field
+from .fields import EVERYTHING, LaneFields, chosen_rows, text_field
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -95,8 +94,7 @@ def write_instructions(
     for lane in lanes:
         rows = stream_rows(profile, lane, unit)
         if keep is not None:
-            mask = keep(lane)
-            rows = np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask[rows]]
+            rows = row_numbers(rows)[keep(lane)[rows]]
         count = row_count(rows)
         chosen = slice(0, count) if page is None else page.take(count)
         lines = _row_formatter(profile, lane, syntax, names)
@@ -115,16 +113,13 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     return write_lines(rows, formatters, sink)
 
 
-def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> slice | npt.NDArray[np.int64]:
+def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> Rows:
     """Rows of a lane in stream order; with ``unit`` only those of this core."""
-    rows = stream_order(lane)
-    if unit is None or profile.unit_of(lane) == unit:
-        return slice(0, len(lane)) if rows is None else rows
-    if profile.unit_of(lane) >= 0 or "owner" not in lane:
-        return np.zeros(0, dtype=np.int64)
-    if rows is None:
-        rows = np.arange(len(lane), dtype=np.int64)
-    return np.asarray(rows[lane.take("owner", rows) == unit], dtype=np.int64)
+    if unit is None:
+        return chosen_rows(profile, lane, EVERYTHING)[0]
+    if profile.unit_of(lane) < 0 and "owner" not in lane:
+        return slice(0, 0)
+    return chosen_rows(profile, lane, Selection(frozenset((unit,))))[0]
 
 
 def written_columns(profile: Profile) -> tuple[Column, ...]:

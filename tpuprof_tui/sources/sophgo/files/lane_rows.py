@@ -84,7 +84,7 @@ _LINKS: Final = ("depends_on", "message", "message_count")
 SLICE: Final = 16_384
 
 
-def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None = None) -> list[LaneRows]:
+def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None) -> list[LaneRows]:
     """Lanes with chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
     lanes = []
     for lane in ordered_lanes(profile):

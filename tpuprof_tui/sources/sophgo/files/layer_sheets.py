@@ -47,12 +47,11 @@ _GROUP_COLUMNS: Final = (
     "uArch GOPs Ratio", "ASIC Cycles", "ASIC Time(us)", "Time Ratio", "ASIC FPS", "Operations",
 )  # fmt: skip
 _CASE_COLUMNS: Final = ("Case", "ReducedTime(us)", "CurrentTotalTime(us)", "Concurrency(%)", "macUtil(%)", "Remark")
-#: Prefix of an operation's name, and its group; operations without one are a group of their own.
-_GROUPS: Final = (
-    ("Conv", "Conv"), ("Deconv", "Conv"), ("MatMul", "MatMul"), ("A16MatMul", "MatMul"), ("Pool", "Pool"),
-    ("AvgPool", "Pool"), ("MaxPool", "Pool"), ("Add", "Eltwise"), ("Sub", "Eltwise"), ("Mul", "Eltwise"),
-    ("Div", "Eltwise"), ("Max", "Eltwise"), ("Min", "Eltwise"),
-)  # fmt: skip
+#: Prefixes of the names of operations, by group; operations without one are a group of their own.
+_GROUPS: Final = {
+    "Conv": ("Conv", "Deconv"), "MatMul": ("MatMul", "A16MatMul"), "Pool": ("Pool", "AvgPool", "MaxPool"),
+    "Eltwise": ("Add", "Sub", "Mul", "Div", "Max", "Min"),
+}  # fmt: skip
 _FORMATS: Final = {
     "f8": "FP8",
     "f16": "FP16",
@@ -113,7 +112,7 @@ class LayerSums:
 
 def group_of(layer: Layer) -> str:
     """Group of operations of a layer."""
-    return next((group for start, group in _GROUPS if layer.name.startswith(start)), layer.name)
+    return next((group for group, starts in _GROUPS.items() if layer.name.startswith(starts)), layer.name)
 
 
 def weight_size(layer: Layer) -> int:
@@ -127,14 +126,11 @@ def weight_size(layer: Layer) -> int:
 def layer_sheet(page: Page, sums: LayerSums) -> None:
     """Writes one row per layer and core."""
     network, profile, device = sums.network, sums.profile, sums.profile.device
-    peak = [tops * len(profile.units) for tops in _peak(profile)]
     names = ("Network", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS", "DDR BW(GB/s/Core)",
              "TPU Frequency(GHz)", "DMA Frequency(GHz)")  # fmt: skip
-    values: list[Value] = [network.name, device.chip, *peak, device.peak("DDR"), device.clock("TIU") / 1000,
+    values: list[Value] = [network.name, device.chip, *_peak(profile), device.peak("DDR"), device.clock("TIU") / 1000,
                            device.clock("DMA") / 1000]  # fmt: skip
-    page.line(1, 2, names, BLOCK_HEADER)
-    page.line(2, 2, values, BLOCK_VALUE)
-    _alignment(page, profile)
+    _head(page, profile, names, values)
     page.line(HEADER_ROW, 1, LAYER_COLUMNS, COLUMN_HEADER)
     totals = sums.of(*network.layers)
     for row, layer in enumerate(network.layers, HEADER_ROW + 1):
@@ -188,14 +184,11 @@ def network_sheet(page: Page, sums: LayerSums, total_ns: int, concurrency: float
     """Writes figures by group of operations, and what less time in each of them would gain."""
     network, profile, device = sums.network, sums.profile, sums.profile.device
     cores = len(profile.units)
-    peak = [tops * cores for tops in _peak(profile)]
     names = ("Network", "Model GFLOPs", "Quant Type", "platform", "TPU INT8 TOPS", "TPU FP16 TOPS", "TPU FP32 TOPS",
              "DDR BW(GB/s)", "TPU Frequency(MHz)", "DMA Frequency(MHz)")  # fmt: skip
-    values: list[Value] = [network.name, network.flops / 1e9, network.mode.lower(), device.chip, *peak,
+    values: list[Value] = [network.name, network.flops / 1e9, network.mode.lower(), device.chip, *_peak(profile),
               round(device.peak("DDR") * cores, 2), device.clock("TIU"), device.clock("DMA")]  # fmt: skip
-    page.line(1, 2, names, BLOCK_HEADER)
-    page.line(2, 2, values, BLOCK_VALUE)
-    _alignment(page, profile)
+    _head(page, profile, names, values)
     groups: dict[str, list[Layer]] = {}
     for layer in network.layers:
         groups.setdefault(group_of(layer), []).append(layer)
@@ -227,7 +220,7 @@ def _cases(
 ) -> list[list[Value]]:
     """Rows of cases: as measured, with engines fully overlapped, then with each group in turn at the chip's peak."""
     profile, flops = sums.profile, sums.network.flops
-    tops = _peak(profile)[1] * len(profile.units)
+    tops = _peak(profile)[1]
 
     def utilisation(time: float) -> float:
         return round(flops / (time * 1e6 * tops) * 100, 3) if time > 0 and tops else 0.0
@@ -261,13 +254,15 @@ def _put_cells(page: Page, row: int, cells: Sequence[Value]) -> None:
         page.put(row, column, value, replace(KEY_CELL, form="General" if isinstance(value, str) else form, align=align))
 
 
-def _alignment(page: Page, profile: Profile) -> None:
+def _head(page: Page, profile: Profile, names: Sequence[str], values: Sequence[Value]) -> None:
+    page.line(1, 2, names, BLOCK_HEADER)
+    page.line(2, 2, values, BLOCK_VALUE)
     lanes, channels, pixels, vector = _units_per_cycle(profile)
     names = ("NPU NUM (lane)", "IC Alignment (8bits)", "Conv OHOW Align", "Vector OHOW Align(8bits)", "Conv Ops/s",
              "Vect Ops/s", "Pool OPs/s")  # fmt: skip
-    values = (lanes, channels, pixels, vector, lanes * channels * pixels * 2, lanes * vector, lanes * vector * 2)
+    alignment = (lanes, channels, pixels, vector, lanes * channels * pixels * 2, lanes * vector, lanes * vector * 2)
     page.line(4, 2, names, BLOCK_HEADER)
-    page.line(5, 2, values, replace(BLOCK_VALUE, form=COUNT))
+    page.line(5, 2, alignment, replace(BLOCK_VALUE, form=COUNT))
 
 
 def _units_per_cycle(profile: Profile) -> tuple[int, int, int, int]:
@@ -280,10 +275,10 @@ def _units_per_cycle(profile: Profile) -> tuple[int, int, int, int]:
 
 
 def _peak(profile: Profile) -> list[float]:
-    """Peak TOPS of one core for 8-bit, 16-bit and 32-bit elements."""
+    """Peak TOPS of all cores for 8-bit, 16-bit and 32-bit elements."""
     lanes, channels, pixels, _ = _units_per_cycle(profile)
     peak = lanes * channels * pixels * 2 * profile.device.clock("TIU") / 1e6
-    return [round(peak / part, 3) for part in (1, 2, 16)]
+    return [round(peak / part, 3) * len(profile.units) for part in (1, 2, 16)]
 
 
 def _four_dimensions(shape: Sequence[int]) -> list[int]:

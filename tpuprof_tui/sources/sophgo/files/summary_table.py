@@ -26,6 +26,8 @@ from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers, row_part
 from ..read.arrays import map_texts, stream_order
 from ..schema import column
 
+Array = npt.NDArray[Any]
+
 # The instructions that the published converter counts: without synchronisation at the edges of each engine's stream. It
 # leaves out pairs of system commands, a send and a wait, before and behind which the ids restart, and the system
 # commands of a stream that has nothing else (pipeline 10). The profiler's own pairs are not instructions here in the
@@ -73,7 +75,8 @@ def published_rows(profile: Profile, lane: Lane) -> Rows:
     order = stream_order(lane)
     stream = everything if order is None else order
     head, tail, system = _edges(profile, lane, stream, count)
-    if count - head - tail <= 2 and (lane.kind == "CDMA" or not _has_port_records(profile)):
+    has_ports = any(each.kind == "CDMA" and len(each) for each in profile.lanes)
+    if count - head - tail <= 2 and (lane.kind == "CDMA" or not has_ports):
         left = np.flatnonzero(~system) + head
     elif not head and not tail:
         return everything
@@ -93,11 +96,7 @@ def _may_have_edges(lane: Lane, count: int) -> bool:
     return opens or closes or not in_order
 
 
-def _has_port_records(profile: Profile) -> bool:
-    return any(lane.kind == "CDMA" and len(lane) for lane in profile.lanes)
-
-
-def _edges(profile: Profile, lane: Lane, stream: Rows, count: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
+def _edges(profile: Profile, lane: Lane, stream: Rows, count: int) -> tuple[int, int, Array]:
     """Number of rows left out at either end of the stream; and which of the others are system commands, if few."""
     for edge in (_EDGE, count):
         size = min(edge, count)
@@ -117,26 +116,26 @@ def _edges(profile: Profile, lane: Lane, stream: Rows, count: int) -> tuple[int,
     return 2 * head, 2 * tail, _facts(profile, lane, stream, 2 * head, count - 2 * tail)[1] if left <= 2 else system
 
 
-def _run(values: npt.NDArray[np.bool_]) -> int:
+def _run(values: Array) -> int:
     """Number of leading values that are true."""
     return len(values) if values.all() else int(values.argmin())
 
 
-def _facts(
-    profile: Profile, lane: Lane, stream: Rows, first: int, last: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _facts(profile: Profile, lane: Lane, stream: Rows, first: int, last: int) -> tuple[Array, Array]:
     """Ids of some commands in stream order, and which of them the converter takes for system commands."""
     rows = row_part(stream, first, last)
-    role = lane.take("role", rows)
-    # in the reference a command issued by RVT is never a system command
-    system = (role == Role.WAIT) | (role == Role.SYNC)
-    system &= ~map_texts(profile, lane, "mode", rows, "RVT".__eq__)
+    return lane.take("command_id", rows), _system_mask(profile, lane, rows)
+
+
+def _system_mask(profile: Profile, lane: Lane, rows: Rows) -> Array:
+    """Mask of what the converter takes for system commands."""
+    # in the reference a command issued by RVT is never one
+    system = (lane.take("role", rows) != Role.WORK) & ~map_texts(profile, lane, "mode", rows, "RVT".__eq__)
+    # without commands, moves within local memory are
     if lane.role_guessed and all(key in lane for key in HANDSHAKES):
         system |= np.logical_and.reduce([lane.take(key, rows) == 0 for key in HANDSHAKES])
-    return lane.take("command_id", rows), system
+    return np.asarray(system)
 
-
-Array = npt.NDArray[Any]
 
 #: Sums over instructions of one engine, by name; those that nothing contributes to are 0.
 Sums = Counter[str]
@@ -158,14 +157,7 @@ def lane_weights(profile: Profile, lane: Lane, rows: Rows = ALL, *, workbook: bo
     role, cycles = lane.take("role", rows), filled_values(lane, "cycles", rows)
     works, waits = role == Role.WORK, role == Role.WAIT
     weights = {"count": np.ones(len(cycles), np.int64), "wait_cycles": cycles * waits} if workbook else {}
-    if workbook or lane.kind in ("SDMA", "CDMA"):
-        counted = ~waits
-    else:
-        # in the reference a command issued by RVT is never a system command
-        counted = works | map_texts(profile, lane, "mode", rows, "RVT".__eq__)
-        # without commands, moves within local memory count as system commands
-        if lane.role_guessed and all(key in lane for key in HANDSHAKES):
-            counted &= np.logical_or.reduce([lane.take(key, rows) > 0 for key in HANDSHAKES])
+    counted = ~waits if workbook or lane.kind in ("SDMA", "CDMA") else ~_system_mask(profile, lane, rows)
     weights["cycles"] = cycles = cycles * counted
     if lane.kind == "TIU":
         keys = ("alg_ops", "uarch_ops", "alg_cycle")[: 3 if workbook else 2]
@@ -385,8 +377,8 @@ def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int
     }
     tiu, gdma, sdma = (sum((part[engine] for part in parts), Sums()) for engine in ("TIU", "GDMA", "SDMA"))
     values = (
-        "Overall" if core is None else core, _percent(sum(times.values()), total * len(parts)), total,
-        _percent(times["TIU"], total * len(parts)), max(cycles["TIU"]), _percent(tiu["alg_ops"], tiu["uarch_ops"]),
+        "Overall" if core is None else core, percent(sum(times.values()), total * len(parts)), total,
+        percent(times["TIU"], total * len(parts)), max(cycles["TIU"]), percent(tiu["alg_ops"], tiu["uarch_ops"]),
         max(cycles["GDMA"]), bandwidth(gdma, "ddr", dma_mhz), bandwidth(gdma, "l2", dma_mhz), max(cycles["SDMA"]),
         bandwidth(sdma, "ddr", dma_mhz),
     )  # fmt: skip
@@ -399,7 +391,8 @@ def _cells(
     return tuple(column.text(value, device, core) for column, value in zip(columns, values, strict=True))
 
 
-def _percent(part: int, whole: int) -> float:
+def percent(part: int, whole: int) -> float:
+    """A share in percent; 0 of nothing."""
     return part / whole * 100 if whole > 0 else 0.0
 
 

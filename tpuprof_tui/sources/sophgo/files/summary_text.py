@@ -27,7 +27,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 
 from ..groups import RX_NAMES, TX_NAMES
 from ..read.arrays import map_texts
-from .summary_table import COLUMNS, ENGINES, SummaryRow, rate_remark, summary_rows
+from .summary_table import COLUMNS, ENGINES, SummaryRow, percent, rate_remark, summary_rows
 
 #: Characters of a line in the console form of the reference's table: eight columns.
 CONSOLE_WIDTH: Final = 130
@@ -136,7 +136,7 @@ def _engines(query: Query) -> str:
 
 
 def _engine_row(core: str, engine: str, lane: LaneFigures) -> list[str]:
-    times = [*map(_us, (lane.busy, lane.wait, lane.sync, lane.idle)), _percent(lane.busy, lane.window)]
+    times = [*map(_us, (lane.busy, lane.wait, lane.sync, lane.idle)), f"{percent(lane.busy, lane.window):.2f}%"]
     return [core, engine, str(lane.count), *((GUESS if lane.guessed else "") + time for time in times)]
 
 
@@ -191,7 +191,7 @@ def _shares(cores: Sequence[UnitFigures], window: int) -> str:
 
     def row(core: str, times: Sequence[int], whole: int, guessed: bool) -> list[str]:
         mark = GUESS if guessed else ""
-        return [core, *(mark + _us(time) for time in times), *(mark + _percent(time, whole) for time in times)]
+        return [core, *(mark + _us(time) for time in times), *(f"{mark}{percent(time, whole):.2f}%" for time in times)]
 
     times = [(core.compute, core.transfer, core.overlap, core.exposed, core.idle) for core in cores]
     rows = [row(core.name, each, window, core.guessed) for core, each in zip(cores, times, strict=True)]
@@ -223,10 +223,6 @@ def _line(cells: Sequence[str], header: Header) -> str:
 
 def _us(ns: int) -> str:
     return f"{ns / 1000:.3f}"
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole * 100 if whole > 0 else 0:.2f}%"
 
 
 #: Kinds of moves: from DDR, to DDR, with DDR on any side, with L2 memory but not DDR.

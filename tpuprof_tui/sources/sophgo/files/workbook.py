@@ -188,6 +188,8 @@ class _Workbook:
 
     def _head(self, page: Page, sheet: LaneRows) -> int:
         """Write the blocks above the rows; returns the row of the column headers."""
+        page.put(1, 1, "Performance", LABEL)
+        page.put(2, 1, "Summary", LABEL)
         if sheet.lane.kind != "TIU":
             header_row = dma_head(page, self._profile, self._totals[sheet.title])
         else:
@@ -203,7 +205,11 @@ class _Workbook:
         for number, length in _longest(sheet, columns, next(row_parts(rows, _SAMPLE))[0]).items():
             page.widen(number, length)
         last_unfolded = _LAST_UNFOLDED[sheet.lane.kind]
-        _fold(page, [number for number, column in enumerate(columns, 1) if column.empty and number > last_unfolded])
+        for number, column in enumerate(columns, 1):
+            if column.empty and number > last_unfolded:  # folded: it can be unfolded in the sheet
+                dimension = page.sheet.column_dimensions[column_letters(number)]
+                dimension.outlineLevel, dimension.hidden = 1, True
+                page.sheet.column_dimensions[column_letters(number + 1)].collapsed = True
         _mark(page, columns, header_row + 1, header_row + count)
 
         rows_at_once = max(BATCH * _LONG_TEXT // max(self._longest_text, _LONG_TEXT), 1)
@@ -237,14 +243,6 @@ def _longest_row(columns: Sequence[SheetColumn], longest_text: int) -> int:
 
 
 # -- around the rows ----------------------------------------------------------
-
-
-def _fold(page: Page, columns: Sequence[int]) -> None:
-    """Fold columns; they can be unfolded in the sheet."""
-    for number in columns:
-        dimension = page.sheet.column_dimensions[column_letters(number)]
-        dimension.outlineLevel, dimension.hidden = 1, True
-        page.sheet.column_dimensions[column_letters(number + 1)].collapsed = True
 
 
 def _mark(page: Page, columns: Sequence[SheetColumn], first: int, last: int) -> None:
@@ -303,14 +301,12 @@ _TYPE_COLUMNS: Final = ("Function Name", "Instr Num", "Alg Ops", "Alg Ops Ratio"
 _DMA_TOTALS: Final = ("totalDmaCycle", "workingCycle", "totalStallCycle", "stallCycleRatio", "totalDdrDataSize(B)",
                       "totalL2DataSize(B)", "ddrAvgBandwidth(GB/s)", "l2AvgBandwidth(GB/s)",
                       "waitMsgTotalTime")  # fmt: skip
-#: Header and the parameter shown below it.
+#: Parameters of the chip that are shown, and what is written above them where that is not their name.
 _SPECIFICATION: Final = (
-    ("Platform", "Platform"), ("CHIP ARCH", "Chip Arch"), ("Core Num", "Core Num"), ("NPU Num", "NPU Num"),
-    ("Cube IC Align(8bits)", "Cube IC Align(8bits)"), ("Cube OHOW Align", "Cube OHOW Align(8bits)"),
-    ("Vector OHOW Align(8bits)", "Vector OHOW Align(8bits)"), ("TIU Frequency(MHz)", "TIU Frequency(MHz)"),
-    ("DMA Frequency(MHz)", "DMA Frequency(MHz)"), ("DDR Frequency(MHz)", "DDR Frequency(MHz)"),
-    ("TPU Lmem Size(MiB)", "TPU Lmem Size(MiB)"),
+    "Platform", "Chip Arch", "Core Num", "NPU Num", "Cube IC Align(8bits)", "Cube OHOW Align(8bits)",
+    "Vector OHOW Align(8bits)", "TIU Frequency(MHz)", "DMA Frequency(MHz)", "DDR Frequency(MHz)", "TPU Lmem Size(MiB)",
 )  # fmt: skip
+_TITLES: Final = {"Chip Arch": "CHIP ARCH", "Cube OHOW Align(8bits)": "Cube OHOW Align"}
 _TIU_NOTES: Final = (
     ("uArch Rate", "Alg Ops / uArch Ops. The hardware rounds shapes up to its lanes and works on the padding as well; "
                    "near 100% little of its work is padding."),
@@ -337,15 +333,13 @@ _BANDS: Final = (("TIU", 6, 5), ("GDMA", 11, 5), ("SDMA", 16, 3), ("CDMA", 19, 5
 def tiu_head(page: Page, profile: Profile, total: Sums, types: Mapping[int, Sums]) -> int:
     """Writes totals, specification, description, statistics of a TIU sheet; returns the row of the column headers."""
     header_row = len(types) + 9
-    page.put(1, 1, "Performance", LABEL)
-    page.put(2, 1, "Summary", LABEL)
     page.line(1, 2, _TIU_TOTALS, TOTAL_HEADER)
     rate = ratio(total["alg_ops"], total["uarch_ops"])
     _values(page, 2, 2, (*(total[name] for name in _OPERATION), rate, total["wait_cycles"]), TOTAL_VALUE)
     page.put(1, 15, "Detail Spec", LABEL)
-    page.line(1, 16, (title for title, _ in _SPECIFICATION), BLOCK_HEADER)
+    page.line(1, 16, (_TITLES.get(name, name) for name in _SPECIFICATION), BLOCK_HEADER)
     known = dict(profile.device.parameters)
-    page.line(2, 16, (known.get(name, "-") for _, name in _SPECIFICATION), BLOCK_VALUE)
+    page.line(2, 16, (known.get(name, "-") for name in _SPECIFICATION), BLOCK_VALUE)
     page.put(4, 15, "Description", LABEL)
     page.line(4, 16, ("Field", "Description"), BLOCK_HEADER)
     for row, (name, text) in enumerate(_TIU_NOTES, 5):
@@ -377,8 +371,6 @@ def _type_cells(name: str, some: Sums, cycles: int, total: Sums) -> tuple[Value,
 
 def dma_head(page: Page, profile: Profile, total: Sums) -> int:
     """Writes totals and note of a sheet of transfers; returns the row of the column headers."""
-    page.put(1, 1, "Performance", LABEL)
-    page.put(2, 1, "Summary", LABEL)
     page.line(1, 3, _DMA_TOTALS, TOTAL_HEADER)
     working, _, *moved = _moved(total, profile.device.clock("DMA"))
     values = (working, working, total["stall"], ratio(total["stall"], working + total["wait_cycles"]),
@@ -399,9 +391,10 @@ def summary_sheet(page: Page, profile: Profile, rows: Sequence[Sequence[Value]],
         page.line(4, first, [engine] + [None] * (columns - 1), style)
     page.line(5, 1, SUMMARY_COLUMNS, COLUMN_HEADER)
     for row, cells in enumerate(rows, SUMMARY_ROW):
-        page.line(row, 1, cells, KEY_CELL, map(_core_form, SUMMARY_COLUMNS))
+        page.line(row, 1, cells, KEY_CELL, map(_form, SUMMARY_COLUMNS))
     last = SUMMARY_ROW + len(rows)
-    page.line(last, 1, overall, replace(TOTAL_VALUE, align="right"), map(_overall_form, SUMMARY_COLUMNS))
+    forms = (_form(name, overall=True) for name in SUMMARY_COLUMNS)
+    page.line(last, 1, overall, replace(TOTAL_VALUE, align="right"), forms)
     page.line(last + 4, 1, ("Field", "Description"), BLOCK_HEADER)
     for row, (name, text) in enumerate(_SUMMARY_NOTES, last + 5):
         page.put(row, 1, name, BLOCK_VALUE)
@@ -470,15 +463,12 @@ def _moved(some: Sums, mhz: float) -> list[int | float]:
     return [some["cycles"], some["ddr_bytes"], some["l2_bytes"], *rates]
 
 
-def _core_form(name: str) -> str:
+def _form(name: str, *, overall: bool = False) -> str:
+    """Number format of a column of the summary of engines."""
+    if overall and name.endswith(("Cycle", "DataSize")):
+        return '#,##0.000"(us)"' if name.endswith("Cycle") else '#,##0.00"MiB"'
     if name in ("TiuWorkingRatio", "Parallelism", "Concurrency", "uArchURate"):
         return PERCENT
     if name == "totalTime(us)":
         return "#,##0.000"
     return "0.00" if "Bandwidth" in name else "General" if name == "CoreId" else COUNT
-
-
-def _overall_form(name: str) -> str:
-    if name.endswith("Cycle"):
-        return '#,##0.000"(us)"'
-    return '#,##0.00"MiB"' if name.endswith("DataSize") else _core_form(name)

@@ -370,12 +370,12 @@ def rate_remark(profile: Profile, rows: Sequence[SummaryRow]) -> str:
 def _row(device: Device, core: int | None, parts: Sequence[CoreSums], total: int, several: bool) -> SummaryRow:
     """Row of one core, or over all of them (``core`` None)."""
     dma_mhz = device.clock("DMA")
-    cycles = {engine: [part[engine]["cycles"] for part in parts] for engine in ENGINES}
+    cycles = {engine: [part[engine]["cycles"] for part in parts] for engine in ENGINES[:3]}
     times = {
         engine: sum(to_ns(each, device.clock("TIU") if engine == "TIU" else dma_mhz) for each in cycles[engine])
         for engine in ("TIU", "GDMA", *(("SDMA",) if several else ()))
     }
-    tiu, gdma, sdma = (sum((part[engine] for part in parts), Sums()) for engine in ("TIU", "GDMA", "SDMA"))
+    tiu, gdma, sdma = (sum((part[engine] for part in parts), Sums()) for engine in cycles)
     values = (
         "Overall" if core is None else core, percent(sum(times.values()), total * len(parts)), total,
         percent(times["TIU"], total * len(parts)), max(cycles["TIU"]), percent(tiu["alg_ops"], tiu["uarch_ops"]),

@@ -30,7 +30,7 @@ from tpuprof_tui.model import (
     StringsBuilder,
 )
 from tpuprof_tui.model.group import NO_GROUP
-from tpuprof_tui.sources.sophgo.groups import capture_groups, ports_group
+from tpuprof_tui.sources.sophgo.groups import PORTS, capture_groups, group_of
 from tpuprof_tui.sources.sophgo.read.dependencies import with_dependencies
 from tpuprof_tui.sources.sophgo.read.profile_builder import capabilities_of, recording_of
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -226,7 +226,7 @@ def session_of(profile: Profile) -> Session:
 
 def _placed(lane: Lane, groups: Groups) -> Lane:
     """A lane with ids of groups in place of numbers of cores; the same where they are equal."""
-    group = ports_group(groups) if lane.kind == "CDMA" else groups.numbered(lane.group)
+    group = group_of(groups, PORTS) if lane.kind == "CDMA" else groups.numbered(lane.group)
     if any(group.number not in (-1, place) for place, group in enumerate(groups)) and "owner" in lane:
         owners = [groups.numbered(owner) if owner >= 0 else owner for owner in lane["owner"].tolist()]
         lane = lane.with_column("owner", np.array(owners, np.int64))

@@ -160,7 +160,7 @@ def test_a_second_build_has_nothing_to_do(captures, built, capfd):
     # that it is not read again does not make it readable
     path = str(captures / "cdm_profile_data_dev0-9")
     assert found["unreadable"] == found["known_unreadable"] == [path]
-    assert found["reasons"] == {path: f"{path}: global.profile names no chip."}
+    assert found["reasons"] == {path: f"{path}: global.profile names no chip. A line that is not UTF-8 text."}
     told = tool(capfd, "build", built, captures, status=1)
     assert f"1 known as unreadable, and unchanged since (see the table problems):\n  {path}: global" in told
     assert {file: file.stat().st_mtime_ns for file in built.rglob("*.parquet")} == before

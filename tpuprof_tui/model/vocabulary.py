@@ -6,9 +6,11 @@ data: functions of a source are named by an entry ("module:function") and import
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -280,7 +282,8 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     columns_entry: str = ""  #: Entry of the schema, a tuple of columns
     #: Further columns that are named by a recording; they follow those of the schema.
     more_columns: tuple[Column, ...] = ()
-    texts_entry: str = ""  #: Entry of the texts by name that the command line's help takes from this source
+    #: File of texts that the command line's help takes from this source, each below a line ``=== name``.
+    texts_file: Path | None = None
     #: Entries of the source's own functions, by purpose (see ``entry``).
     entries: Mapping[str, str] = field(default_factory=dict)
 
@@ -305,8 +308,9 @@ class Vocabulary(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Texts of this source for the command line's help, by name."""
-        found: Mapping[str, str] = import_entry(self.texts_entry) if self.texts_entry else {}
-        return found
+        text = "" if self.texts_file is None else self.texts_file.read_text(encoding="utf-8")
+        names_and_texts = re.split(r"^=== (\w+)\n", text, flags=re.MULTILINE)[1:]
+        return dict(zip(names_and_texts[::2], names_and_texts[1::2], strict=True))
 
     @cached_property
     def words(self) -> Mapping[str, str]:

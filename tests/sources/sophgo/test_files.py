@@ -12,6 +12,7 @@ import pytest
 import raw_bytes as raw
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from profiles import CORES
 
 from tpuprof_tui.errors import UnreadableError
@@ -36,8 +37,9 @@ def _listed(directory: Path, *names: str) -> tuple[dict[int, str], dict[int, str
     directory.mkdir(exist_ok=True)
     for name in names:
         (directory / name).write_bytes(b"")
-    report = Report()
-    cores, ports = list_files(directory, report)
+    chip, report = chip_by_name("aks"), Report()
+    assert chip is not None
+    cores, ports = list_files(directory, report, replace(chip, core_count=1 << 12, cdma_ports=1 << 12))
     cores = {number: path.name for number, path in cores}
     return cores, {number: path.name for number, path in ports}, report
 

@@ -13,16 +13,6 @@ from .read import folders
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-#: Examples of the command line's help, by command.
-EXAMPLES: Final = {
-    "open": """\
-  tpuprof node1_4711_2026_ascend_pt           output of Ascend's profiler; the folder above: all ranks
-""",
-    "report": """\
-  tpuprof report node1_4711_2026_ascend_pt communication cluster
-""",
-}
-
 
 class AscendSource(Source):
     """Profiles written by the profilers of Huawei's CANN."""

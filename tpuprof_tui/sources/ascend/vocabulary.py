@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from tpuprof_tui.model.activity import Activity
@@ -162,7 +163,7 @@ VOCABULARY: Final = Vocabulary(
     # a call of CANN (aclnnMm) lies inside the operator of the framework (aten::mm)
     origins=(WorkOrigin("operators", Word("operator"), pattern=r"\w+::"),),
     columns_entry="tpuprof_tui.sources.ascend.vocabulary:COLUMNS",
-    texts_entry="tpuprof_tui.sources.ascend.source:EXAMPLES",
+    texts_file=Path(__file__).with_name("help.txt"),
     views=(
         View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
              "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),

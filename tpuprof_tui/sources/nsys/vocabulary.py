@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -36,8 +37,6 @@ COLUMNS: Final = (
     Column("graph_node", "Graph node", is_id=True, width=9, engines=("stream",), group="links",
            help="Node of the CUDA graph that it belongs to."),
 )  # fmt: skip
-#: Examples of the command line's help.
-TEXTS: Final = {"open": "  tpuprof report.sqlite                       a database of Nsight Systems\n"}
 
 VOCABULARY: Final = replace(
     TORCH,
@@ -60,6 +59,6 @@ VOCABULARY: Final = replace(
     frames={"nvtx": ""},
     origins=(WorkOrigin("operators", Word("NVTX range"), "operator"),),
     columns_entry="tpuprof_tui.sources.nsys.vocabulary:COLUMNS",
-    texts_entry="tpuprof_tui.sources.nsys.vocabulary:TEXTS",
+    texts_file=Path(__file__).with_name("help.txt"),
     views=tuple(replace(each, **_OTHER.get(each.id, {})) for each in TORCH.views if each.id not in _LACKING),
 )  # fmt: skip

@@ -45,14 +45,9 @@ def capture_groups(
     return Groups(groups)
 
 
-def core_group(groups: Groups, core: int) -> int:
-    """Group id of a core, also of a lost one; -1 without one."""
-    return next((index for index, group in enumerate(groups) if group.kind == CORE and group.number == core), NO_GROUP)
-
-
-def ports_group(groups: Groups) -> int:
-    """Group id of all ports; -1 without any."""
-    return next((index for index, group in enumerate(groups) if group.kind == PORTS), NO_GROUP)
+def group_of(groups: Groups, kind: str, number: int = -1) -> int:
+    """Group id of a core by number, also of a lost one, or of all ports; -1 without one."""
+    return next((index for index, each in enumerate(groups) if (each.kind, each.number) == (kind, number)), NO_GROUP)
 
 
 def owner_groups(groups: Groups, cores: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

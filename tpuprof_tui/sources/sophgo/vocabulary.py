@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -178,7 +179,7 @@ VOCABULARY: Final = Vocabulary(
     number_in_launch="command_id",
     operands=("direction", "dtype", "bytes", "alg_ops"),
     columns_entry=f"{_HERE}.schema:COLUMNS",
-    texts_entry=f"{_HERE}.command_texts:TEXTS",
+    texts_file=Path(__file__).with_name("help.txt"),
     views=(
         View("waits", "Who waits for whom", "Which {unit} makes the others wait, and who comes last to each barrier.",
              f"{_HERE}.views.waits:waits", facts=False),

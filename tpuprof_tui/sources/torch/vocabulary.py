@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from tpuprof_tui.model.activity import Activity
@@ -132,7 +133,7 @@ VOCABULARY: Final = Vocabulary(
         WorkOrigin("modules", Word("module"), "module", r"(.+?)(?:_\d+)?$"),
     ),
     columns_entry="tpuprof_tui.sources.torch.vocabulary:COLUMNS",
-    texts_entry="tpuprof_tui.sources.torch.command_texts:TEXTS",
+    texts_file=Path(__file__).with_name("help.txt"),
     views=(
         View("recordings", "Recordings", "The runs and sessions in a folder: rank, device, start, length and size.",
              "tpuprof_tui.views.report:recordings", all_workers=True, compared=False, facts=False),

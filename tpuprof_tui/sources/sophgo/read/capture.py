@@ -110,8 +110,8 @@ def _chip(settings: Settings, chip_option: str | None, directory: Path, report: 
         return chip
     if settings.arch is None:
         what = "names no chip" if settings_file(directory) is not None else "is missing, which names the chip"
-        why = next((f": {problem.what}" for problem in report.problems() if problem.file == SETTINGS_FILE), ".")
-        raise UnreadableError(f"{directory}: global.profile {what}{why}", f"Name it with --chip ({known}).")
+        why = next((f" {problem.what}" for problem in report.problems() if problem.file == SETTINGS_FILE), "")
+        raise UnreadableError(f"{directory}: global.profile {what}.{why}", f"Name it with --chip ({known}).")
     chip = chip_by_arch(settings.arch)
     if chip is None:
         name = unsupported_arch(settings.arch)

@@ -49,18 +49,14 @@ def settings_file(directory: Path) -> Path | None:
     return path if os.path.lexists(path) else None
 
 
-def list_files(directory: Path, report: Report, chip: Chip | None = None) -> tuple[Numbered, Numbered]:
-    """Files of the cores and of the ports of a capture; odd names are reported.
-
-    ``chip``: limits the files to the chip's number of cores and ports; None: no limit.
-    """
+def list_files(directory: Path, report: Report, chip: Chip) -> tuple[Numbered, Numbered]:
+    """Files of the cores and of the ports of a capture, as far as the chip has these; odd names are reported."""
     names = sorted(os.listdir(directory), key=natural_order)
     core_files = [directory / name for name in names if CORE_FILE.fullmatch(name)]
     port_files = [directory / name for name in names if PORT_LIKE.fullmatch(name) and not CORE_FILE.fullmatch(name)]
-    if chip is not None:
-        limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
-        core_files = _without_links(core_files, "core", limit, report)
-        port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
+    limit = f"{chip.name} has {count_text(chip.core_count, 'core')}."
+    core_files = _without_links(core_files, "core", limit, report)
+    port_files = _without_links(port_files, "port", f"{chip.name} has {chip.cdma_ports} CDMA ports.", report)
     return _numbered(core_files, chip, report), _numbered_ports(port_files, chip, report)
 
 
@@ -86,7 +82,7 @@ def _without_links(files: list[Path], kind: str, limit: str, report: Report) -> 
     return kept
 
 
-def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
+def _numbered_ports(files: list[Path], chip: Chip, report: Report) -> Numbered:
     """Port number and file; files without a port number of their own, or with one that the chip lacks, are reported."""
     ports: dict[int, Path] = {}
     rejected: dict[str, list[Path]] = {}
@@ -97,7 +93,7 @@ def _numbered_ports(files: list[Path], chip: Chip | None, report: Report) -> Num
             rejected.setdefault("The name gives no port number (cdma*_N.profile).", []).append(path)
         elif number > _LARGEST_NUMBER or number in ports:
             rejected.setdefault("The name gives no port of its own.", []).append(path)
-        elif chip is not None and number >= chip.cdma_ports:
+        elif number >= chip.cdma_ports:
             has = f"{chip.name} has {chip.cdma_ports} CDMA ports, numbered from 0."
             rejected.setdefault(has if chip.cdma_ports else f"{chip.name} has no CDMA ports.", []).append(path)
         else:
@@ -115,7 +111,7 @@ def _report_files(add: Callable[..., None], what: str, done: str, paths: list[Pa
         add(what, done, file=path.name)
 
 
-def _numbered(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
+def _numbered(files: list[Path], chip: Chip, report: Report) -> Numbered:
     """Core number of each file: the last number in its name, else the lowest free number.
 
     If there are more files than the chip has cores, those with the lowest numbers come first, then those without a
@@ -131,7 +127,7 @@ def _numbered(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
             by_number[number] = path
         else:
             unnumbered.append(path)
-    limit = len(files) if chip is None else chip.core_count
+    limit = chip.core_count
     surplus = [by_number.pop(number) for number in sorted(by_number)[limit:]]
     numbered = len(by_number)
     free = (number for number in itertools.count() if number not in by_number)
@@ -139,12 +135,11 @@ def _numbered(files: list[Path], chip: Chip | None, report: Report) -> Numbered:
     for path, number in zip(unnumbered[: limit - numbered], free, strict=False):
         by_number[number] = path
         report.error("The name gives no core number of its own.", f"Taken as core {number}.", file=path.name)
-    if chip is not None:
-        what = f"{len(files)} core files; {chip.name} has {count_text(limit, 'core')}."
-        _report_files(report.error, what, "The file was not read.", surplus)
-        beyond_limit = [path for number, path in by_number.items() if number >= limit]
-        what = f"The name gives a core that {chip.name} does not have; it has {limit}, numbered from 0."
-        _report_files(report.warning, what, "Shown under the number of its name.", beyond_limit)
+    what = f"{len(files)} core files; {chip.name} has {count_text(limit, 'core')}."
+    _report_files(report.error, what, "The file was not read.", surplus)
+    beyond_limit = [path for number, path in by_number.items() if number >= limit]
+    what = f"The name gives a core that {chip.name} does not have; it has {limit}, numbered from 0."
+    _report_files(report.warning, what, "Shown under the number of its name.", beyond_limit)
     return sorted(by_number.items())
 
 

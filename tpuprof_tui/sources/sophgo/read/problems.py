@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from tpuprof_tui.model import Groups, Problem, Severity
 
-from ..groups import core_group
+from ..groups import CORE, group_of
 from .arrays import I64
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Report(Struct):
         """
         found: list[Problem] = []
         for (core, _), (problem, records) in self._found.items():
-            grouped = replace(problem, group=core_group(groups or Groups(), core)) if core >= 0 else problem
+            grouped = replace(problem, group=group_of(groups or Groups(), CORE, core)) if core >= 0 else problem
             rows = (rows_of or {}).get((core, problem.lane))
             found.append(replace(grouped, rows=rows(np.concatenate(records))) if records and rows else grouped)
         return (*found, self._more()) if self._dropped else tuple(found)

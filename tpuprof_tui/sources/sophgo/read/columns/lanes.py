@@ -13,7 +13,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn, Rows, constant
 from tpuprof_tui.model.sublanes import split_overlaps
 
 from ...chips.chip import Chip, family_of, variant_direction
-from ...groups import owner_groups, ports_group
+from ...groups import PORTS, group_of, owner_groups
 from ..arrays import I8, I32, I64, U8, Bools, Bytes
 from ..commands.command_table import Commands, Mode
 from ..commands.lane_registers import MEMORY_BITS, LaneRegisters, decode_lane, message_columns
@@ -128,7 +128,7 @@ class LaneBuilder:
         label, number, group = engine, -1, self.groups.numbered(source.core)
         if stream is not None and stream.port >= 0:
             columns["port"] = constant(count, stream.port, np.int64)
-            label, number, group = stream.label, stream.port, ports_group(self.groups)
+            label, number, group = stream.label, stream.port, group_of(self.groups, PORTS)
         return Lane(kind=engine, label=label, number=number, group=group,
                     activity=Activity.COMPUTE if family == "tiu" else Activity.TRANSFER, columns=columns,
                     registers=registers, describe=describe, role_guessed=commands is None)  # fmt: skip

@@ -72,13 +72,13 @@ def test_packed_bytes_of_a_plain_name_are_told(tmp_path: Path) -> None:
         (tmp_path / file.name).write_bytes(content if file.name == "global.profile" else gzip.compress(content))
     assert "It is packed." in [each.what for each in open_profile(tmp_path).problems]
     (tmp_path / "global.profile").write_bytes(gzip.compress(b"arch=5"))
-    with pytest.raises(UnreadableError, match="names no chip. It is packed"):
+    with pytest.raises(UnreadableError, match=r"names no chip\. It is packed"):
         open_profile(tmp_path)
 
 
 def test_a_pipe_in_place_of_the_settings_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "global.profile")
-    with pytest.raises(UnreadableError, match="names no chip. Not a regular file"):
+    with pytest.raises(UnreadableError, match=r"names no chip\. Not a regular file"):
         open_profile(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""tpuprof: a terminal explorer for accelerator profiles (Sophgo TPU captures, PyTorch traces, Ascend output).
+"""tpuprof: a terminal explorer for accelerator profiles (Sophgo, PyTorch, Ascend, Nsight Systems).
 
 Scripts and notebooks use one function::
 

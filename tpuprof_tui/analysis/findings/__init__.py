@@ -1,1 +1,1 @@
-"""Findings: instructions and units that deserve attention, and why."""
+"""Evidence of findings: longest events, pauses and their story, peers, problems; the rules are in views."""

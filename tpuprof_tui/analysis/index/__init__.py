@@ -1,1 +1,1 @@
-"""Per-lane indexes (occupancy, prefix sums, bounds), sorting by column, and the time axis."""
+"""Indexes of lanes and units (occupancy, prefix sums, bounds), and sorting by column."""

@@ -1,1 +1,1 @@
-"""What the user is looking at: filters, search, ranges, sort order, display state."""
+"""What is selected: sessions of profiles, filters, search, ranges, sort order, and what the screen displays."""

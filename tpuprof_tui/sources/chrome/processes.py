@@ -1,4 +1,4 @@
-"""Other processes that call functions of this package: decoding holds the GIL, so threads do not help.
+"""A pool of processes that call functions of this package: decoding holds the GIL, so threads do not help.
 
 They run this module as a program. Protocol: on standard input, a JSON text ``[function, argument, ...]`` a line, the
 function as ``module:name``; on standard output, for each, the length of a pickle and the number of its out-of-band

@@ -182,7 +182,7 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
 
 
 def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[str, ...]]:
-    """Columns of device work, those of PyTorch's `events.WORK`, and the texts of their codes."""
+    """Columns of device work, those of PyTorch's `arguments.WORK`, and the texts of their codes."""
     texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
 
     def of(text_of: Callable[..., str], *columns: I64) -> I32:

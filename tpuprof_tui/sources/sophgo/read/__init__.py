@@ -1,1 +1,1 @@
-"""Reader of Sophgo captures: directories of ``global.profile``, ``cdmlib*.profile`` and ``cdma*.profile``."""
+"""Reader of Sophgo captures: ``cdmlib*.profile`` and ``cdma*.profile``, or what libbmrt writes (`bmprofile`)."""

@@ -50,8 +50,8 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     external: I64
     categories: tuple[str, ...]
     work_rows: I64  #: Rows of device work, ascending
-    work: Columns  #: Further columns of these rows, those of `events.WORK`
-    #: Columns of memory instants by time, those of `events.MEMORY`, with ``time`` and ``thread`` (its index).
+    work: Columns  #: Further columns of these rows, those of `arguments.WORK`
+    #: Columns of memory instants by time, those of `arguments.MEMORY`, with ``time`` and ``thread`` (its index).
     memory: Columns
     flow_processes: frozenset[str]  #: Processes that flows begin in, as in the file
     #: process_names, thread_names: Names in the file, by process, and by process and thread.

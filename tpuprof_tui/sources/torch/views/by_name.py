@@ -1,4 +1,4 @@
-"""Work by name: operators and kernels, both by short name, sequences of them, and names that colour a timeline.
+"""Views by name: operators, kernels, both by short name, fusion (repeated sequences), and names that colour a timeline.
 
 Short names are the basis of comparing two runs, as in HTA's trace diff: kernel names differ between cards and versions,
 so return type, template arguments and parameters are removed.

@@ -1,4 +1,4 @@
-"""Use of the devices: breakdown of step time, utilization, recommendations; steps; streams; launches; metadata."""
+"""Views of the use of devices: overview (step time, what to do), steps, streams, launches, recording."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Monitor records of the hardware: parsing, ordering, unwrapping and time alignment."""
+"""Records of the hardware, the profiler and the runtime: parsing, ordering, unwrapping."""

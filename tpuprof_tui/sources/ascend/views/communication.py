@@ -49,7 +49,7 @@ _COMPARED: Final = ("computing_us", "communication_not_overlapped_us", "free_us"
 _Row = tuple[Any, ...]
 
 
-class Selection:
+class CommunicationRows:
     """Rows of the tables of communication of a rank, or of all, that a query selects.
 
     Operators are selected by start and, with a filter, by name; links and packets with their operator. Sums of the file
@@ -62,7 +62,7 @@ class Selection:
         self.is_narrowed = group >= 0 and (query.range is not None or bool(query.filter))
 
     @classmethod
-    def of_rank(cls, query: Query, rank: RecordedRank) -> Selection:
+    def of_rank(cls, query: Query, rank: RecordedRank) -> CommunicationRows:
         """The selection of a query from a rank's tables."""
         every = figures_of(query, rank).every_step
         steps = {step.label or str(step.number) for step in every if step.number == query.step}
@@ -104,10 +104,10 @@ def of_ranks(
     found: list[tuple[RecordedRank | str, _Row]] = []
     own = [rank for rank in ranks if query.profile.table("operations", rank.group) is not None]
     for rank in own:
-        chosen = Selection.of_rank(replace(query, scope=Scope(rank.group)), rank)
+        chosen = CommunicationRows.of_rank(replace(query, scope=Scope(rank.group)), rank)
         found += ((rank, row) for row in chosen.rows(name, *keys))
     if not own:
-        chosen = Selection(query, -1, None if query.step is None else {str(query.step)})
+        chosen = CommunicationRows(query, -1, None if query.step is None else {str(query.step)})
         if name == "pairs":
             found += (("", row) for row in chosen.rows(name, *keys))
         else:
@@ -137,7 +137,7 @@ def communication(query: Query, rank: RecordedRank) -> Answer:
     table = query.profile.table("operations", rank.group)
     if table is None:
         return _of_events(query, rank, missing)
-    chosen = Selection.of_rank(query, rank)
+    chosen = CommunicationRows.of_rank(query, rank)
     rows = chosen.rows("operations", "start", *_TIMES, *_RATIOS)
     operations = sorted((row for row in rows if not is_total(row[2])), key=lambda row: -(row[4] or 0))
     totals = [row for row in rows if is_total(row[2])]

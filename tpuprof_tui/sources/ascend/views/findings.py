@@ -31,7 +31,7 @@ from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
 from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
-from .communication import Selection, of_ranks, sums_of_links, waiting_ranks
+from .communication import CommunicationRows, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows
 from .recipes import experts, main_cause
@@ -361,7 +361,7 @@ def _grows(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _small_packets(query: Query, rule: Rule, least: float) -> Found:
-    chosen = Selection.of_rank(query, ranks_of(query)[0])
+    chosen = CommunicationRows.of_rank(query, ranks_of(query)[0])
     for _, _, op, link, size, large in chosen.rows("transfers", "link", "size_mb", "large_packets"):
         is_large = _ENGINES.match(link) and size > _LARGE_MB and not is_total(op)
         if is_large and large is not None and large < rule.threshold:
@@ -370,7 +370,7 @@ def _small_packets(query: Query, rule: Rule, least: float) -> Found:
 
 
 def _retransmits(query: Query, rule: Rule, least: float) -> Found:
-    chosen = Selection.of_rank(query, ranks_of(query)[0])
+    chosen = CommunicationRows.of_rank(query, ranks_of(query)[0])
     for _, _, op, link, transit in chosen.rows("transfers", "link", "transit"):
         if link == "RDMA" and (transit or 0) > _RETRANSMITS_NS and not is_total(op):
             text = f"{op} takes {time_text(round(transit))} over RDMA: packets were sent again."

@@ -4,7 +4,8 @@ Each process that used a GPU becomes a ``Trace``, the form in which the reader o
 both profilers record by CUPTI (kernels, copies, calls of CUDA, joined by correlation ids), and ranges of NVTX are to
 one what operators are to the other. So lanes, links, waits, steps, views and rules of PyTorch serve as they are.
 
-Schemas differ between versions: of each table the columns that exist are read. Times are ns from the session's start.
+Schemas differ between versions: of each table the columns that exist are read. Times are ns from the start of the
+session.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     process, kind = (events.columns.get(key, np.zeros(0, np.int64)) for key in ("process", "kind"))
     if not len(kind):
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
-    session = Session(database, events.text_of)
+    about = Metadata(database, events.text_of)
     state = path.stat()
     first = accumulate((count for _, count in events.read), initial=0)
     tables = [(number, table) for number, (table, _) in zip(first, events.read, strict=False)]
@@ -101,15 +102,15 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     for number, owner in enumerate(owners if len(owners) > 1 else [None]):
         # what belongs to none of them is shown with the first
         own = (process == owner) | (~np.isin(process, owners) & (number == 0)) | (owner is None)
-        traces.append(believable(_trace(events, np.flatnonzero(own), session, owner, arguments))[0])
-    problems = (*events.problems(), *session.problems(), *database.problems)
+        traces.append(believable(_trace(events, np.flatnonzero(own), about, owner, arguments))[0])
+    problems = (*events.problems(), *about.problems(), *database.problems)
     traces[0] = replace(traces[0], problems=(*problems, *traces[0].problems))
     return traces
 
 
-def _trace(events: Events, rows: I64, session: Session, owner: int | None, arguments: RowArguments) -> Trace:
+def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, arguments: RowArguments) -> Trace:
     """The trace of the events of a process; ``owner``: its global id, None: they are of all together."""
-    threads, lane = _lanes(events, rows, session)
+    threads, lane = _lanes(events, rows, about)
     order = order_of_nesting(lane, events.columns["start"][rows], events.columns["end"][rows])
     rows, lane = rows[order], lane[order]
     own = {key: values[rows] for key, values in events.columns.items() if key in _TAKEN}
@@ -120,17 +121,17 @@ def _trace(events: Events, rows: I64, session: Session, owner: int | None, argum
     labels = _step_labels(names, name[ranges], (own["end"] - own["start"])[ranges])
     kind[ranges & np.array([each in labels or marks_step(each) for each in names], np.bool_)[name]] = Kind.ANNOTATION
     work_rows = np.flatnonzero(np.isin(kind, DEVICE_WORK))
-    work, texts = _work(events, rows[work_rows], session)
+    work, texts = _work(events, rows[work_rows], about)
     calls = np.flatnonzero(kind == Kind.CALL)
     calls = calls[np.argsort(own["correlation"][calls], kind="stable")]
-    memory = session.memory(owner)
+    memory = about.memory(owner)
     thread = lookup(own["correlation"][calls], memory.pop("correlation"), lane[calls]).astype(np.int32)
     cards = {threads[number][0] for number in uniques(lane[work_rows]).tolist()}
-    counters = [each for each in session.counters if owner is None or each.process in cards]
+    counters = [each for each in about.counters if owner is None or each.process in cards]
     zero = min(int(times.min()) for times in (own["start"], memory["time"]) if len(times))
-    properties = [each for card, each in session.cards.items() if str(card) in cards or not cards]
+    properties = [each for card, each in about.cards.items() if str(card) in cards or not cards]
     return Trace(
-        path=arguments.path, metadata={**session.metadata, "deviceProperties": properties}, threads=threads,
+        path=arguments.path, metadata={**about.metadata, "deviceProperties": properties}, threads=threads,
         first=np.searchsorted(lane, np.arange(len(threads) + 1)).astype(np.int64), start=own["start"] - zero,
         end=own["end"] - zero, zero_ns=zero, name=name, names=names, kind=kind,
         category=own["category"].astype(np.int16), categories=tuple(events.categories), texts=texts,
@@ -138,12 +139,12 @@ def _trace(events: Events, rows: I64, session: Session, owner: int | None, argum
         work_rows=work_rows, work=work, told=_UNTOLD, identities=(),
         memory={**memory, "time": memory["time"] - zero, "thread": thread},
         flow_processes=frozenset(), counters=tuple(replace(each, times=each.times - zero) for each in counters),
-        process_names=session.process_names, thread_names=session.thread_names, arguments=arguments,
-        part="" if owner is None else session.process_title(owner), step_labels=labels,
+        process_names=about.process_names, thread_names=about.thread_names, arguments=arguments,
+        part="" if owner is None else about.process_title(owner), step_labels=labels,
     )  # fmt: skip
 
 
-def _lanes(events: Events, rows: I64, session: Session) -> tuple[tuple[tuple[str, str], ...], I64]:
+def _lanes(events: Events, rows: I64, about: Metadata) -> tuple[tuple[tuple[str, str], ...], I64]:
     """Process (on a device its number) and thread of each lane as texts, in order; and the lane of each event."""
     places = [events.columns[key][rows] for key in ("place", "process", "first", "second")]
     first, inverse = combined(*places)
@@ -151,7 +152,7 @@ def _lanes(events: Events, rows: I64, session: Session) -> tuple[tuple[tuple[str
     def texts(place: int, process: int, one: int, two: int) -> tuple[str, str]:
         if place == STREAM:
             # waits for a context are on no stream
-            return _text(session.card(process, one)), _text(two if two != _NO_STREAM else -1)
+            return _text(about.card(process, one)), _text(two if two != _NO_STREAM else -1)
         return str(pid_of(process)), f"NVTX ranges {two or ''}".rstrip() if place == RANGES else str(two)
 
     found = [texts(*(int(each[row]) for each in places)) for row in first.tolist()]
@@ -181,7 +182,7 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
     return families[max(times, key=lambda family: times[family])] if times and not any(map(marks_step, names)) else {}
 
 
-def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[str, ...]]:
+def _work(events: Events, rows: I64, about: Metadata) -> tuple[Columns, tuple[str, ...]]:
     """Columns of device work, those of PyTorch's `arguments.WORK`, and the texts of their codes."""
     texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
 
@@ -193,8 +194,8 @@ def _work(events: Events, rows: I64, session: Session) -> tuple[Columns, tuple[s
     shapes = {key: np.where(is_kernel, of(lambda *sizes: f"[{','.join(map(str, sizes))}]", *axes), np.int32(-1))
               for key, axes in (("grid", grid), ("block", block))}  # fmt: skip
     process, device, stream = (events.columns[key][rows] for key in ("process", "first", "second"))
-    cards = of(lambda *place: _text(session.card(*place)), process, device)
-    numbers = {str(card): properties.get("numSms") for card, properties in session.cards.items()}
+    cards = of(lambda *place: _text(about.card(*place)), process, device)
+    numbers = {str(card): properties.get("numSms") for card, properties in about.cards.items()}
     units = np.array([value if type(value := numbers.get(text)) is int and value > 0 else np.nan for text in texts])
     blocks = np.prod(np.stack(grid).astype(np.float64), axis=0) / units[cards]
     shared = own["staticSharedMemory"] + np.maximum(own["dynamicSharedMemory"], 0)
@@ -218,8 +219,8 @@ _MOST_SERIES: Final = 1000
 _MOST_BYTES: Final = 1 << 50
 
 
-class Session:
-    """The session of a database.
+class Metadata:
+    """What a database states of processes, threads, cards and memory, beside events.
 
     Attributes:
         process_names, thread_names: Names by process, and by process and thread, as texts.

@@ -58,7 +58,8 @@ async def test_a_data_set_is_a_list_of_captures_with_figures(out, monkeypatch):
 
     async with app.run_test(size=(140, 30)) as pilot:
         for _ in range(500):
-            if isinstance(app.screen, DataSetScreen) and app.screen.query_one(CaptureTable).listing is not None:
+            # the screen may not hold its table yet
+            if any(table.listing is not None for table in app.screen.query(CaptureTable)):
                 break
             await pilot.pause(0.01)
         await settled(pilot)

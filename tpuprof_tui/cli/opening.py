@@ -17,7 +17,7 @@ from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, NO_RESULT, OK
 from tpuprof_tui.sources.catalog import Catalog
-from tpuprof_tui.sources.source import natural_order
+from tpuprof_tui.sources.source import ZIP, ZSTD, natural_order
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.query import Query
@@ -178,7 +178,7 @@ def _stored(path: str) -> str:
         shutil.copyfileobj(stream, target, 1 << 20)
     # some packed files and archives are recognized by name
     head = first_bytes(file, 512)
-    zstd, zipped, tar = head.startswith(b"\x28\xb5\x2f\xfd"), head.startswith(b"PK\x03\x04"), head[257:262] == b"ustar"
+    zstd, zipped, tar = head.startswith(ZSTD), head.startswith(ZIP), head[257:262] == b"ustar"
     for packed, ending in ((zstd, ".json.zst"), (zipped, ".zip"), (tar, ".tar")):
         if packed and not file.name.endswith(ending):
             file = file.rename(file.with_name(file.name.removesuffix(".json") + ending))

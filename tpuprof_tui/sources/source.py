@@ -20,8 +20,9 @@ from tpuprof_tui.errors import UsageError
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
 
-#: First bytes of files that are decompressed.
-_PACKED: Final = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
+#: First bytes of packed files; ``_PACKED``: of those that are decompressed.
+GZIP, BZIP2, XZ, ZSTD, ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+_PACKED: Final = GZIP, BZIP2, XZ
 
 
 class Progress(Struct, frozen=True):

@@ -198,8 +198,8 @@ class JointWork:
         elif alike and base.vocabulary.number_in_launch and not (base.has(NAMES) and other.has(NAMES)):
             build, self._unnamed = self._by_unnamed, [_unnamed_launches(base), _unnamed_launches(other)]
         counts = {(side, profile.unit_of(profile.lanes[number]), len(each.first))
-                  for side, (profile, restarts) in enumerate(zip(self._profiles, self._unnamed, strict=False))
-                  for number, each in restarts.items()}  # fmt: skip
+                  for side, (profile, launches_of) in enumerate(zip(self._profiles, self._unnamed, strict=False))
+                  for number, each in launches_of.items()}  # fmt: skip
         self._together = len(counts) == len({each[:2] for each in counts})
         self.base = build(0, self._events(0))
         # compared with itself, a profile is computed once

@@ -32,7 +32,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
 
 from .chunks import NOTHING, EventChunks, Tally, decoded_alone
-from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, text_of_times
+from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, lookup, text_of_times
 from .inflate import PackedText, text_of
 from .processes import workers
 
@@ -412,6 +412,16 @@ class Collector:
         self._unpaired[0] += len(stack)
         numbers, ends = np.array(found, np.int64).reshape(-1, 2).T
         self.tables["paired"].add(file_order=numbers, end=ends)
+
+    def end_begun(self, end: I64, number: npt.NDArray[np.integer] | None = None) -> None:
+        """Sets the ends of slices that were written as begin and end.
+
+        ``number``: number in the file of each slice, ascending; None: all are there, in the order of the file.
+        """
+        begun, ends = (self.tables["paired"].column(key) for key in ("file_order", "end"))
+        if len(begun):
+            places = begun if number is None else lookup(number.astype(np.int64), begun)
+            end[places[places >= 0]] = ends[places >= 0]
 
     def count_defect(self, kind: str, count: int, phases: str, index: int, chunk: int = -1) -> None:
         """Counts defects of events; ``phases``, ``index``: the first one; ``chunk``: its chunk, -1: the last chunk."""

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from tpuprof_tui.errors import UnreadableError
+from tpuprof_tui.sources.source import BZIP2, GZIP, XZ, ZSTD
 
 #: Compressed bytes read at a time: damage loses at most the text of these.
 _READ_SIZE: Final = 4096
 #: Raw deflate: checksums are compared here, so that a wrong one loses no text.
 _DEFLATE: Final = -15
-#: First bytes of packed files.
-GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
 #: Longest header of a gzip member, and its flags.
 _MOST_HEADER: Final = 1 << 17
 _EXTRA, _NAME, _COMMENT, _HEADER_CHECKSUM = 4, 8, 16, 2
@@ -52,9 +51,9 @@ def unpacked(path: Path, raw: BinaryIO) -> PackedText | BinaryIO:
     raw.seek(0)
     if head.startswith(GZIP):
         return GzipText(raw)
-    if head.startswith(_ZSTD):
+    if head.startswith(ZSTD):
         return _ZstdText(path, raw)
-    return _StreamText(raw, head) if head.startswith((_BZIP2, _XZ)) else raw
+    return _StreamText(raw, head) if head.startswith((BZIP2, XZ)) else raw
 
 
 class PackedText(ABC):
@@ -219,7 +218,7 @@ class _StreamText(PackedText):
 
     def __init__(self, raw: BinaryIO, head: bytes) -> None:
         super().__init__(raw)
-        self._is_bzip2 = head.startswith(_BZIP2)
+        self._is_bzip2 = head.startswith(BZIP2)
         self._stream: Any = self._new_stream()
         self._pending = b""
 

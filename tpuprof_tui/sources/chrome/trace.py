@@ -126,7 +126,7 @@ class _HostSlices(Collector):
                                   "A host trace is Chrome-trace JSON, as PyTorch's profiler writes it.")  # fmt: skip
         columns = {key: self.tables["events"].take(key, np.int64 if key in ("start", "end") else np.int32)
                    for key in HostEvents.__struct_fields__}  # fmt: skip
-        columns["end"][self.tables["paired"].column("file_order")] = self.tables["paired"].column("end")
+        self.end_begun(columns["end"])
         timed = columns["start"] != INT_MISSING
         untimed = int((~timed).sum())
         lost = Problem(Severity.ERROR, "Slices of the host trace without a possible time.", "They were left out.",

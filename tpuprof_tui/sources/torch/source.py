@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.source import (
     RECORDINGS,
+    ZSTD,
     Part,
     Progress,
     ProgressCallback,
@@ -49,7 +50,6 @@ CAPTURES: Final = "capture_traces"
 #: Byte strings in the beginning of a trace: its list of events, or keys that PyTorch writes before it.
 _MARKS: Final = (b'"traceEvents"', b'"ph"')
 _OWN_KEYS: Final = lazy_pattern(rb'\s*\{\s*"(?:schemaVersion|traceEvents|deviceProperties|displayTimeUnit|metadata)"')
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LIST: Final = lazy_pattern(rb'\s*\[\s*\{[^{}]*"(?:ph|name|cat|ts|pid)"\s*:')
 
 
@@ -302,7 +302,7 @@ def _renamed(file: Path, member: Path, *, alone: bool) -> Path:
 
 def _is_perfetto(path: Path) -> bool:
     head = first_bytes(path, 1 << 12)
-    if head.startswith(_ZSTD):
+    if head.startswith(ZSTD):
         return _PERFETTO.fullmatch(path.name) is not None
     if not head.startswith(b"\n"):
         return False
@@ -315,7 +315,7 @@ def _is_perfetto(path: Path) -> bool:
 def _begins_as_trace(path: Path) -> bool:
     head = first_bytes(path)
     # zstd cannot be looked into without zstandard; no other source takes JSON packed so
-    if head.startswith(_ZSTD):
+    if head.startswith(ZSTD):
         return path.suffix == ".zst"
     return bool(_LIST.match(head)) or bool(_OWN_KEYS.match(head) and any(mark in head for mark in _MARKS)) or (
         b'"traceEvents"' in head and b'"ph"' in head

@@ -113,13 +113,18 @@ def role_of_header(cells: frozenset[str]) -> str:
     return OPERATORS if "Op Name" in cells else KERNELS
 
 
+def names_separator(head: bytes) -> bool:
+    """Whether a table begins with a line that names its separator, as spreadsheets write it: ``sep=;``."""
+    return head[:4].lower() == b"sep="
+
+
 def header_cells(head: bytes) -> frozenset[str]:
     """Cells of the first line of a table, whatever its encoding and its separator."""
     for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if head.startswith(mark):
             head = head[2:].decode(encoding, "replace").encode()
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 2)
-    line = lines[1] if lines[0].lower().startswith(b"sep=") and len(lines) > 1 else lines[0]
+    line = lines[1] if names_separator(lines[0]) and len(lines) > 1 else lines[0]
     cells = line.decode("utf-8", "replace").replace(";", ",").replace("\t", ",").split(",")
     return frozenset(cell.strip().strip('"').strip() for cell in cells)
 

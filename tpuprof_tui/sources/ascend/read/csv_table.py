@@ -20,6 +20,9 @@ from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.columns import I32, I64
+from tpuprof_tui.sources.source import GZIP
+
+from .content import names_separator
 
 if TYPE_CHECKING:
     from .plain_csv import Rewriter
@@ -249,9 +252,8 @@ class _Columns:
 
 def _is_not_plain(line: bytes) -> bool:
     head = line[:4096]
-    return head[:2] in (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff") or b"\0" in head or head[:4].lower() == b"sep=" or (
-        separator_of(head.decode("latin-1")) != ","
-    )  # fmt: skip
+    encoded = head[:2] in (GZIP, b"\xff\xfe", b"\xfe\xff") or b"\0" in head
+    return encoded or names_separator(head) or separator_of(head.decode("latin-1")) != ","
 
 
 def separator_of(line: str) -> str:

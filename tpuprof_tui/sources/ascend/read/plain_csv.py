@@ -20,6 +20,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import Problem, Severity
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
 
+from .content import names_separator
 from .csv_table import LONGEST_ROW, separator_of
 
 _PIECE: Final = 1 << 20
@@ -60,7 +61,7 @@ class Rewriter:
         encoding = "utf-16" if head[:2] in _MARKS else _ZERO_AT.get(head[:64].find(b"\0"), "utf-8-sig")
         pieces = chain((head,), iter(lambda: source.read(_PIECE), b""))
         separator = separator_of(head[: 2 * 4096].decode(encoding, "replace").partition("\n")[0])
-        if encoding == "utf-8-sig" and separator == "," and head[:4].lower() != b"sep=":
+        if encoding == "utf-8-sig" and separator == "," and not names_separator(head):
             file.writelines(pieces)
             return
         csv.field_size_limit(LONGEST_ROW)

@@ -183,7 +183,7 @@ class TimelineEvents(Collector):
                 for pid, tid, *of_kind in self.codes["keys"]]  # fmt: skip
         thread_track = np.array([self._tracks[str(pid), str(tid)] for pid, tid in self.codes["threads"]], np.int64)
         columns: dict[str, Any] = {key: slices.take(key, dtype) for key, dtype in _COLUMNS.items()}
-        columns["end"][self.tables["paired"].column("file_order")] = self.tables["paired"].column("end")
+        self.end_begun(columns["end"])
         track, columns["kind"] = np.array(keys, np.int32).reshape(-1, 2).T[:, columns.pop("key")]
         sound = columns["start"] != INT_MISSING
         lengthless, is_missing = unmeasured.take("file_order"), unmeasured.take("missing", np.bool_)

@@ -337,9 +337,8 @@ def _union(frame: Frame) -> Intervals:
 
 def _starting_in(found: Intervals, steps: Sequence[Step]) -> tuple[I64, I64]:
     """For each step the index of the first interval that starts in it, and of the one after the last."""
-    low, high = _ALWAYS
-    first = np.searchsorted(found.starts, [low if step.low is None else step.low for step in steps])
-    last = np.searchsorted(found.starts, [high if step.high is None else step.high for step in steps])
+    first = np.searchsorted(found.starts, [_ALWAYS[0] if step.low is None else step.low for step in steps])
+    last = np.searchsorted(found.starts, [_ALWAYS[1] if step.high is None else step.high for step in steps])
     return first, np.maximum(first, last)
 
 

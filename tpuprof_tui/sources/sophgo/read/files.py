@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.source import natural_order
+from tpuprof_tui.sources.source import BZIP2, GZIP, XZ, ZIP, ZSTD, natural_order
 
 from ..file_names import CORE_FILE, PORT_FILE, PORT_LIKE, SETTINGS_FILE
 from .arrays import Bytes
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: Larger numbers in names are not core or port numbers.
 _LARGEST_NUMBER = 1023
-#: First bytes of gzip, bzip2, xz, zstd and zip.
-_PACKERS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 #: Names of core files as the runtime writes them.
 _PLAIN = lazy_pattern(r"cdmlib[\d_]*\.profile")
 #: More files with the same fault than this are reported as one problem.
@@ -185,7 +183,7 @@ def _read_open(descriptor: int, name: str, report: Report, room: Bytes | None) -
     if done < len(view) or after.st_size != before.st_size or after.st_mtime_ns != before.st_mtime_ns:
         what = "The file changed while it was read."
         report.warning(what, "Shown as it was read; reload when it is complete.", file=name)
-    if bytes(view[:6]).startswith(_PACKERS):
+    if bytes(view[:6]).startswith((GZIP, BZIP2, XZ, ZSTD, ZIP)):
         report.error("It is packed.", "It was not read: unpack it.", file=name, offset=0)
         return buffer[:0]
     return buffer[:done]

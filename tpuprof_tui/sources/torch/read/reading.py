@@ -41,9 +41,9 @@ from tpuprof_tui.sources.chrome.columns import (
     lookup,
     printable,
 )
-from tpuprof_tui.sources.chrome.inflate import FORMAT, GZIP, PackedText, text_of, unpacked
+from tpuprof_tui.sources.chrome.inflate import FORMAT, PackedText, text_of, unpacked
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
-from tpuprof_tui.sources.source import Part
+from tpuprof_tui.sources.source import GZIP, Part
 
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from . import arguments as ev
@@ -480,8 +480,7 @@ class TraceEvents(Collector):
         converted = self.converted
         if converted is not None:
             end = np.minimum(end + converted.lengths[file_order], MOST_NS)
-        rows = lookup(file_order.astype(np.int64), (paired := self.tables["paired"]).column("file_order"))
-        end[rows[rows >= 0]] = paired.column("end")[rows >= 0]
+        self.end_begun(end, file_order)
         earliest = [int(near.min()) for times in (start, time[timed]) if len(near := self._near(times))]
         zero = min((*earliest, *self._earliest), default=0)
         start -= zero

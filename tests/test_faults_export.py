@@ -21,10 +21,11 @@ import pytest
 from command_line import without_powers
 from profiles import small_profile
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.export import job
 from tpuprof_tui.export.job import OWN_LIST, Job, run_export
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats import files
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
@@ -382,12 +383,12 @@ def test_what_an_ended_run_wrote_is_removed_by_the_next(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "_write_list", lambda folder, names, write=job._write_list: write(folder, names)
                         if not written else None)  # fmt: skip
     with pytest.raises(SystemExit):
-        run_export(profile, Job(tmp_path, frozenset({"regs"})))
+        run_export(Job(tmp_path, frozenset({"regs"}), query_of(profile)))
     left = {path.name for path in tmp_path.glob("*RegInfo*")}
     assert len(left) >= 2
     monkeypatch.undo()
     (tmp_path / "tiuRegInfo_99.txt").write_text("somebody else's")
-    run_export(profile, Job(tmp_path, frozenset({"regs"}), Selection(units=frozenset({1}))))
+    run_export(Job(tmp_path, frozenset({"regs"}), export_query(profile, units=frozenset({1}))))
     names = {path.name for path in tmp_path.glob("*RegInfo*")}
     assert "tiuRegInfo_0.txt" in left - names
     assert {"tiuRegInfo_1.txt", "tiuRegInfo_99.txt"} <= names
@@ -399,6 +400,6 @@ def test_a_failed_run_lists_what_there_is(tmp_path, monkeypatch):
 
     monkeypatch.setattr("tpuprof_tui.export.web.page.write_web", fails)
     with pytest.raises(WriteError):
-        run_export(small_profile(1), Job(tmp_path, frozenset({"summary", "web"})))
+        run_export(Job(tmp_path, frozenset({"summary", "web"}), query_of(small_profile(1))))
     assert json.loads((tmp_path / OWN_LIST).read_text()) == ["summary.txt"]
     assert sorted(contents(tmp_path)) == [OWN_LIST, "summary.txt"]

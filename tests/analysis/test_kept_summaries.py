@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
 
 HERE = Path(__file__).resolve().parent
@@ -31,4 +32,4 @@ def test_there_are_summaries():
 @pytest.mark.parametrize("written", WRITTEN, ids=lambda path: path.stem)
 def test_the_summary_is_the_references_to_the_letter(written, tmp_path):
     profile = open_profile(unpacked(written.stem, tmp_path))
-    assert summary_text(profile).startswith(written.read_text(encoding="utf-8"))
+    assert summary_text(query_of(profile)).startswith(written.read_text(encoding="utf-8"))

@@ -49,7 +49,7 @@ def sums_of(profile, unit, engine):
 
 
 def test_the_text_is_the_references():
-    assert summary_text(alike_cores()).startswith(WRITTEN)
+    assert summary_text(query_of(alike_cores())).startswith(WRITTEN)
 
 
 def test_one_core_leaves_sdma_out_of_parallelism():

@@ -9,15 +9,17 @@ from profiles import make_lane, make_profile, session_of
 from work_rows import top
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
+from tpuprof_tui.analysis.events import numbers_in
 from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.query import Query, query_of
-from tpuprof_tui.analysis.selecting.session import Session, numbers_in
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope
 from tpuprof_tui.analysis.totals.chart_data import ChartData, chart_data
 from tpuprof_tui.analysis.totals.figures import bytes_between, unit_figures
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query, rows_by_lane
 from tpuprof_tui.model import INT_MISSING, Activity, Group, Groups, Lane, Profile, Role, Strings
+from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.views.generic_rules import top_events
 from tpuprof_tui.views.units import lanes, units
 from tpuprof_tui.views.work import operations
@@ -183,14 +185,16 @@ def test_computing_is_no_slow_transfer():
     assert list(data_of(Query(session_of(ranks()), Scope(2))).bandwidth) == ["stream"]
 
 
-def test_an_export_of_some_units_has_what_they_submitted():
-    profile = ranks()
-    chosen = Selection(units=frozenset({1}))
-    rows = [np.arange(len(lane))[chosen.rows(profile, lane)].tolist() for lane in profile.lanes]
-    # what nobody is known to have submitted is nobody's, as in reports; lanes that do not record it are everybody's
-    assert rows == [[0, 1, 2], [0, 1], [0], [0], [0]]
-    assert chosen.has_unit(1)
-    assert not chosen.has_unit(5)
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [(1, [[0, 1, 2], [0, 1], [], [0], [0]]), (5, [[], [], [0], [1], [0]])],
+)
+def test_an_export_of_some_units_has_what_they_submitted(unit, expected):
+    query = export_query(ranks(), (unit,))
+    # what nobody is known to have submitted is nobody's, as in reports; the host that submits to the rank's units is
+    # theirs, and lanes that do not record it are everybody's
+    assert [row_numbers(rows).tolist() for rows in rows_by_lane(query)] == expected
+    assert query.units == (unit,)
 
 
 def test_a_profile_without_a_device_is_headed_by_what_the_host_did():

@@ -27,7 +27,6 @@ from tpuprof_tui.app.shell.exports import (
     warning,
 )
 from tpuprof_tui.export.outputs import output_named
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 
@@ -51,7 +50,7 @@ VIEW = replace(DisplayState.of(0, 10_000), start=100, end=200, viewed=(100, 200)
 
 def test_the_whole_capture_needs_no_choice(tmp_path):
     source = ExportSource(str(SAMPLE), "name", "abc", {"tiu_mhz": 900, "chip": "AKS", "trace_file": "host.json"})
-    command = files_command(kind("workbook"), source, str(tmp_path), EIGHT, Selection())
+    command = files_command(kind("workbook"), source, str(tmp_path))
     assert command.words == [
         "export", str(SAMPLE), str(tmp_path), "--only", "xlsx", "--machine", "--tiu_freq", "900", "--chip", "AKS",
         "--trace_file", "host.json", "--expect", "abc",
@@ -60,9 +59,7 @@ def test_the_whole_capture_needs_no_choice(tmp_path):
 
 
 def test_parts_become_options(tmp_path):
-    units = frozenset(map(EIGHT.groups.numbered, (3, 1)))
-    selection = Selection(units, 100, 200, "dur>1us")
-    command = files_command(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, selection)
+    command = files_command(kind("web"), ExportSource(str(SAMPLE)), str(tmp_path), (1, 3), (100, 200), "dur>1us")
     assert command.words[-4:] == ["--cores", "1,3", "--range=100ns..200ns", "--filter=dur>1us"]
 
 
@@ -87,11 +84,11 @@ def test_a_lane_is_a_lane_of_the_profile(tmp_path):
 def test_the_range_goes_before_the_window_and_cores_are_typed():
     menu = ExportMenu(session_of(EIGHT), replace(VIEW, range=(120, 130)), ExportSource(str(SAMPLE)), None)
     menu.turn("window")
-    assert (menu.selection.start_ns, menu.selection.end_ns) == (120, 130)
+    assert menu.window == (120, 130)
     assert "the range of 10 ns" in menu.selection_text()
     menu.turn("window")
     menu.turn("filtered")
-    assert menu.selection == Selection()
+    assert menu.selection_text() == "the whole capture"
     assert menu.set_typed("cores", "0-1, 3") == ""
     assert menu.selection_text() == "cores 0, 1, 3"
     assert "no core 9" in menu.set_typed("cores", "9")
@@ -131,7 +128,7 @@ def test_the_folder_has_the_name_of_what_is_exported(tmp_path):
 async def test_a_capture_that_is_gone_is_called_gone(tmp_path):
     source = ExportSource(str(tmp_path / "gone"), fingerprint="0" * 24)
     with pytest.raises(ExportError, match=r"The capture is gone: .*gone no longer exists"):
-        await runner().run(files_command(kind("summary"), source, str(tmp_path / "out"), EIGHT, Selection()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path / "out")))
     assert not (tmp_path / "out").exists()
 
 
@@ -183,7 +180,7 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
     for name in ("runpy", "json", "numpy", "tpuprof_tui"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
     exporter = runner(lambda: told.append(exporter.running))
-    job = files_command(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path), EIGHT, Selection())
+    job = files_command(kind("summary"), ExportSource(str(SAMPLE)), str(tmp_path))
     outcome = await exporter.run(job)
     assert outcome is not None
     assert outcome.files == ((str(tmp_path / "summary.txt"), (tmp_path / "summary.txt").stat().st_size),)
@@ -195,7 +192,7 @@ async def test_messages_of_the_child_become_progress_and_an_outcome(tmp_path, mo
 async def test_an_error_is_the_sentence_of_the_child(tmp_path):
     source = ExportSource(str(SAMPLE), fingerprint="not what it looks like")
     with pytest.raises(ExportError, match="changed since it was opened"):
-        await runner().run(files_command(kind("summary"), source, str(tmp_path), EIGHT, Selection()))
+        await runner().run(files_command(kind("summary"), source, str(tmp_path)))
     assert not list(tmp_path.iterdir())
 
 

@@ -26,7 +26,6 @@ from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell import exports
 from tpuprof_tui.app.shell.messages import ChangeState
 from tpuprof_tui.export.outputs import explorer_outputs
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.sources.catalog import Catalog
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -185,7 +184,7 @@ async def test_what_has_no_meaning_or_no_package_says_so(tmp_path, monkeypatch):
         for key, words in (("o", "no core is selected"), ("v", "all is shown"), ("ampersand", "no filter")):
             await press(pilot, key)
             assert f"Nothing to narrow to: {words}" in frame(pilot.app)
-        assert pilot.app.screen.pane.menu.selection == Selection()
+        assert pilot.app.screen.pane.menu.selection_text() == "the whole capture"
         await press(pilot, "t")
         assert "Parquet needs the package pyarrow: pip install pyarrow" in frame(pilot.app)
         assert pilot.app.exports.running is None

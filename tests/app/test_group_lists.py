@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, numbers_shown, with_condition
+from tpuprof_tui.analysis.events import numbers_shown
+from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, with_condition
 from tpuprof_tui.analysis.selecting.filters import text_condition
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope

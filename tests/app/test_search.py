@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from profiles import big_profile, session_of, small_profile
 from screen import explorer, frame, opened, press, settled
 
+from tpuprof_tui.analysis.events import numbers_in
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, matching, pattern_of
-from tpuprof_tui.analysis.selecting.session import Session, numbers_in
+from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope
 
 

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import big_profile, make_lane, make_profile, session_of, small_profile
 
+from tpuprof_tui.analysis.events import numbers_in
+from tpuprof_tui.analysis.index.ordering import lane_values
 from tpuprof_tui.analysis.selecting.cell_texts import row_texts
-from tpuprof_tui.analysis.selecting.session import Session, lane_values, numbers_in, ordered
+from tpuprof_tui.analysis.selecting.session import Session, ordered
 from tpuprof_tui.analysis.selecting.state import Scope, Sort
 from tpuprof_tui.model import INT_MISSING, Strings, is_missing
 from tpuprof_tui.sources.sophgo.schema import COLUMNS, SCHEMA

@@ -36,7 +36,7 @@ from tpuprof_tui.dataset import build as building
 from tpuprof_tui.dataset import query
 from tpuprof_tui.dataset.listing import LIST, Listing
 from tpuprof_tui.dataset.manifest import LOG, Manifest
-from tpuprof_tui.dataset.query import change_points
+from tpuprof_tui.dataset.query import level_changes
 from tpuprof_tui.dataset.schema import FIELDS, SCHEMA
 from tpuprof_tui.dataset.store import store_at
 from tpuprof_tui.dataset.tables import partitions
@@ -729,20 +729,23 @@ def test_an_error_of_the_package_is_no_bad_capture(captures, tmp_path, monkeypat
     assert (found["unchanged"], len(found["replaced"]), found["internal_errors"]) == (1, 1, [])
 
 
-def test_change_points_are_where_the_level_moves():
+def test_level_changes_are_where_the_level_moves():
     random = np.random.default_rng(5)
     noise = random.standard_normal(60)
-    assert change_points(100 + noise) == {}
+    assert level_changes(100 + noise) == {}
     moved = 100 + noise + np.repeat([0, 10, 4], 20)
-    assert list(change_points(moved)) == [20, 40]
-    assert list(change_points(moved).values()) == pytest.approx([10, -6], abs=1.5)
-    assert change_points([5.0] * 9) == {}
-    assert change_points([0.0] * 9) == {}
-    assert change_points([1.0, 9.0]) == {}
+    assert list(level_changes(moved)) == [20, 40]
+    assert [change.delta for change in level_changes(moved).values()] == pytest.approx([10, -6], abs=1.5)
+    assert all(change.low < wanted < change.high
+               for change, wanted in zip(level_changes(moved).values(), (10, -6), strict=True))  # fmt: skip
+    assert level_changes([5.0] * 9) == {}
+    assert level_changes([0.0] * 9) == {}
+    assert level_changes([1.0, 9.0]) == {}
     # the newest value, and a single one, are levels of their own
-    assert change_points([100.0] * 6 + [150]) == {6: 50}
-    assert change_points([100.0] * 9 + [300] + [100] * 9) == {9: 200, 10: -200}
-    false = sum(bool(change_points(random.standard_normal(30) + 100)) for _ in range(200))
+    assert {place: change.delta for place, change in level_changes([100.0] * 6 + [150]).items()} == {6: 50}
+    changes = level_changes([100.0] * 9 + [300] + [100] * 9)
+    assert {place: change.delta for place, change in changes.items()} == {9: 200, 10: -200}
+    false = sum(bool(level_changes(random.standard_normal(30) + 100)) for _ in range(200))
     assert false <= 10
 
 

@@ -10,6 +10,7 @@ from web_browser import Page, open_page
 from web_driver import opened
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Profile
 
@@ -34,7 +35,7 @@ def profile() -> Profile:
 def written(tmp_path_factory, profile) -> Path:
     """The page of a sample."""
     path = tmp_path_factory.mktemp("page") / "result.html"
-    write_web(profile, path)
+    write_web(query_of(profile), path)
     return path
 
 

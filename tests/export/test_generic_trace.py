@@ -13,7 +13,7 @@ from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.export.job import Job, run_export
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,8 @@ def profile(tmp_path_factory):
     return open_profile(folder / "h100.pt.trace.json.gz")
 
 
-def read_back(profile, folder, selection=Selection()):  # noqa: B008 - immutable
-    (written,) = run_export(profile, Job(folder, frozenset(("pftrace",)), selection))
+def read_back(profile, folder, **selection):
+    (written,) = run_export(Job(folder, frozenset(("pftrace",)), export_query(profile, **selection)))
     return TraceReader(written.path.read_bytes())
 
 
@@ -55,7 +55,7 @@ def test_all_events_links_and_samples_are_in_the_trace(profile, tmp_path):
 
 
 def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_path):
-    trace = read_back(profile, tmp_path, Selection(filter="type=kernel"))
+    trace = read_back(profile, tmp_path, filter_text="type=kernel")
     slices = [each for track in trace.tracks.values() for each in track.slices]
     assert len(slices) == 60
     assert not any(each.flows or each.ending_flows for each in slices)
@@ -65,7 +65,7 @@ def test_a_selection_writes_its_events_and_the_links_between_them(profile, tmp_p
 def test_a_selection_writes_the_samples_of_its_units_and_range(name, tmp_path):
     profile = open_profile(SAMPLES / name)
     unit, middle = profile.units[1], (profile.start_ns + profile.end_ns) // 2
-    trace = read_back(profile, tmp_path, Selection(units=frozenset((unit,)), start_ns=middle))
+    trace = read_back(profile, tmp_path, units=frozenset((unit,)), start=middle)
     samples = sorted(each for track in trace.tracks.values() for each in track.samples)
     chosen = [each for each in profile.counters if each.group == unit]
     assert 0 < len(chosen) < len(profile.counters)
@@ -75,7 +75,7 @@ def test_a_selection_writes_the_samples_of_its_units_and_range(name, tmp_path):
         for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True)
         if time >= middle
     )
-    trace = read_back(profile, tmp_path, Selection(end_ns=middle))
+    trace = read_back(profile, tmp_path, end=middle)
     assert sum(len(track.samples) for track in trace.tracks.values()) == sum(
         int((each.times < middle).sum()) for each in profile.counters
     )

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from profiles import Registers, Texts, big_profile, make_lane, make_profile, small_profile
 
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.sophgo.files import instructions
 from tpuprof_tui.sources.sophgo.files.instructions import CONDENSED, write_instructions
@@ -16,9 +18,9 @@ from tpuprof_tui.sources.sophgo.files.summary_table import ENGINES
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 
 
-def written(profile, **options) -> str:
+def written(profile, unit=-1, **options) -> str:
     sink = io.BytesIO()
-    count = write_instructions(profile, sink, **options)
+    count = write_instructions(query_of(profile, scope=Scope(unit)), sink, **options)
     text = sink.getvalue().decode("utf-8")
     assert count == len(text.splitlines()) - (options.get("form") == "csv")
     return text
@@ -148,7 +150,7 @@ def test_names_with_percent_signs_and_worse():
     profile = make_profile([lane, constant], strings=texts.build())
     assert [item["Function Name"] for item in as_objects(profile)] == [*names, "%s"]
     sink = io.BytesIO()
-    write_instructions(profile, sink, form="csv")
+    write_instructions(query_of(profile), sink, form="csv")
     cells = list(csv.DictReader(io.StringIO(sink.getvalue().decode("utf-8"), newline="")))
     assert [row["Function Name"] for row in cells] == [*names[:3], "\\ud800", "'=1+1", "矩阵乘", "%s"]
 
@@ -189,5 +191,5 @@ def test_many_instructions_stream_in_pieces():
         def write(self, data):
             sizes.append(len(data))
 
-    assert write_instructions(big_profile(50_000, cores=1, engines=("TIU",)), Sink()) == 50_000
+    assert write_instructions(query_of(big_profile(50_000, cores=1, engines=("TIU",))), Sink()) == 50_000
     assert len(sizes) == 4

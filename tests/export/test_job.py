@@ -11,18 +11,20 @@ import pytest
 from msgspec.structs import replace
 
 from tests.profiles import make_profile, small_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.export import requested_kinds
 from tpuprof_tui.cli.main import build_parser, main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_cores, parse_kinds, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 
-def run(folder: Path, *kinds: str, **settings) -> list[str]:
-    written = run_export(small_profile(1), Job(folder, frozenset(kinds), **settings))
+def run(folder: Path, *kinds: str, document_units=None, **selection) -> list[str]:
+    query = export_query(small_profile(1), **selection)
+    written = run_export(Job(folder, frozenset(kinds), query, document_units))
     assert all(file.size == file.path.stat().st_size > 0 for file in written)
     return sorted(str(file.path.relative_to(folder)) for file in written)
 
@@ -76,7 +78,7 @@ def test_a_broken_list_is_no_list(tmp_path: Path, text: str) -> None:
 def test_nothing_is_written_into_the_capture(tmp_path: Path) -> None:
     profile = replace(small_profile(1), path=str(tmp_path))
     with pytest.raises(WriteError, match="inside the capture"):
-        run_export(profile, Job(tmp_path / "out", frozenset({"summary"})))
+        run_export(Job(tmp_path / "out", frozenset({"summary"}), query_of(profile)))
     assert not (tmp_path / "out").exists()
 
 
@@ -133,18 +135,18 @@ def test_a_link_to_a_file_is_replaced_not_followed(tmp_path: Path) -> None:
 
 def test_a_list_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / OWN_LIST)
-    run_export(small_profile(1), Job(tmp_path, frozenset({"summary"})))
+    run_export(Job(tmp_path, frozenset({"summary"}), query_of(small_profile(1))))
     assert (tmp_path / "summary.txt").is_file()
 
 
 def test_a_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(WriteError, match="could not be written"):
-        run_export(small_profile(1), Job(tmp_path / "out", frozenset({"summary"})))
+        run_export(Job(tmp_path / "out", frozenset({"summary"}), query_of(small_profile(1))))
 
 
 def test_the_selection_reaches_the_files(tmp_path: Path) -> None:
-    run(tmp_path, "regs", selection=Selection(units=frozenset({1})))
+    run(tmp_path, "regs", units=frozenset({1}))
     assert {"tiuRegInfo_1.txt"} <= set(files(tmp_path))
     assert "tiuRegInfo_0.txt" not in files(tmp_path)
 
@@ -190,11 +192,11 @@ def test_a_choice_that_leaves_nothing_writes_nothing(tmp_path: Path, capsys) -> 
 def test_without_instructions_there_is_no_summary_and_an_old_one_goes(tmp_path: Path) -> None:
     (tmp_path / "summary.txt").write_text("somebody else's")
     empty = replace(small_profile(1), lanes=())
-    written = run_export(empty, Job(tmp_path, frozenset({"summary", "web"})))
+    written = run_export(Job(tmp_path, frozenset({"summary", "web"}), query_of(empty)))
     assert [file.path.name for file in written] == ["result.html"]
     assert (tmp_path / "summary.txt").read_text() == "somebody else's"
     run(tmp_path, "summary")
-    run_export(empty, Job(tmp_path, frozenset({"summary"})))
+    run_export(Job(tmp_path, frozenset({"summary"}), query_of(empty)))
     assert files(tmp_path) == ["PerfWeb/result.html"]
 
 
@@ -217,4 +219,4 @@ def test_lists_of_kinds() -> None:
 def test_a_read_only_folder_is_one_message(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(WriteError, match="could not be written"):
-        run_export(small_profile(1), Job(tmp_path / "out", frozenset({"summary"})))
+        run_export(Job(tmp_path / "out", frozenset({"summary"}), query_of(small_profile(1))))

@@ -12,15 +12,16 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from workbook_reading import expected, stream_order
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.sources.sophgo.files import field_texts as merged_csv
 from tpuprof_tui.sources.sophgo.files.field_texts import write_merged_csv
 from tpuprof_tui.sources.sophgo.files.lane_rows import DMA_COLUMNS, TIU_COLUMNS
 
 
-def written(profile, folder, **options):
+def written(profile, folder, **selection):
     path = folder / "list.csv"
-    count = write_merged_csv(profile, path, **options)
+    count = write_merged_csv(export_query(profile, **selection), path)
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
     assert count == len(rows) - 1
@@ -86,7 +87,7 @@ def test_equal_starts_meet_in_one_window(tmp_path_factory, starts, window):
 
 def test_what_is_chosen_is_what_is_written(tmp_path):
     profile = small_profile(1)
-    names, rows = written(profile, tmp_path, selection=Selection(units=frozenset({1}), start_ns=5000, end_ns=9000))
+    names, rows = written(profile, tmp_path, units=frozenset({1}), start=5000, end=9000)
     assert {row[names.index("Core Id")] for row in rows} <= {"1", "None"}
     column = names.index("End Time(ns)")
     assert rows
@@ -118,14 +119,14 @@ def test_no_text_becomes_a_formula(tmp_path):
 
 def test_a_profile_without_instructions_gives_an_empty_list(tmp_path):
     path = tmp_path / "list.csv"
-    assert write_merged_csv(make_profile([]), path) == 0
+    assert write_merged_csv(query_of(make_profile([])), path) == 0
     assert path.read_text() == "\n"
 
 
 def test_progress_rises_to_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(merged_csv, "WINDOW", 20)
     seen = []
-    write_merged_csv(small_profile(1), tmp_path / "list.csv", progress=seen.append)
+    write_merged_csv(query_of(small_profile(1)), tmp_path / "list.csv", progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
@@ -136,5 +137,5 @@ def test_progress_rises_to_the_end(tmp_path, monkeypatch):
 def test_the_list_is_that_of_the_reference(name, tmp_path):
     capture = unpacked(name, tmp_path)
     converted(capture, tmp_path / "out", "--enable_doc")
-    write_merged_csv(open_profile(capture), tmp_path / "ours.csv")
+    write_merged_csv(query_of(open_profile(capture)), tmp_path / "ours.csv")
     assert (tmp_path / "ours.csv").read_text() == (tmp_path / "out" / "PerfDoc" / "out.csv").read_text()

@@ -17,6 +17,7 @@ from converter import converted, needs_converter
 from workbook_reading import loaded, stream_order, table_of
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.sophgo import schema as counters
 from tpuprof_tui.sources.sophgo.files import workbook
 from tpuprof_tui.sources.sophgo.files.field_texts import write_registers_text
@@ -74,7 +75,7 @@ def blocks_of(path) -> list[list[tuple[str, str]]]:
 
 @pytest.mark.parametrize(("kind", "file"), FIELDS)
 def test_fields_come_in_the_order_of_the_description(capture_of, tmp_path, kind, file):
-    write_registers_text(open_profile(capture_of(kind)), tmp_path)
+    write_registers_text(query_of(open_profile(capture_of(kind))), tmp_path)
     wanted = FIELDS[kind, file].split(",")
     for block in blocks_of(tmp_path / f"{file}RegInfo_0.txt"):
         names = [name for name, _ in block]
@@ -83,7 +84,7 @@ def test_fields_come_in_the_order_of_the_description(capture_of, tmp_path, kind,
 
 
 def test_generator_commands_have_no_format(capture_of, tmp_path):
-    write_registers_text(open_profile(capture_of("cv84x6_rvt")), tmp_path)
+    write_registers_text(query_of(open_profile(capture_of("cv84x6_rvt"))), tmp_path)
     for file, names in (("tdma", ("src_data_format", "Data Type")), ("tiu", ("des_opt_res0_prec",))):
         found = {True: 0, False: 0}
         for block in map(dict, blocks_of(tmp_path / f"{file}RegInfo_0.txt")):
@@ -98,9 +99,9 @@ def test_generator_commands_have_no_format(capture_of, tmp_path):
 @pytest.mark.parametrize("kind", ["bm1688_mode2", "cv84x6_mode2", "cv84x6_rvt", "cdma_zoo_des"])
 def test_json_lines_have_the_memories_and_formats_of_the_text(capture_of, tmp_path, kind):
     profile = open_profile(capture_of(kind))
-    write_registers_text(profile, tmp_path)
+    write_registers_text(query_of(profile), tmp_path)
     sink = io.BytesIO()
-    write_instructions(profile, sink)
+    write_instructions(query_of(profile), sink)
     rows = [json.loads(line) for line in sink.getvalue().splitlines()]
     for file, engines in (("tdma_0", ("GDMA", "SDMA")), *((f"cdma_{port}", ("CDMA",)) for port in (0, 1))):
         place = "Port" if engines == ("CDMA",) else "Core Id"
@@ -117,8 +118,8 @@ def test_json_lines_have_the_memories_and_formats_of_the_text(capture_of, tmp_pa
 def test_sheets_say_what_the_text_says_and_more(capture_of, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(workbook._Workbook, "_views", lambda self: None)  # sheets of views are not looked at
     profile = open_profile(capture_of(kind))
-    write_workbook(profile, tmp_path / "book.xlsx")
-    write_registers_text(profile, tmp_path)
+    write_workbook(query_of(profile), tmp_path / "book.xlsx")
+    write_registers_text(query_of(profile), tmp_path)
     book = loaded(tmp_path / "book.xlsx")
     for lane in profile.lanes_of(0):
         title, file = f"{lane.kind}_0", "tiu" if lane.kind == "TIU" else "tdma"
@@ -164,7 +165,7 @@ def cell_of(name: str, text: str | None) -> str | float | None:
 @pytest.mark.parametrize("kind", CAPTURES)
 def test_files_are_those_of_the_reference(capture_of, tmp_path, kind):
     theirs = converted(capture_of(kind), tmp_path / "theirs", "--enable_doc")
-    write_registers_text(open_profile(capture_of(kind)), tmp_path / "ours")
+    write_registers_text(query_of(open_profile(capture_of(kind))), tmp_path / "ours")
     for path in sorted(theirs.glob("*RegInfo_*.txt")):
         wanted, found = blocks_of(path), blocks_of(tmp_path / "ours" / path.name)
         # without the records of a preamble that the reference drops

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 from profiles import small_profile
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import OWN_LIST, Job, parse_kinds, run_export
 from tpuprof_tui.export.outputs import PAGE, TABLES, explorer_outputs, keys_of, outputs_of, outputs_of_all
-from tpuprof_tui.model import Profile
 from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, import_entry
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
@@ -26,9 +26,9 @@ OVEN = Vocabulary(
 )  # fmt: skip
 
 
-def write_recipe(profile: Profile, job: Job, paths: list[Path], progress) -> list[Path]:
+def write_recipe(job: Job, paths: list[Path], progress) -> list[Path]:
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    paths[0].write_text(profile.name)
+    paths[0].write_text(job.query.profile.name)
     progress(1.0)
     return paths
 
@@ -98,7 +98,9 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
     profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     outputs = outputs_of(OVEN)
     told = []
-    written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
+    written = run_export(
+        Job(tmp_path / "out", frozenset(keys_of(outputs)), query_of(profile)), lambda *each: told.append(each)
+    )
     names = {file.path.relative_to(tmp_path / "out").as_posix() for file in written}
     assert names == {"perfetto.pftrace", "kitchen/recipe.txt", "profile.html", "profile.xlsx",
                      "calltree.collapsedstack.txt"}  # fmt: skip
@@ -107,7 +109,7 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
     with pytest.raises(UsageError, match="Choose from"):
         parse_kinds("regs", keys_of(outputs))
     # what it does not write any more goes
-    run_export(profile, Job(tmp_path / "out", frozenset(("web",))))
+    run_export(Job(tmp_path / "out", frozenset(("web",)), query_of(profile)))
     assert (tmp_path / "out" / "kitchen" / "recipe.txt").exists(), "another kind than was asked for"
 
 

@@ -13,8 +13,8 @@ from profiles import Registers, Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 from truth_tables import unpack
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.export.job import Job
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.formats.perfetto import tracks
 from tpuprof_tui.formats.rendering import tenths
@@ -119,8 +119,8 @@ def test_blocks_meet_without_a_seam(monkeypatch):
 
 def test_the_same_profile_gives_the_same_bytes():
     first, second = io.BytesIO(), io.BytesIO()
-    write_perfetto(small_profile(2), first)
-    write_perfetto(small_profile(2), second)
+    write_perfetto(query_of(small_profile(2)), first)
+    write_perfetto(query_of(small_profile(2)), second)
     assert first.getvalue() == second.getvalue()
 
 
@@ -263,7 +263,7 @@ def test_l2m_bandwidth_has_a_track_where_it_is_known(tmp_path):
 
 def test_a_selection_of_cores_leaves_the_others_out():
     profile = small_profile(1)
-    tracks = written(profile, Selection(units=frozenset((1,))))
+    tracks = written(profile, units=frozenset((1,)))
     assert {path.partition("/")[0] for path in tracks} <= {"Core 1", "CDMA"}
     assert len(tracks["Core 1/TIU"].slices) == len(profile.lane("TIU", 1))
 
@@ -272,28 +272,28 @@ def test_a_range_keeps_what_intersects_it():
     profile = small_profile(1)
     lane = profile.lane("TIU", 0)
     start, end = int(lane["start"][10]), int(lane["end"][20])
-    shown = written(profile, Selection(start_ns=start, end_ns=end))["Core 0/TIU"].slices
+    shown = written(profile, start=start, end=end)["Core 0/TIU"].slices
     mine = (lane["end"] > start) & (lane["start"] < end)
     assert [each.start for each in shown] == lane["start"][mine].tolist()
 
 
 def test_a_filter_keeps_what_passes():
     profile = small_profile(1)
-    tracks = written(profile, Selection(filter="role=work"))
+    tracks = written(profile, filter_text="role=work")
     lane = profile.lane("GDMA", 0)
     assert len(tracks["Core 0/GDMA"].slices) == int((lane["role"] == Role.WORK).sum()) < len(lane)
 
 
 def trace_to(path, told=lambda share: None):
     """Writes a trace as an export does."""
-    write_trace(small_profile(1), Job(path.parent, frozenset(("pftrace",))), [path], told)
+    write_trace(Job(path.parent, frozenset(("pftrace",)), query_of(small_profile(1))), [path], told)
 
 
 def test_files_are_whole(tmp_path):
     told: list[float] = []
     trace_to(tmp_path / "a.pftrace", told.append)
     stream = io.BytesIO()
-    assert write_perfetto(small_profile(1), stream) == len(stream.getvalue())
+    assert write_perfetto(query_of(small_profile(1)), stream) == len(stream.getvalue())
     assert (tmp_path / "a.pftrace").read_bytes() == stream.getvalue()
     assert told[-1] == 1.0
     assert all(0 <= share <= 1 for share in told)
@@ -304,7 +304,7 @@ def test_progress_rises(monkeypatch):
     monkeypatch.setattr(perfetto, "SLICE", 5)
     monkeypatch.setattr(tracks, "_PROGRESS_SECONDS", 0.0)
     told: list[float] = []
-    write_perfetto(small_profile(1), io.BytesIO(), progress=told.append)
+    write_perfetto(query_of(small_profile(1)), io.BytesIO(), progress=told.append)
     assert told == sorted(told)
     assert len(set(told)) > 50
 

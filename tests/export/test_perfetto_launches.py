@@ -12,7 +12,6 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from trace_reading import with_overflow, written
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Links, Profile, Scopes
 from tpuprof_tui.sources.sophgo.files.perfetto_slices import MOST_FLOWS
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
@@ -153,7 +152,7 @@ def test_flows_need_both_ends_to_be_written():
     profile = small_profile(1)
     given = dependencies((0, 0, 3, 50))
     assert any(each.flows for track in written(profile, dependencies=given).values() for each in track.slices)
-    tracks = written(profile, Selection(units=frozenset((0,))), dependencies=given)
+    tracks = written(profile, units=frozenset((0,)), dependencies=given)
     assert not any(each.flows for track in tracks.values() for each in track.slices)
 
 

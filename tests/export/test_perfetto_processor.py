@@ -17,6 +17,7 @@ from trace_reading import TraceReader
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
@@ -65,7 +66,7 @@ class Loaded:
         self.path = path
         self._shell = shell
         with path.open("wb") as stream:
-            write_perfetto(profile, stream)
+            write_perfetto(query_of(profile), stream)
         self.tracks = TraceReader(path.read_bytes()).by_path
 
     def query(self, sql: str) -> list[dict[str, str]]:

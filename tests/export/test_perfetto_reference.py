@@ -10,6 +10,7 @@ from kept import HOST_TRACE, SAMPLES, unpacked
 from trace_reading import ReadTrack, TraceReader
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 from tpuprof_tui.sources.sophgo.read.host_trace import with_host_trace
 
@@ -34,7 +35,7 @@ def both(folder, capture, *options) -> tuple[dict[str, ReadTrack], dict[str, Rea
     if options:
         profile = with_host_trace(profile, options[1])
     stream = io.BytesIO()
-    write_perfetto(profile, stream)
+    write_perfetto(query_of(profile), stream)
     return theirs, TraceReader(stream.getvalue()).by_path
 
 

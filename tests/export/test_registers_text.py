@@ -11,7 +11,8 @@ from profiles import Texts, make_lane, make_profile, small_profile
 from workbook_reading import known, register_values, stream_order
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.model import INT_MISSING, Device, Role
 from tpuprof_tui.sources.sophgo.files import field_texts as registers_text
@@ -70,7 +71,7 @@ def tiu_block(profile, lane, row):
 def test_every_line_of_the_tiu_is_written(mode, tmp_path, monkeypatch):
     monkeypatch.setattr(registers_text, "SLICE", 30)
     profile = small_profile(mode)
-    count = write_registers_text(profile, tmp_path)
+    count = write_registers_text(query_of(profile), tmp_path)
     assert count == profile.instructions
     for core in (0, 1):
         lane = profile.lane("TIU", core)
@@ -81,14 +82,14 @@ def test_every_line_of_the_tiu_is_written(mode, tmp_path, monkeypatch):
 def test_the_head_lists_the_architecture(tmp_path):
     lane = make_lane("TIU", 0, starts=[0], ends=[5], cycles=np.array([6]), command_id=np.array([1]))
     device = Device("AKS", parameters=(("Chip Arch", "AKS"), ("Core Num", "8")))
-    write_registers_text(make_profile([lane], device=device), tmp_path)
+    write_registers_text(query_of(make_profile([lane], device=device)), tmp_path)
     head, _ = blocks_of(tmp_path / "tiuRegInfo_0.txt")
     assert head == ["\tChip Arch: AKS", "\tCore Num: 8"]
 
 
 def test_sdma_follows_gdma_in_one_file(tmp_path):
     profile = small_profile(1)
-    write_registers_text(profile, tmp_path)
+    write_registers_text(query_of(profile), tmp_path)
     _, blocks = blocks_of(tmp_path / "tdmaRegInfo_1.txt")
     engines = [next(line for line in block if line.startswith("\tEngine Id")) for block in blocks]
     lanes = [profile.lane("GDMA", 1), profile.lane("SDMA", 1)]
@@ -98,20 +99,23 @@ def test_sdma_follows_gdma_in_one_file(tmp_path):
 def test_files_are_those_with_instructions(tmp_path):
     profile = small_profile(1)
     wanted = {f"{kind}RegInfo_{number}.txt" for kind in ("tiu", "tdma", "cdma") for number in (0, 1)}
-    assert set(register_files(profile)) == wanted
-    write_registers_text(profile, tmp_path)
+    assert set(register_files(query_of(profile))) == wanted
+    write_registers_text(query_of(profile), tmp_path)
     assert set(os.listdir(tmp_path)) == wanted
     # no core is known to have submitted the commands of its ports
-    assert list(register_files(profile, Selection(units=frozenset({1})))) == ["tiuRegInfo_1.txt", "tdmaRegInfo_1.txt"]
-    assert not register_files(make_profile([]))
+    assert list(register_files(export_query(profile, units=frozenset({1})))) == [
+        "tiuRegInfo_1.txt",
+        "tdmaRegInfo_1.txt",
+    ]
+    assert not register_files(query_of(make_profile([])))
 
 
 def test_what_is_chosen_is_what_is_written(tmp_path):
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
-    selection = Selection(units=frozenset({0}), end_ns=middle)
-    count = write_registers_text(profile, tmp_path, selection)
-    assert sorted(os.listdir(tmp_path)) == sorted(register_files(profile, selection))
+    selection = {"units": frozenset({0}), "end": middle}
+    count = write_registers_text(export_query(profile, **selection), tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(register_files(export_query(profile, **selection)))
     lane = profile.lane("TIU", 0)
     _, blocks = blocks_of(tmp_path / "tiuRegInfo_0.txt")
     rows = [row for row in stream_order(lane) if lane["start"][row] < middle]
@@ -122,7 +126,7 @@ def test_what_is_chosen_is_what_is_written(tmp_path):
 def test_an_unknown_submitter_is_none(tmp_path):
     lane = make_lane("CDMA", 3, starts=[0, 9], ends=[5, 20], core=np.array([INT_MISSING, 2]), bytes=np.array([0, 64]),
                      cycles=np.array([6, 12]), command_id=np.array([1, 2]))  # fmt: skip
-    write_registers_text(make_profile([lane]), tmp_path)
+    write_registers_text(query_of(make_profile([lane])), tmp_path)
     _, blocks = blocks_of(tmp_path / "cdmaRegInfo_3.txt")
     assert ["\tCore Id: None" in block for block in blocks] == [True, False]
     assert "\tCore Id: 2" in blocks[1]
@@ -136,7 +140,7 @@ def test_names_stay_on_their_line(tmp_path):
     lane = make_lane("TIU", 0, starts=np.arange(count), ends=np.arange(count) + 1, kernel=texts.codes("kernel", names),
                      type=texts.codes("type", names), name=texts.codes("name", names),
                      cycles=np.ones(count, np.int64), command_id=np.arange(1, count + 1))  # fmt: skip
-    write_registers_text(make_profile([lane], strings=texts.build()), tmp_path)
+    write_registers_text(query_of(make_profile([lane], strings=texts.build())), tmp_path)
     _, blocks = blocks_of(tmp_path / "tiuRegInfo_0.txt")
     assert len(blocks) == count
     assert {len(block) for block in blocks} == {len(blocks[0])}
@@ -148,12 +152,12 @@ def test_names_stay_on_their_line(tmp_path):
 
 def test_progress_and_errors(tmp_path):
     seen = []
-    write_registers_text(small_profile(1), tmp_path, progress=seen.append)
+    write_registers_text(query_of(small_profile(1)), tmp_path, progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(WriteError):
-        write_registers_text(small_profile(1), tmp_path / "file")
+        write_registers_text(query_of(small_profile(1)), tmp_path / "file")
 
 
 @pytest.mark.reference
@@ -162,7 +166,7 @@ def test_progress_and_errors(tmp_path):
 def test_files_are_those_of_the_reference(name, tmp_path):
     capture, theirs, ours = unpacked(name, tmp_path), tmp_path / "theirs", tmp_path / "ours"
     converted(capture, theirs, "--enable_doc")
-    write_registers_text(open_profile(capture), ours)
+    write_registers_text(query_of(open_profile(capture)), ours)
     wanted = sorted(path.name for path in theirs.glob("*RegInfo_*.txt"))
     assert sorted(os.listdir(ours)) == wanted
     for file in wanted:
@@ -172,5 +176,5 @@ def test_files_are_those_of_the_reference(name, tmp_path):
 def test_kept_captures_have_all_their_instructions(tmp_path):
     profile = kept_profile("aks_zoo_mode2", tmp_path)
     out = tmp_path / "out"
-    assert write_registers_text(profile, out) == profile.instructions
+    assert write_registers_text(query_of(profile), out) == profile.instructions
     assert sum(len(blocks_of(path)[1]) for path in out.iterdir()) == profile.instructions

@@ -17,10 +17,12 @@ import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 
 from tpuprof_tui.analysis.index.ordering import lane_values
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export import table
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.export.table import (
     SHARE,
     Sort,
@@ -86,7 +88,7 @@ def test_every_column_of_every_instruction(mode, piece, monkeypatch):
     monkeypatch.setattr(table, "SLICE", piece)
     profile = small_profile(mode)
     columns = known_columns(profile)
-    rows = table_rows(profile, sort=Sort("duration", down=True))
+    rows = table_rows(query_of(profile), sort=Sort("duration", down=True))
 
     def wanted(form):
         return [
@@ -108,7 +110,7 @@ def test_parquet_holds_the_same_with_types(mode, group, monkeypatch, tmp_path):
     monkeypatch.setattr(table, "GROUP", group)
     profile = small_profile(mode)
     columns = (*known_columns(profile), SHARE)
-    rows = table_rows(profile, sort=Sort("name"))
+    rows = table_rows(query_of(profile), sort=Sort("name"))
     with (tmp_path / "table.parquet").open("wb") as sink:
         assert table.write_parquet(rows, columns, sink) == len(rows)
     found = parquet.read_table(tmp_path / "table.parquet")
@@ -128,7 +130,7 @@ def test_parquet_stores_any_text(tmp_path):
     names = ["\ud800", "=1+1", "a\x00b\x1b", "矩阵乘"]
     lane = make_lane(starts=[0, 1, 2, 3], ends=[1, 2, 3, 4], name=texts.codes("name", names))
     beyond = make_lane("GDMA", starts=[5], ends=[6], name=np.array([99], dtype=np.int32))
-    rows = table_rows(make_profile([lane, beyond], strings=texts.build()))
+    rows = table_rows(query_of(make_profile([lane, beyond], strings=texts.build())))
     with (tmp_path / "table.parquet").open("wb") as sink:
         table.write_parquet(rows, parse_columns("engine,name", VOCABULARY), sink)
     found = parquet.read_table(tmp_path / "table.parquet")
@@ -139,11 +141,11 @@ def test_parquet_stores_any_text(tmp_path):
 def test_without_pyarrow_parquet_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs the package pyarrow"):
-        table.write_parquet(table_rows(small_profile()), parse_columns("name", VOCABULARY), io.BytesIO())
+        table.write_parquet(table_rows(query_of(small_profile())), parse_columns("name", VOCABULARY), io.BytesIO())
 
 
 def test_shares_add_up_to_all():
-    rows = table_rows(small_profile(), selection=Selection(start_ns=1000, end_ns=9000))
+    rows = table_rows(export_query(small_profile(), start=1000, end=9000))
     shares = [float(row["share"].rstrip("%")) for row in cells(rows, parse_columns("name,share", VOCABULARY))]
     assert sum(shares) == pytest.approx(100, abs=0.0005 * len(shares))
 
@@ -152,7 +154,7 @@ def test_texts_are_safe_in_their_files():
     texts = Texts()
     names = ["%s 100%", 'q"c,', "a\nb", "\ud800", "=1+1", "-", "-3"]
     lane = make_lane(starts=range(7), ends=range(1, 8), name=texts.codes("name", names))
-    rows = table_rows(make_profile([lane], strings=texts.build()))
+    rows = table_rows(query_of(make_profile([lane], strings=texts.build())))
     columns = parse_columns("name", VOCABULARY)
     assert [row["name"] for row in objects(rows, columns)] == names
     assert [row["name"] for row in cells(rows, columns)] == [*names[:3], "\\ud800", "'=1+1", "-", "-3"]
@@ -179,23 +181,30 @@ def test_orders():
 
 def test_a_range_has_what_runs_or_starts_in_it():
     lane = make_lane(starts=[0, 10, 20, 20, 30], ends=[10, 20, 20, 25, 35])
-    rows = table_rows(make_profile([lane]), selection=Selection(start_ns=10, end_ns=20))
+    rows = table_rows(export_query(make_profile([lane]), start=10, end=20))
     assert rows.numbers.tolist() == [1]
-    rows = table_rows(make_profile([lane]), selection=Selection(start_ns=20, end_ns=30))
+    rows = table_rows(export_query(make_profile([lane]), start=20, end=30))
     assert rows.numbers.tolist() == [2, 3]
+
+
+def test_what_starts_at_the_very_end_is_in_a_range_up_to_it_as_in_figures():
+    profile = make_profile([make_lane(starts=[0, 10, 20], ends=[10, 20, 20])])
+    query = export_query(profile, start=10)
+    assert query.range == (10, 20)
+    assert table_rows(query).numbers.tolist() == [1, 2] == query.events(("row",))["row"].tolist()
 
 
 def test_a_core_has_what_it_submitted_and_a_lane_is_one():
     profile = small_profile()
     submitter = int(next(lane["core"][0] for lane in profile.lanes if lane.kind == "CDMA"))
-    rows = table_rows(profile, unit=submitter)
+    rows = table_rows(query_of(profile, scope=Scope(submitter)))
     assert {profile.unit_number(lane) for lane, _ in in_order(rows)} == {-1, submitter}
     assert all(plain(profile, lane, SCHEMA["core"], row) == submitter for lane, row in in_order(rows))
     port = next(number for number, lane in enumerate(profile.lanes) if lane.kind == "CDMA")
-    assert {profile.title_of(lane) for lane, _ in in_order(table_rows(profile, lane=port))} == {
+    assert {profile.title_of(lane) for lane, _ in in_order(table_rows(query_of(profile, scope=Scope(lane=port))))} == {
         profile.title_of(profile.lanes[port])
     }
-    assert {lane.kind for lane, _ in in_order(table_rows(profile, kind="GDMA"))} == {"GDMA"}
+    assert {lane.kind for lane, _ in in_order(table_rows(query_of(profile), kind="GDMA"))} == {"GDMA"}
 
 
 def test_many_rows_go_out_in_pieces():
@@ -205,7 +214,7 @@ def test_many_rows_go_out_in_pieces():
         def write(self, data):
             sizes.append(len(data))
 
-    rows = table_rows(big_profile(50_000, cores=2), sort=Sort("duration"))
+    rows = table_rows(query_of(big_profile(50_000, cores=2)), sort=Sort("duration"))
     assert write_table(rows, parse_columns("name,dur", VOCABULARY), Sink(), "jsonl") == 50_000
     assert len(sizes) == 4
 

@@ -12,8 +12,9 @@ from web_reading import page_of
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.index.lane_index import build_index
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.totals.figures import lane_figures
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.export.web.lanes import ChosenLane, cut_time
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.formats.files import WriteError
@@ -38,7 +39,7 @@ def as_integers(values, scale):
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_every_instruction_comes_back_as_it_was(tmp_path, mode):
     profile = small_profile(mode)
-    page = page_of(profile, tmp_path)
+    page = page_of(query_of(profile), tmp_path)
     written = [lane["title"] for lane in page.record["lanes"]]
     assert sorted(written) == sorted(profile.title_of(lane) for lane in profile.lanes if len(lane))
     for lane in profile.lanes:
@@ -63,7 +64,7 @@ def test_every_instruction_comes_back_as_it_was(tmp_path, mode):
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_samples_come_back(tmp_path, sample):
     profile = open_profile(sample)
-    page = page_of(profile, tmp_path)
+    page = page_of(query_of(profile), tmp_path)
     for lane in (lane for lane in profile.lanes if len(lane)):
         found = page.lane(profile.title_of(lane))
         assert (found["columns"]["start"] == lane["start"][by_track(lane)]).all()
@@ -79,7 +80,7 @@ def test_samples_come_back(tmp_path, sample):
 
 def test_totals_of_kinds_are_those_of_all_rows(tmp_path):
     profile = small_profile(1)
-    page = page_of(profile, tmp_path, most=100)
+    page = page_of(query_of(profile), tmp_path, most=100)
     for lane in (lane for lane in profile.lanes if len(lane)):
         found = page.lane(profile.title_of(lane))
         assert sum(count for _, count, _ in found["totals"]) == len(lane)
@@ -97,7 +98,7 @@ def test_totals_of_kinds_are_those_of_all_rows(tmp_path):
 
 def test_above_the_limit_every_lane_is_complete_up_to_one_time(tmp_path):
     profile = big_profile(3000, cores=3, ports=2, mode=2)
-    page = page_of(profile, tmp_path, most=1000)
+    page = page_of(query_of(profile), tmp_path, most=1000)
     until = page.record["until"]
     assert 900 <= page.record["shown"] <= 1000
     assert page.record["total"] == profile.instructions == 3000
@@ -118,17 +119,17 @@ def test_above_the_limit_every_lane_is_complete_up_to_one_time(tmp_path):
 
 def test_all_that_fits_is_written():
     lane = make_lane("TIU", 0, starts=[0, 5, 5, 9], ends=[1, 6, 7, 10])
-    chosen = [ChosenLane(lane, slice(0, 4), 4)]
+    chosen = [ChosenLane(0, lane, slice(0, 4), 4)]
     assert cut_time(chosen, 4) is None
     assert cut_time(chosen, 3) == 9
     assert cut_time(chosen, 2) == 5  # the two that start together stay or go together
     assert cut_time(chosen, 1) == 5
-    assert cut_time([ChosenLane(lane, np.array([1, 3]), 2)], 1) == 9
+    assert cut_time([ChosenLane(0, lane, np.array([1, 3]), 2)], 1) == 9
 
 
 def test_a_selection_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(profile, tmp_path, Selection(units=frozenset((1,)), start_ns=2000, end_ns=20_000))
+    page = page_of(export_query(profile, units=frozenset((1,)), start=2000, end=20_000), tmp_path)
     assert page.record["selection"] == "Core 1; Range 2,000 ns to 20,000 ns"
     assert {lane["core"] for lane in page.record["lanes"]} <= {1, -1}
     lane = profile.lane("GDMA", 1)
@@ -140,7 +141,7 @@ def test_a_selection_leaves_the_rest_out(tmp_path):
 
 def test_a_filter_leaves_the_rest_out(tmp_path):
     profile = small_profile(1)
-    page = page_of(profile, tmp_path, Selection(filter="role=wait"))
+    page = page_of(export_query(profile, filter_text="role=wait"), tmp_path)
     assert all(lane["busy"] == 0 for lane in page.record["lanes"])
     assert page.record["total"] == sum((lane["role"] == Role.WAIT).sum() for lane in profile.lanes) > 0
 
@@ -149,7 +150,7 @@ def test_slices_of_the_host_are_shown_but_not_counted(tmp_path):
     sample = next(path for path in SAMPLES if path.name == "aks_host_trace")
     device = open_profile(sample)
     profile = with_host_trace(device, sample / "host_trace.json")
-    page, alone = page_of(profile, tmp_path), page_of(device, tmp_path)
+    page, alone = page_of(query_of(profile), tmp_path), page_of(query_of(device), tmp_path)
     host = [lane for lane in profile.lanes if lane.kind == "HOST"]
     assert page.record["total"] - page.record["instructions"] == sum(map(len, host)) > 0
     assert page.record["instructions"] == device.instructions
@@ -171,17 +172,17 @@ def test_times_beyond_all_reason_do_no_harm(tmp_path):
                      cycles=[8, 2, 6])  # fmt: skip
     backwards = make_lane("GDMA", 0, starts=[50], ends=[20], cycles=[1], bytes=[1], ddr_bandwidth=[np.inf])
     profile = make_profile([lane, backwards])
-    page = page_of(profile, tmp_path, most=3)
+    page = page_of(query_of(profile), tmp_path, most=3)
     assert page.lane(profile.title_of(lane))["count"] == 3
     assert page.lane(profile.title_of(backwards))["columns"]["duration"].tolist() == [0]
 
 
 def test_nothing_makes_a_page_too(tmp_path):
-    page = page_of(make_profile([]), tmp_path)
+    page = page_of(query_of(make_profile([])), tmp_path)
     assert page.record["lanes"] == []
     assert page.record["window"] == [0, 1]
     lane = make_lane("TIU", 0, starts=[], ends=[])
-    assert page_of(make_profile([lane]), tmp_path).record["total"] == 0
+    assert page_of(query_of(make_profile([lane])), tmp_path).record["total"] == 0
 
 
 def hostile_profile():
@@ -197,8 +198,8 @@ def hostile_profile():
 
 
 def test_hostile_texts_are_texts(tmp_path):
-    page = page_of(hostile_profile(), tmp_path)
-    harmless = page_of(small_profile(), tmp_path)
+    page = page_of(query_of(hostile_profile()), tmp_path)
+    harmless = page_of(query_of(small_profile()), tmp_path)
     chunks = len(page.chunks) - len(harmless.chunks)
     assert page.tags.count("script") - harmless.tags.count("script") == chunks
     assert sorted(set(page.tags)) == sorted(set(harmless.tags))
@@ -213,7 +214,7 @@ def test_hostile_texts_are_texts(tmp_path):
 
 @pytest.mark.parametrize("profile", [hostile_profile(), small_profile(2)], ids=["hostile", "small"])
 def test_no_address_anywhere(tmp_path, profile):
-    page = page_of(profile, tmp_path)
+    page = page_of(query_of(profile), tmp_path)
     assert re.findall(r"(?i)\w+://|[\"'(=]//|\bsrcset\b", page.text) == []
     assert re.findall(r"@import|\burl\(", page.text) == []
     assert set(page.links) <= {"data:,"}
@@ -224,14 +225,14 @@ def test_no_address_anywhere(tmp_path, profile):
 
 def test_the_page_is_the_same_each_time(tmp_path):
     first, second = tmp_path / "a.html", tmp_path / "b.html"
-    write_web(small_profile(2), first)
-    write_web(small_profile(2), second)
+    write_web(query_of(small_profile(2)), first)
+    write_web(query_of(small_profile(2)), second)
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_progress_rises_to_the_end(tmp_path):
     seen: list[float] = []
-    write_web(small_profile(), tmp_path / "result.html", progress=seen.append)
+    write_web(query_of(small_profile()), tmp_path / "result.html", progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
     assert 0 < seen[0] < 1
@@ -245,7 +246,7 @@ def test_a_failed_page_leaves_the_old_one(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(WriteError, match="no space left"):
-        write_web(small_profile(), path, progress=fail)
+        write_web(query_of(small_profile()), path, progress=fail)
     assert path.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["result.html"]
 
@@ -267,7 +268,7 @@ def test_the_scripts_are_sound():
 
 def test_what_a_source_says_of_its_own_is_on_the_page(tmp_path):
     profile = open_profile(Path(__file__).parents[2] / "samples" / "torch_cuda_synthetic")
-    record = page_of(profile, tmp_path).record
+    record = page_of(query_of(profile), tmp_path).record
     assert [view["title"] for view in record["views"]][:2] == ["Overview", "GPUs"]
     assert [table["title"] for table in record["views"][0]["tables"]][:2] == ["Overview, by worker (ms)", "What to do"]
     assert record["others_title"] == ""

@@ -9,7 +9,6 @@ from kept import SAMPLES
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from web_driver import GUTTER, colours, facts, lane_number, needs_chromium, opened, point_of, show, window, written_page
 
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
@@ -449,8 +448,8 @@ def test_a_single_event_of_no_duration_lasts_0_ns(browser, tmp_path):
 
 
 def test_the_head_of_a_page_of_a_selection_says_which_one_as_text(browser, tmp_path):
-    selection = Selection(units=frozenset((1,)), start_ns=2000, filter="!<img/src=x>|" + "|".join(["name=x"] * 200))
-    page = opened(browser, written_page(tmp_path, small_profile(1), selection=selection))
+    selection = {"units": frozenset((1,)), "start": 2000, "filter_text": "!<img/src=x>|" + "|".join(["name=x"] * 200)}
+    page = opened(browser, written_page(tmp_path, small_profile(1), **selection))
     said = page.run("document.getElementById('subtitle').textContent")
     assert said.endswith(page.run("document.getElementById('subtitle').title"))
     assert "Core 1; Range 2,000 ns to the end; Filter !<img/src=x>|name=x" in said

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from profiles import Texts, make_lane, make_profile, tpu_device
 from web_reading import chunk, page_of
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.export.web.lanes import CELLS, ChosenLane, Kinds, bytes_in_cells, edges_of
 from tpuprof_tui.formats.escape import script_json
 from tpuprof_tui.formats.web_codec import LARGEST, Chunk, scaled
@@ -101,7 +102,7 @@ def test_bytes_in_cells_add_up(events, first, length):
     for left, right in itertools.pairwise(edges.tolist()):
         inside = np.maximum(np.minimum(lane["end"], right) - np.maximum(lane["start"], left), 0)
         expected.append(float((inside * lane["ddr_bandwidth"]).sum()))
-    found = bytes_in_cells(ChosenLane(lane, slice(0, len(lane)), len(lane)), "ddr_bandwidth", edges)
+    found = bytes_in_cells(ChosenLane(0, lane, slice(0, len(lane)), len(lane)), "ddr_bandwidth", edges)
     assert found.tolist() == pytest.approx(expected, abs=0.51)
 
 
@@ -122,7 +123,7 @@ def test_summary_is_coloured_by_the_rules_of_the_reference():
         lanes.append(make_lane("TIU", core, starts=[0], ends=[1000], cycles=[ratio * 10]))
         lanes.append(make_lane("GDMA", core, starts=[0], ends=[1000], cycles=[1000], bytes=[speed * 1000],
                                direction=direction))  # fmt: skip
-    table = summary_record(make_profile(lanes, strings=texts.build(), device=device))
+    table = summary_record(query_of(make_profile(lanes, strings=texts.build(), device=device)))
     names = [name for name, _ in table["columns"]]
     assert names == ["CoreId", "Parallelism(%)", "totalTime(us)", "TiuWorkingRatio", "TiuWorkCycle", "uArchURate",
                      "GdmaWorkCycle", "GdmaDdrAvgBandwidth(GB/s)", "GdmaL2AvgBandwidth(GB/s)", "totalSdmaCycle",
@@ -144,7 +145,7 @@ def test_cycles_without_sends_have_a_name_of_their_own():
     tiu = make_lane("TIU", 0, **when)
     gdma = make_lane("GDMA", 0, **when, bytes=[1, 0, 0], direction=direction)
     profile = make_profile([tiu, gdma], strings=texts.build())
-    table = summary_record(profile)
+    table = summary_record(query_of(profile))
     page = dict(zip((name for name, _ in table["columns"]), table["rows"][0]["cells"], strict=True))
     assert (page["TiuWorkCycle"], page["GdmaWorkCycle"]) == ("100", "100")
     for lane, name in ((tiu, "totalTiuCycle"), (gdma, "totalGdmaCycle")):
@@ -159,7 +160,7 @@ def test_cdma_stands_in_the_row_of_the_last_core():
     port = make_lane("CDMA", 3, starts=[0, 100, 200], ends=[100, 200, 300], cycles=[100, 50, 1000],
                      bytes=[2000, 500, 0], direction=direction, roles=[Role.WORK, Role.WORK, Role.WAIT])  # fmt: skip
     cores = [make_lane("TIU", core, starts=[0], ends=[10], cycles=[10]) for core in (0, 1)]
-    table = summary_record(make_profile([*cores, port], strings=texts.build()))
+    table = summary_record(query_of(make_profile([*cores, port], strings=texts.build())))
     assert [name for name, _ in table["columns"]][-3:] == [
         "totalCdmaCycle", "CdmaDdrAvgBandwidth(GB/s)", "CdmaL2AvgBandwidth(GB/s)",
     ]  # fmt: skip
@@ -176,7 +177,7 @@ def test_launches_reach_from_the_first_start_to_the_last_end(tmp_path):
     gdma = make_lane("GDMA", 0, starts=[5, 30, 95], ends=[8, 40, 99], cycles=[4, 11, 5], bytes=[1, 1, 1],
                      scope=[0, 0, INT_MISSING])  # fmt: skip
     profile = make_profile([tiu, gdma], strings=texts.build(), scopes=Scopes(kernels, np.zeros(2, np.int32)))
-    page = page_of(profile, tmp_path)
+    page = page_of(query_of(profile), tmp_path)
     (record,) = page.record["launches"]
     columns = page.chunks[record["chunk"]]
     assert columns["start"].tolist() == [5, 50]

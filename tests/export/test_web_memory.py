@@ -8,6 +8,7 @@ from profiles import Registers, Texts, make_lane, make_profile, tpu_device
 from web_reading import WrittenPage
 
 from tpuprof_tui import open_profile
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.export.web.page import write_web
 from tpuprof_tui.model import Device
 from tpuprof_tui.sources.sophgo.files.page_memory import OPERANDS, LocalMemory, accesses
@@ -147,7 +148,7 @@ def test_the_shape_of_local_memory_comes_from_the_parameters():
 def test_a_page_holds_the_accesses_of_its_commands(tmp_path):
     profile = open_profile(SAMPLE)
     path = tmp_path / "result.html"
-    write_web(profile, path)
+    write_web(query_of(profile), path)
     page = WrittenPage(path)
     assert page.record["memory"]["lane_bytes"] == 1 << 18
     assert page.record["memory"]["bank_bytes"] == 1 << 14
@@ -174,7 +175,7 @@ def test_too_many_accesses_are_cut_and_counted(tmp_path, monkeypatch):
     monkeypatch.setattr("tpuprof_tui.export.web.lanes.SLICE", 4)
     profile, lane = tiu(*[{"res0_addr": 0, "opd0_addr": 64}] * 20)
     path = tmp_path / "result.html"
-    write_web(profile, path)
+    write_web(query_of(profile), path)
     page = WrittenPage(path)
     (record,) = page.record["memory"]["lanes"]
     assert page.chunks[record["chunk"]]["row"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]

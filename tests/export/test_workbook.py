@@ -10,7 +10,7 @@ from profiles import make_lane, make_profile, small_profile
 from workbook_reading import expected, header_row, stream_order, table_of, written
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import INT_MISSING, Role, Severity
 from tpuprof_tui.sources.sophgo.files import lane_rows as workbook_lanes
 from tpuprof_tui.sources.sophgo.files import workbook
@@ -57,7 +57,7 @@ def small_book(small_path):
 
 def skimmed(profile, folder):
     """The workbook of a profile, of which only the sheets that are asked for are read: values, no looks."""
-    write_workbook(profile, folder / "book.xlsx")
+    write_workbook(query_of(profile), folder / "book.xlsx")
     return openpyxl.load_workbook(folder / "book.xlsx", read_only=True)
 
 
@@ -213,8 +213,7 @@ def test_idle_cores_have_no_sheets(tmp_path):
 def test_what_is_chosen_is_what_is_written_and_added_up(tmp_path):
     profile = small_profile(1)
     middle = (profile.start_ns + profile.end_ns) // 2
-    selection = Selection(units=frozenset({1}), start_ns=middle)
-    book = written(profile, tmp_path, selection=selection)
+    book = written(profile, tmp_path, units=frozenset({1}), start=middle)
     assert [name for name in book.sheetnames if "_" in name] == ["TIU_1", "GDMA_1", "SDMA_1"]
     lane = profile.lane("TIU", 1)
     chosen = lane["start"] >= middle
@@ -315,7 +314,7 @@ def plain(value):
 def test_cells_are_those_of_the_reference(name, tmp_path):
     capture = unpacked(name, tmp_path)
     converted(capture, tmp_path / "out", "--enable_doc")
-    write_workbook(open_profile(capture), tmp_path / "book.xlsx")
+    write_workbook(query_of(open_profile(capture)), tmp_path / "book.xlsx")
     ours = openpyxl.load_workbook(tmp_path / "book.xlsx")
     theirs = openpyxl.load_workbook(tmp_path / "out" / "PerfDoc" / "out.xlsx")
     cdma = any(title.startswith("CDMA") for title in theirs.sheetnames)

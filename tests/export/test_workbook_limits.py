@@ -10,6 +10,7 @@ import pytest
 from profiles import Texts, big_profile, make_lane, make_profile, small_profile
 from workbook_reading import header_row, parts_of, table_of, written
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.formats.files import WriteError
 from tpuprof_tui.formats.xlsx import book as workbook_book
 from tpuprof_tui.model import Scopes
@@ -93,7 +94,7 @@ def test_no_row_is_longer_than_was_reckoned_with(mode, tmp_path, monkeypatch):
     reckoned = []
     real = workbook._longest_row
     monkeypatch.setattr(workbook, "_longest_row", lambda *known: reckoned.append(real(*known)) or reckoned[-1])
-    write_workbook(small_profile(mode), tmp_path / "book.xlsx")
+    write_workbook(query_of(small_profile(mode)), tmp_path / "book.xlsx")
     parts = parts_of(tmp_path / "book.xlsx")
     for number, most in enumerate(reckoned, 2):
         rows = parts[f"xl/worksheets/sheet{number}.xml"].split(b"<row ")
@@ -110,7 +111,7 @@ def test_sheets_beyond_the_limit_of_plain_zip_are_readable(tmp_path, monkeypatch
 
 def test_progress_rises_to_the_end(tmp_path):
     seen = []
-    count = write_workbook(small_profile(1), tmp_path / "book.xlsx", progress=seen.append)
+    count = write_workbook(query_of(small_profile(1)), tmp_path / "book.xlsx", progress=seen.append)
     assert count == small_profile(1).instructions
     assert seen == sorted(seen)
     assert seen[-1] == 1
@@ -118,8 +119,8 @@ def test_progress_rises_to_the_end(tmp_path):
 
 
 def test_the_file_is_the_same_each_time(tmp_path):
-    write_workbook(small_profile(2), tmp_path / "one.xlsx")
-    write_workbook(small_profile(2), tmp_path / "two.xlsx")
+    write_workbook(query_of(small_profile(2)), tmp_path / "one.xlsx")
+    write_workbook(query_of(small_profile(2)), tmp_path / "two.xlsx")
     assert (tmp_path / "one.xlsx").read_bytes() == (tmp_path / "two.xlsx").read_bytes()
 
 
@@ -129,12 +130,12 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypat
 
     monkeypatch.setattr(workbook, "cell_field", full)
     with pytest.raises(WriteError, match="no space left"):
-        write_workbook(small_profile(1), tmp_path / "book.xlsx")
+        write_workbook(query_of(small_profile(1)), tmp_path / "book.xlsx")
     assert os.listdir(tmp_path) == []
 
 
 def test_the_file_can_be_read_by_others(tmp_path):
-    write_workbook(small_profile(1), tmp_path / "book.xlsx")
+    write_workbook(query_of(small_profile(1)), tmp_path / "book.xlsx")
     assert stat.S_IMODE((tmp_path / "book.xlsx").stat().st_mode) & 0o400
 
 
@@ -146,7 +147,7 @@ def test_many_rows_take_no_more_memory_than_a_slice(tmp_path, monkeypatch):
 
     profile = big_profile(70_000, cores=1, engines=("GDMA",))
     tracemalloc.start()
-    write_workbook(profile, tmp_path / "book.xlsx")
+    write_workbook(query_of(profile), tmp_path / "book.xlsx")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     size = sum(len(part) for part in parts_of(tmp_path / "book.xlsx").values())

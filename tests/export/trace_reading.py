@@ -9,6 +9,7 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.sophgo.files.perfetto import write_perfetto
 
@@ -147,9 +148,9 @@ class TraceReader:
         return None
 
 
-def written(profile: Profile, *arguments, **options) -> dict:
+def written(profile: Profile, dependencies=None, **selection) -> dict:
     stream = io.BytesIO()
-    size = write_perfetto(profile, stream, *arguments, **options)
+    size = write_perfetto(export_query(profile, **selection), stream, dependencies=dependencies)
     assert size == len(stream.getvalue())
     return TraceReader(stream.getvalue()).by_path
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from web_browser import Page, chromium
 
-from tpuprof_tui.export.web.page import write_web
+from tpuprof_tui.export.selection import export_query
+from tpuprof_tui.export.web.page import MOST_INSTRUCTIONS, write_web
 from tpuprof_tui.model import Profile
 
 needs_chromium = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
@@ -25,9 +26,9 @@ def opened(browser: Page, path: Path, fragment: str = "") -> Page:
     return browser
 
 
-def written_page(tmp_path: Path, profile: Profile, **options: Any) -> Path:
+def written_page(tmp_path: Path, profile: Profile, most: int = MOST_INSTRUCTIONS, **selection: Any) -> Path:
     path = tmp_path / "result.html"
-    write_web(profile, path, **options)
+    write_web(export_query(profile, **selection), path, most=most)
     return path
 
 

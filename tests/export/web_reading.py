@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.export.web.page import write_web
 
 
@@ -103,8 +104,8 @@ def chunk(description: str, text: str) -> dict[str, Any]:
     return found
 
 
-def page_of(profile, tmp_path, *arguments, **options) -> WrittenPage:
+def page_of(query: Query, tmp_path: Path, **options) -> WrittenPage:
     path = tmp_path / "result.html"
-    size = write_web(profile, path, *arguments, **options)
+    size = write_web(query, path, **options)
     assert size == path.stat().st_size
     return WrittenPage(path)

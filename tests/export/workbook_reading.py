@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import openpyxl
 
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.model import INT_MISSING, Role
 from tpuprof_tui.sources.sophgo.files.workbook import write_workbook
 from tpuprof_tui.sources.sophgo.schema import COUNTERS, SCHEMA
@@ -151,7 +152,7 @@ def parts_of(path: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def written(profile, folder, **options):
+def written(profile, folder, **selection):
     path = folder / "book.xlsx"
-    write_workbook(profile, path, **options)
+    write_workbook(export_query(profile, **selection), path)
     return loaded(path)

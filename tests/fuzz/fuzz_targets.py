@@ -30,7 +30,7 @@ from nsys_database import Database, write_run
 from output_checks import check_all_outputs, check_light_outputs, check_refusal
 from whole_profiles import read_whole
 
-from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
@@ -256,7 +256,7 @@ def torch_trace(data: bytes, name: str = "some.pt.trace.json") -> None:
             return
         check_everything(profile)
         if _chosen({"": text}):
-            run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
+            run_export(Job(folder / "out", frozenset(("pftrace",)), query_of(profile)))
 
 
 def memory_snapshot(data: bytes) -> None:
@@ -277,7 +277,7 @@ def memory_snapshot(data: bytes) -> None:
             for column in table.schema:
                 table.values(column.key)
         if _chosen({"": data}):
-            run_export(profile, Job(folder / "out", frozenset(("pftrace",))))
+            run_export(Job(folder / "out", frozenset(("pftrace",)), query_of(profile)))
 
 
 def check_sublanes(lane: Lane) -> None:

@@ -16,6 +16,7 @@ import raw_bytes as raw
 from trace_reading import TraceReader
 from web_reading import WrittenPage
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
@@ -49,7 +50,7 @@ def check_light_outputs(profile: Profile) -> None:
     """What the command line prints: texts for people, JSON, CSV."""
     for text in (info_report(profile).text(), summary_report(profile).text()):
         assert not _STEERS.search(text), _around(_STEERS, text)
-    for text in (summary_text(profile), summary_console(profile)):
+    for text in (summary_text(query_of(profile)), summary_console(query_of(profile))):
         assert not _STEERS.search(text.replace("\t", " ")), _around(_STEERS, text)
     facts = info_json(profile)
     assert facts.isascii()
@@ -60,7 +61,7 @@ def check_light_outputs(profile: Profile) -> None:
 
 def _printed(profile: Profile, form: str) -> bytes:
     sink = io.BytesIO()
-    write_instructions(profile, sink, form=form)  # type: ignore[arg-type]
+    write_instructions(query_of(profile), sink, form=form)  # type: ignore[arg-type]
     return sink.getvalue()
 
 
@@ -92,7 +93,7 @@ def check_all_outputs(profile: Profile, folder: Path) -> None:
     """All files of an export, and that there are no others beside the folder."""
     check_light_outputs(profile)
     before = _below(folder.parent)
-    written = run_export(profile, Job(folder, frozenset(keys_of(outputs_of(profile.vocabulary)))))
+    written = run_export(Job(folder, frozenset(keys_of(outputs_of(profile.vocabulary))), query_of(profile)))
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert all(_FILES.fullmatch(name) for name in names), names
     assert {file.path.relative_to(folder).as_posix() for file in written} | {".tpuprof_files.json"} == names
@@ -144,7 +145,7 @@ def check_page(path: Path) -> None:
 def _harmless_page() -> WrittenPage:
     with tempfile.TemporaryDirectory() as scratch:
         path = raw.write_capture(Path(scratch), {0: raw.core_file(raw.opening(), raw.OPENING_NODES)})
-        run_export(open_profile(path), Job(Path(scratch) / "out", frozenset({"web"})))
+        run_export(Job(Path(scratch) / "out", frozenset({"web"}), query_of(open_profile(path))))
         return WrittenPage(Path(scratch) / "out" / "PerfWeb" / "result.html")
 
 

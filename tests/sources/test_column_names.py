@@ -12,6 +12,7 @@ import pytest
 from every_source import NAMES, every_source
 
 import tpuprof_tui
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.filters import compile_filter, filter_keys
 from tpuprof_tui.export.table import known_columns, parse_columns, parse_sort, table_rows, write_parquet, write_table
 
@@ -44,7 +45,7 @@ def plain(value):
 def test_data_frame_parquet_and_json_lines_hold_the_same(profile, frame):
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = known_columns(profile)
-    rows = table_rows(profile)
+    rows = table_rows(query_of(profile))
     packed, lines = io.BytesIO(), io.BytesIO()
     write_parquet(rows, columns, packed)
     write_table(rows, columns, lines, "jsonl")

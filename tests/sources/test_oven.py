@@ -418,7 +418,7 @@ def test_parquet(town, tmp_path):
 
 
 def test_page(town, tmp_path):
-    page = page_of(open_profile(town), tmp_path)
+    page = page_of(query_of(open_profile(town)), tmp_path)
     assert [figures["core"] for figures in page.record["figures"]] == [0, 1, 2, 3]
     for figures in page.record["figures"]:
         assert {key: figures[key] for key in TRUTH if key in figures} == {

@@ -31,6 +31,7 @@ from perfetto_files import (
 
 from tpuprof_tui import open_profile
 from tpuprof_tui.__main__ import main
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.model import Profile, Severity
@@ -82,7 +83,7 @@ def start_order(profile: Profile, rows: np.ndarray) -> list[tuple[int, int, str]
 @pytest.mark.parametrize("sample", OWN)
 def test_an_export_of_ours_is_read_as_it_was(tmp_path, sample):
     profile = open_profile(SAMPLES / sample).timed_part
-    (written,) = run_export(profile, Job(tmp_path, frozenset(("pftrace",))))
+    (written,) = run_export(Job(tmp_path, frozenset(("pftrace",)), query_of(profile)))
     path = written.path
     found = open_profile(path)
     was = json.loads(json.dumps(of_export(path)))

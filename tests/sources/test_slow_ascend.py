@@ -324,7 +324,7 @@ def test_commands_say_its_figures(kept, capsys):
 async def test_explorer_and_page(kept, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     profile = open_profile(kept)
-    page = page_of(profile, tmp_path)
+    page = page_of(query_of(profile), tmp_path)
     lane = page.lane("NPU 1 Group 0 Communication")
     assert (lane["busy"], lane["count"]) == (100_375_286, 4)
     async with opened(profile, (200, 60)) as pilot:

@@ -269,7 +269,7 @@ def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
               for ts in range(3)]  # fmt: skip
     (tmp_path / "a.pt.trace.json").write_text(json.dumps({"traceEvents": events}))
     profile = open_profile(tmp_path / "a.pt.trace.json")
-    (written,) = run_export(profile, Job(tmp_path / "out", frozenset({"pftrace"})))
+    (written,) = run_export(Job(tmp_path / "out", frozenset({"pftrace"}), query_of(profile)))
     assert written.size
 
 

@@ -63,7 +63,7 @@ def test_other_views_do_not_wait_for_it(capsys):
 
 def test_it_is_on_the_page(tmp_path):
     profile = open_profile(SAMPLES / "aks_decode_mode1")
-    write_web(profile, tmp_path / "page.html")
+    write_web(query_of(profile), tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     record = page.partition('<script type="application/json" id="profile">')[2].partition("</script>")[0]
     assert json.loads(record)["sentence"] == said(query_of(profile))

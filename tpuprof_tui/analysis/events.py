@@ -17,6 +17,7 @@ from .index.ordering import column_values
 from .pivot import Frame
 from .selecting.filter_masks import apply_filter
 from .selecting.session import Session
+from .selecting.state import DisplayState, Scope
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -44,17 +45,12 @@ def events(
         KeyError: No lane and no schema has such a column.
     """
     profile = session.profile
-    masks = apply_filter(session, condition) if condition else None
     chosen: list[tuple[int, Lane, Rows]] = []
     for number in lanes:
         lane = profile.lanes[number]
         if lane.is_aside or not len(lane):
             continue
-        rows: Rows = slice(0, len(lane)) if masks is None else np.flatnonzero(masks.lane(number))
-        if window is not None:
-            rows = row_numbers(rows)[_inside(lane, rows, window, profile.end_ns, reaching=reaching)]
-        if owners and lane.group not in owners and "owner" in lane:
-            rows = row_numbers(rows)[np.isin(lane.take("owner", rows), list(owners))]
+        rows = selected_rows(session, number, window, condition, owners, reaching=reaching)
         if role is not None and not bool((of_role := lane.take("role", rows) == role).all()):
             rows = row_numbers(rows)[of_role]
         if row_count(rows):
@@ -70,7 +66,8 @@ def events(
         elif key == "row":
             parts = [row_numbers(rows) for _, _, rows in chosen]
         elif key == "inside":
-            parts = [_inside(lane, rows, window, profile.end_ns) for _, lane, rows in chosen]
+            parts = [starting_in(lane.take("start", rows), window, profile.end_ns) if window else
+                     np.ones(row_count(rows), np.bool_) for _, lane, rows in chosen]  # fmt: skip
         elif key == "activity":
             parts = [lane.take(key, rows) if lane.activity is None else np.full(row_count(rows), lane.activity, np.int8)
                      for _, lane, rows in chosen]  # fmt: skip
@@ -79,6 +76,37 @@ def events(
             continue
         columns[key] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     return Frame(columns, {key: profile.strings[key] for key in keys if key in profile.strings})
+
+
+def selected_rows(
+    session: Session, number: int, window: tuple[int, int] | None = None, condition: str = "",
+    owners: frozenset[int] = frozenset(), *, reaching: bool = False,
+) -> Rows:  # fmt: skip
+    """Selected rows of a lane, ascending; a slice if they are contiguous. Arguments as of `events`."""
+    lane = session.profile.lanes[number]
+    rows: Rows = slice(0, len(lane))
+    if window is not None:
+        rows = _rows_in(lane, window, session.profile.end_ns, reaching=reaching)
+    if condition and not (passing := apply_filter(session, condition).lane(number)[rows]).all():
+        rows = row_numbers(rows)[passing]
+    if owners and lane.group not in owners and "owner" in lane:
+        rows = row_numbers(rows)[np.isin(lane.take("owner", rows), list(owners))]
+    return rows
+
+
+def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None = None, condition: str = "") -> Ints:
+    """Numbers of the events of a scope that start in a window and pass a filter; int64, ascending."""
+    if scope.everything and window is None and not condition:
+        return np.arange(session.profile.instructions, dtype=np.int64)
+    owners = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
+    parts = (row_numbers(selected_rows(session, number, window, condition, owners)) + session.offsets[number]
+             for number in session.lanes_in(scope))  # fmt: skip
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def numbers_shown(session: Session, state: DisplayState) -> Ints:
+    """Numbers of the events in the table: in scope, passing the filter, and in the window if ``in_window``."""
+    return numbers_in(session, state.scope, state.figures_window if state.in_window else None, state.filter)
 
 
 def column_of(session: Session, events: Frame, key: str) -> Array:
@@ -108,15 +136,21 @@ def _groups(profile: Profile, lane: Lane, rows: Rows) -> Array:
     return np.where((owner >= 0) & (owner < len(profile.groups)), owner, own)
 
 
-def _inside(
-    lane: Lane, rows: Rows, window: tuple[int, int] | None, last: int, *, reaching: bool = False
-) -> npt.NDArray[np.bool_]:
-    """Mask of the events of a window; ``last``: end of the recording, at which an event may still start."""
-    if window is None:
-        return np.ones(row_count(rows), np.bool_)
-    start = lane.take("start", rows)
-    inside = (start >= window[0]) & ((start < window[1]) | (window[1] >= last))
-    return inside | ((start < window[1]) & (lane.take("end", rows) > window[0])) if reaching else inside
+def starting_in(times: Array, window: tuple[int, int], last: int) -> npt.NDArray[np.bool_]:
+    """Mask of the times (ns) in a window; ``last``: end of the recording, at which an event may still start."""
+    inside: npt.NDArray[np.bool_] = (times >= window[0]) & ((times < window[1]) | (window[1] >= last))
+    return inside
+
+
+def _rows_in(lane: Lane, window: tuple[int, int], last: int, *, reaching: bool) -> Rows:
+    if lane.is_aside:
+        return slice(0, 0)
+    start, first = lane["start"], 0
+    if not reaching:
+        first = int(np.searchsorted(start, window[0]))
+    stop = int(np.searchsorted(start, window[1], side="right" if window[1] >= last else "left"))
+    rows = slice(first, max(first, stop))
+    return np.flatnonzero((start[rows] >= window[0]) | (lane.take("end", rows) > window[0])) if reaching else rows
 
 
 def frame_of(table: Table, keys: Collection[str], rows: Rows = ALL) -> Frame:
@@ -137,8 +171,7 @@ def rows_of_table(
     """
     chosen = np.ones(len(table), np.bool_)
     if window is not None and time in table:
-        start = table[time]
-        chosen &= (start >= window[0]) & ((start < window[1]) | (window[1] >= session.profile.end_ns))
+        chosen &= starting_in(table[time], window, session.profile.end_ns)
     if step is not None:
         chosen &= table["step_number"] == step
     if condition and "event" in table:

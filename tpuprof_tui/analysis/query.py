@@ -6,20 +6,20 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from tpuprof_tui.model import Profile, Role
+from tpuprof_tui.model.lane import Rows, row_numbers, row_part
 from tpuprof_tui.model.vocabulary import Vocabulary
 
 from .derived_columns import with_derived_columns
-from .events import events
+from .events import events, selected_rows
 from .index.lane_index import LaneIndex, count_starting
 from .index.unit_index import submitted
 from .pivot import Frame
 from .result_cache import ResultCache
-from .selecting.filter_masks import filtered_session, unfiltered_row
+from .selecting.filter_masks import filtered_session
 from .selecting.filters import split_step, with_step
 from .selecting.session import Session
 from .selecting.state import DisplayState, Scope
@@ -45,7 +45,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
     #: ``filter``, as the explorer writes it, is moved here.
     step: int | None = None
     baseline: Query | None = None  #: The same query on the profile that this one is compared with; None: no comparison
-    listed_units: frozenset[int] | None = None  #: Ids of the units that figures are listed for; None: all of the scope
+    listed_units: frozenset[int] | None = None  #: Ids of the units whose events count; None: all of the scope
 
     def __post_init__(self) -> None:
         if self.range is not None and self.range[0] <= self.profile.start_ns and self.profile.end_ns <= self.range[1]:
@@ -92,9 +92,28 @@ class Query(Struct, frozen=True, eq=False, dict=True):
         return ResultCache()
 
     @property
+    def whole(self) -> Query:
+        """The query of everything in the scope."""
+        return replace(self, range=None, filter="", step=None, listed_units=None)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether range, step or filter narrow it; not by scope."""
+        return self.range is not None or self.step is not None or bool(self.condition)
+
+    @cached_property
+    def condition(self) -> str:
+        """The filter expression including the listed units; empty: all events of scope, range and step count."""
+        if self.listed_units is None:
+            return self.filter
+        numbers = map(self.profile.groups.number, sorted(self.listed_units))
+        units = " | ".join(f"core={number}" for number in numbers) or "core<0"
+        return f"({units}) ({self.filter})" if self.filter else f"({units})"
+
+    @property
     def full_filter(self) -> str:
-        """The filter expression including the step."""
-        return self.filter if self.step is None else with_step(self.filter, self.step)
+        """The filter expression including the listed units and the step."""
+        return self.condition if self.step is None else with_step(self.condition, self.step)
 
     @cached_property
     def filtered_session(self) -> Session:
@@ -164,7 +183,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
             guessed = any(self.filtered_session.profile.lanes[number].role_guessed for number in self.lanes)
             return Headline.of(self.span, self.event_count, self.unit_figures, guessed)
 
-        which = (self.scope, self.range, self.full_filter, self.listed_units)
+        which = (self.scope, self.range, self.full_filter)
         return self.cache.get("headline", compute, *which, limit=4)
 
     @property
@@ -187,6 +206,16 @@ class Query(Struct, frozen=True, eq=False, dict=True):
             self.session, chosen, keys, self.range, self.full_filter, self.owners, role=role, reaching=reaching
         )
 
+    def rows(self, number: int, *, reaching: bool = False) -> Rows:
+        """Selected rows of a lane, ascending; a slice if contiguous. In a range, none of lanes without times."""
+        if number not in self._lanes_in_scope:
+            return slice(0, 0)
+        return selected_rows(self.session, number, self.range, self.full_filter, self.owners, reaching=reaching)
+
+    @cached_property
+    def _lanes_in_scope(self) -> frozenset[int]:
+        return frozenset(self.session.lanes_in(self.scope))
+
     @cached_property
     def lanes(self) -> tuple[int, ...]:
         """Indexes in ``Profile.lanes`` of the scope's device lanes, or of its host lanes if it has no others."""
@@ -205,10 +234,7 @@ class Query(Struct, frozen=True, eq=False, dict=True):
 
     def event(self, number: int, row: int) -> tuple[int, int]:
         """Lane and row of the whole profile of a row of one of `lane_indexes`."""
-        lane = self.filtered_session.profile.lanes[number]
-        if self.lane_indexes[number].lane is not lane:
-            row = int(np.flatnonzero(np.isin(lane["owner"], list(self.owners)))[row])
-        return number, unfiltered_row(self.session, self.full_filter, number, row)
+        return number, int(row_numbers(row_part(replace(self, range=None).rows(number), row, row + 1))[0])
 
     @property
     def work_indexes(self) -> list[LaneIndex]:

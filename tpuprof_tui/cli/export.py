@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import TpuprofError, UsageError
 from tpuprof_tui.export.job import Job, Written, check_selection, parse_cores, parse_kinds, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import export_query
 from tpuprof_tui.formats.answers import answer_text
 from tpuprof_tui.formats.parsing import range_typed
 from tpuprof_tui.formats.units import bytes_text
@@ -65,20 +65,13 @@ def requested_job(options: argparse.Namespace, profile: Profile) -> Job:
         UsageError: A core, step, range or filter is invalid.
     """
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    text = combined_filter(options, profile)
-    groups = profile.groups
-    chosen = None if options.cores is None else parse_cores(options.cores, profile)
-    selection = Selection(
-        units=None if chosen is None else frozenset(map(groups.numbered, chosen)),
-        start_ns=start,
-        end_ns=end,
-        filter=text,
-    )
-    documents = None
+    groups, documents = profile.groups, None
+    units = None if options.cores is None else map(groups.numbered, parse_cores(options.cores, profile))
+    query = export_query(profile, units, start, end, combined_filter(options, profile))
     if options.num_core is not None:
         documents = frozenset(unit for unit in groups.units if groups[unit].number < options.num_core)
     kinds = requested_kinds(options, outputs_of(profile.vocabulary))
-    return Job(Path(DEFAULT_FOLDER if options.folder is None else options.folder), kinds, selection, documents)
+    return Job(Path(DEFAULT_FOLDER if options.folder is None else options.folder), kinds, query, documents)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,18 +85,18 @@ def run(options: argparse.Namespace) -> int:
     """
     check_expected(options.expect, options.capture)
     profile = open_capture(options.capture, options)
-    job = requested_job(options, profile)
-    check_selection(profile, job.selection)
-    outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
-    titles = {output.key: output.progress_name or output.title for output in outputs}
-    teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
-    stop_as_interrupted()
     if options.redact:
         from tpuprof_tui.views.redacting import redacted
 
         profile = redacted(profile)
-    written = run_export(profile, job, teller.progress)
-    ends = [import_entry(output.finish)(profile, job.selection) for output in outputs if output.finish]
+    job = requested_job(options, profile)
+    check_selection(job.query)
+    outputs = [output for output in outputs_of(profile.vocabulary) if output.key in job.kinds]
+    titles = {output.key: output.progress_name or output.title for output in outputs}
+    teller = _Machine() if options.machine else _Bar(titles) if sys.stderr.isatty() else _Lines(titles)
+    stop_as_interrupted()
+    written = run_export(job, teller.progress)
+    ends = [import_entry(output.finish)(job.query) for output in outputs if output.finish]
     teller.written(written, [note for note, _ in ends if note])
     if not options.machine:
         print(*(text() for _, text in ends), sep="", end="")

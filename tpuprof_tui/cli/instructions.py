@@ -6,14 +6,17 @@ import argparse
 import io
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msgspec.structs import replace
+
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.navigation import scope_named
+from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
-from tpuprof_tui.export.selection import RowPage, Selection
+from tpuprof_tui.export.selection import RowPage, export_query
 from tpuprof_tui.export.table import TableRows, known_columns, parse_columns, parse_sort, table_rows, write_table
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.parsing import range_typed
@@ -35,6 +38,10 @@ def run(options: argparse.Namespace) -> int:
     check_expected(options.expect, options.capture)
     profile = open_capture(options.capture, options)
     status = status_of(profile)
+    if options.redact:
+        from tpuprof_tui.views.redacting import redacted
+
+        profile = redacted(profile)
     if options.core is not None and options.core not in profile.groups.numbers:
         known = ", ".join(map(str, profile.groups.numbers)) or "none"
         say = profile.vocabulary.say
@@ -42,50 +49,46 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(message, say("Its {units}: {known}.", known=known))
     if options.engine is not None:
         options.engine = _engine(options, profile)
-    selection, page = _selection(options, profile), RowPage(options.limit, options.offset)
-    if options.redact:
-        from tpuprof_tui.views.redacting import redacted
-
-        profile = redacted(profile)
+    query, page = _query(options, profile), RowPage(options.limit, options.offset)
     if options.output is not None:
         stop_as_interrupted()
         with whole_file(Path(options.output)) as stream:
-            _write(options, profile, selection, page, stream)
-        _tell_cut(page, profile, selection)
+            _write(options, query, page, stream)
+        _tell_cut(page, query)
         return status
     if options.format == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet cannot be printed to a terminal.", "Send it to a file: --output instructions.parquet")
     sys.stdout.flush()
     if options.limit is None and sys.stdout.isatty():
-        _write_few(options, profile, selection)
+        _write_few(options, query)
         return status
-    _write(options, profile, selection, page, sys.stdout.buffer)
+    _write(options, query, page, sys.stdout.buffer)
     sys.stdout.buffer.flush()
-    _tell_cut(page, profile, selection)
+    _tell_cut(page, query)
     return status
 
 
-def _write_few(options: argparse.Namespace, profile: Profile, selection: Selection) -> None:
+def _write_few(options: argparse.Namespace, query: Query) -> None:
     """Writes the first rows to a terminal, if no limit is given: at most ``ROWS`` and ``MOST_BYTES``."""
     from .pages import MOST_BYTES
 
     page, text = RowPage(ROWS, options.offset), io.BytesIO()
-    _write(options, profile, selection, page, text)
+    _write(options, query, page, text)
     lines = text.getvalue().splitlines(keepends=True)
     while len(lines) > 2 and sum(map(len, lines)) > MOST_BYTES:
         lines.pop()
         page.taken -= 1
     sys.stdout.buffer.write(b"".join(lines))
     sys.stdout.buffer.flush()
-    _tell_cut(page, profile, selection, "--limit N shows more, and a pipe or --output gets all")
+    _tell_cut(page, query, "--limit N shows more, and a pipe or --output gets all")
 
 
-def _tell_cut(page: RowPage, profile: Profile, selection: Selection, more: str = "--limit, --offset") -> None:
+def _tell_cut(page: RowPage, query: Query, more: str = "--limit, --offset") -> None:
     """Reports on stderr that only some of the rows were written, or why there are none."""
     if not page.total:
-        tell_if_none_passes(profile, selection.filter)
+        tell_if_none_passes(query)
     if page.taken < page.total:
-        message = f"{page.taken:,} of {profile.vocabulary.event.of(page.total)} ({more})."
+        message = f"{page.taken:,} of {query.vocabulary.event.of(page.total)} ({more})."
         tell(f"tpuprof: {message}")
 
 
@@ -118,38 +121,30 @@ def _in_order(options: argparse.Namespace) -> bool:
     return options.sort is not None or options.lane is not None
 
 
-def _write(options: argparse.Namespace, profile: Profile, selection: Selection, page: RowPage, sink: BinaryIO) -> None:
-    write = _own_writer(options, profile)
+def _write(options: argparse.Namespace, query: Query, page: RowPage, sink: BinaryIO) -> None:
+    write = _own_writer(options, query.profile)
     if write is None:
-        _write_table(options, _rows(options, profile, selection).on(page), sink)
+        _write_table(options, _rows(options, query).on(page), sink)
     elif _in_order(options):
-        write(_rows(options, profile.device_part, selection).on(page), sink, options.format)
+        write(_rows(options, query, on_host=False).on(page), sink, options.format)
     else:
-        write(profile, sink, form=options.format, unit=_unit(options, profile), engine=options.engine, page=page,
-              keep=None if selection.everything else partial(selection.passes, profile))  # fmt: skip
+        write(query, sink, form=options.format, engine=options.engine, page=page)
 
 
-def _selection(options: argparse.Namespace, profile: Profile) -> Selection:
-
+def _query(options: argparse.Namespace, profile: Profile) -> Query:
     start, end = range_typed(options.range, base_of(profile)) if options.range is not None else (None, None)
-    text = combined_filter(options, profile)
-    return Selection(None, start, end, text)
+    query = export_query(profile, None, start, end, combined_filter(options, profile))
+    if options.lane is not None:
+        return replace(query, scope=Scope(lane=options.lane))
+    return query if options.core is None else replace(query, scope=scope_named(profile, options.core, None))
 
 
-def _rows(options: argparse.Namespace, profile: Profile, selection: Selection) -> TableRows:
-
-    sort = parse_sort(options.sort, profile.vocabulary) if options.sort is not None else None
-    return table_rows(profile, unit=_unit(options, profile), kind=options.engine, lane=options.lane,
-                      selection=selection, sort=sort)  # fmt: skip
-
-
-def _unit(options: argparse.Namespace, profile: Profile) -> int | None:
-    """Id of the unit of ``--core``, which exists; None without the option."""
-    return None if options.core is None else scope_named(profile, options.core, None).group
+def _rows(options: argparse.Namespace, query: Query, *, on_host: bool = True) -> TableRows:
+    sort = parse_sort(options.sort, query.vocabulary) if options.sort is not None else None
+    return table_rows(query, kind=options.engine, on_host=on_host, sort=sort)
 
 
 def _write_table(options: argparse.Namespace, rows: TableRows, sink: BinaryIO) -> None:
-
     profile = rows.profile
     names = options.columns
     columns = known_columns(profile) if names is None else parse_columns(names, profile.vocabulary)

@@ -263,14 +263,13 @@ def check_step(query: Query) -> None:
         raise UsageError(f"The capture has no {found.word.one} {query.step}.", there)
 
 
-def tell_if_none_passes(profile: Profile, text: str) -> None:
-    """Tells on stderr which condition of a filter leaves no event, if none passes."""
-    from tpuprof_tui.analysis.query import query_of
+def tell_if_none_passes(query: Query) -> None:
+    """Tells on stderr which condition of a query's filter leaves no event, if none passes."""
     from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, none_passes
 
-    session = query_of(profile).session
-    if text and not apply_filter(session, text).count:
-        tell(f"tpuprof: {none_passes(session, text)}")
+    text = query.full_filter
+    if text and not apply_filter(query.session, text).count:
+        tell(f"tpuprof: {none_passes(query.session, text)}")
 
 
 def combined_filter(options: argparse.Namespace, profile: Profile) -> str:

@@ -54,7 +54,7 @@ def print_report(options: argparse.Namespace) -> int:
         profile, scope=scope, range=_range(options, profile), filter=options.filter or "", step=options.step
     )
     check_step(query)
-    tell_if_none_passes(profile, query.full_filter)
+    tell_if_none_passes(query)
     top = query.top_group
     workers = tuple(each for each in _chosen(workers_of(profile), options.rank)
                     if top < 0 or each.group < 0 or each.group == top)  # fmt: skip

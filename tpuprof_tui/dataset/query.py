@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from tpuprof_tui.analysis.compare.noise import Amount, Noise, interval, status_of
 from tpuprof_tui.errors import UnreadableError, UsageError, requires_package
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
@@ -235,12 +236,7 @@ def connected(what: str, hint: str = "", folders: Sequence[str] = (), memory: in
 
 
 def _as_arrow(manifest: Manifest, table: str) -> Any:
-    """A table of a data set as a pyarrow dataset: common columns, columns of sources, and partition columns.
-
-    Args:
-        manifest: Manifest of the data set.
-        table: Name of the table.
-    """
+    """A table of a data set as a pyarrow dataset: common columns, columns of sources, and partition columns."""
     import pyarrow
     from pyarrow import dataset
 
@@ -329,9 +325,6 @@ def run_sql(data: Queried, sql: str, parameters: Sequence[Any] = (), name: str =
 @contextmanager
 def _query_errors(data: Queried | None = None) -> Iterator[None]:
     """Turns DuckDB's errors into usage errors, and its report of Ctrl+C back into KeyboardInterrupt.
-
-    Args:
-        data: The data set that is read; None: none is.
 
     Raises:
         UsageError: The SQL is invalid.
@@ -433,7 +426,7 @@ def top(data: DataSet) -> Rows:
 
 
 def trend(data: DataSet, figure: str) -> Rows:
-    """A figure by day; the column ``change`` is the change of its level on that day, null if there is none.
+    """A figure by day, with the ``change`` of its level on that day (null: none) and its interval, ``low`` to ``high``.
 
     Raises:
         UnreadableError: No capture has the figure.
@@ -446,9 +439,11 @@ def trend(data: DataSet, figure: str) -> Rows:
     rows: list[tuple[Any, ...]] = []
     for _, same in groupby(days, lambda day: day[:2]):
         values = list(same)
-        changes = change_points([day[4] for day in values])
-        rows += [(*day, changes.get(number)) for number, day in enumerate(values)]
-    return Rows([*found.columns, ("change", "DOUBLE")], iter(rows))
+        changes = level_changes([day[4] for day in values])
+        for number, day in enumerate(values):
+            change = changes.get(number)
+            rows.append((*day, *((None,) * 3 if change is None else (change.delta, change.low, change.high))))
+    return Rows([*found.columns, *((name, "DOUBLE") for name in ("change", "low", "high"))], iter(rows))
 
 
 def outliers(data: DataSet, among: str = "chip") -> Rows:
@@ -462,8 +457,8 @@ _LIMIT: Final = 4.0
 _FLOOR: Final = 0.005
 
 
-def change_points(values: Sequence[float]) -> dict[int, float]:
-    """Finds the indices where the level of a series changes.
+def level_changes(values: Sequence[float]) -> dict[int, Amount]:
+    """The changes of the level of a series, compared as everything is: amounts before and after, noise, status.
 
     Binary segmentation: splits at the index where the difference of the means, in units of its standard error, is
     largest and beyond ``_LIMIT``, then both halves likewise. Noise is 1.4826 times the median absolute difference of
@@ -473,7 +468,7 @@ def change_points(values: Sequence[float]) -> dict[int, float]:
         values: Values in order of time.
 
     Returns:
-        Mean after minus mean before each change, by index of the first value of the new level, ascending.
+        Means before and after each change, by index of the first value of the new level, ascending.
     """
     series = np.asarray(values, np.float64)
     if len(series) < 2:
@@ -481,9 +476,14 @@ def change_points(values: Sequence[float]) -> dict[int, float]:
     noise = 1.4826 * float(np.median(np.abs(np.diff(series)))) / math.sqrt(2)
     noise = max(noise, _FLOOR * abs(float(np.median(series))))
     places = sorted(_splits(series, 0, noise)) if noise > 0 else []
-    bounds = [0, *places, len(series)]
-    means = [float(series[first:last].mean()) for first, last in pairwise(bounds)]
-    return {place: means[number + 1] - means[number] for number, place in enumerate(places)}
+    found = {}
+    for place, (before, after) in zip(places, pairwise(np.split(series, places)), strict=True):
+        base, other, variance = before.mean(), after.mean(), noise**2 * (1 / len(before) + 1 / len(after))
+        low, high = interval(other - base, variance, len(series) - len(places) - 1) or (None, None)
+        amount = Amount("", base, other, len(before), len(after), low, high)
+        if status_of(amount, Noise(None, 0.0)) in ("more", "less"):
+            found[place] = amount
+    return found
 
 
 def _splits(series: npt.NDArray[np.float64], first: int, noise: float) -> list[int]:

@@ -7,20 +7,19 @@ from pathlib import Path
 
 from tpuprof_tui.formats.escape import utf8_text
 from tpuprof_tui.formats.files import whole_file
-from tpuprof_tui.model import Profile
 from tpuprof_tui.views.call_tree import paths, tree_of
 
 from .job import Job
-from .selection import selected_query
+from .selection import timed_part
 
 
-def write_collapsed(profile: Profile, job: Job, files: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+def write_collapsed(job: Job, files: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes lines such as ``core;kernel function;operation ns``.
 
     Raises:
         WriteError: The file could not be written; no partial file is left.
     """
-    tree, labels = tree_of(selected_query(profile.timed_part, job.selection))
+    tree, labels = tree_of(timed_part(job.query))
     with whole_file(files[0]) as stream:
         for path, own in zip(paths(tree, labels), tree.own.tolist(), strict=True):
             if own > 0:

@@ -7,13 +7,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.files import WriteError, whole_file
 from tpuprof_tui.model import Profile
@@ -21,7 +21,7 @@ from tpuprof_tui.model.lane import row_count
 from tpuprof_tui.model.vocabulary import Output, import_entry
 
 from .outputs import outputs_of
-from .selection import Selection
+from .selection import of_units, rows_of
 
 #: File in the output folder that lists the files written by exports.
 OWN_LIST: Final = ".tpuprof_files.json"
@@ -31,22 +31,19 @@ _LARGEST_LIST: Final = 1 << 20
 Report = Callable[[str, float], None]
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, dict=True):
     """Parameters of an export."""
 
     folder: Path  #: Output folder; created if needed
     kinds: frozenset[str]  #: Keys of outputs (``export.outputs``)
-    selection: Selection = field(default_factory=Selection)  #: Events to export
-    #: Ids of the units in workbook, web and register text; None: those of the selection.
+    query: Query  #: What to export
+    #: Ids of the units in workbook, web and register text; None: those of the query.
     document_units: frozenset[int] | None = None
 
-    @property
-    def document_selection(self) -> Selection:
-        """The selection for workbook, web and register text."""
-        if self.document_units is None:
-            return self.selection
-        units = self.document_units if self.selection.units is None else self.document_units & self.selection.units
-        return replace(self.selection, units=units)
+    @cached_property
+    def document_query(self) -> Query:
+        """The query for workbook, web and register text."""
+        return self.query if self.document_units is None else of_units(self.query, self.document_units)
 
 
 class Written(Struct, frozen=True):
@@ -56,7 +53,7 @@ class Written(Struct, frozen=True):
     size: int
 
 
-def run_export(profile: Profile, job: Job, report: Report = lambda name, done: None) -> list[Written]:
+def run_export(job: Job, report: Report = lambda name, done: None) -> list[Written]:
     """Writes the files of a job, each atomically; returns them in order of writing.
 
     ``report`` gets the progress of each output.
@@ -64,6 +61,7 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     Raises:
         WriteError: A file could not be written; files written before it are complete and stay.
     """
+    profile = job.query.profile
     # not Path.resolve, which raises for circular links
     capture, target = (Path(os.path.realpath(path)) for path in (profile.path, job.folder))
     if target == capture or capture in target.parents:
@@ -72,14 +70,14 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     chosen = [output for output in outputs if output.key in job.kinds]
     before, existed = _listed_files(job.folder, outputs), os.path.exists(job.folder)
     planned = {name for output in chosen for name in output.files}
-    planned |= {name for output in chosen if output.names for name in import_entry(output.names)(profile, job)}
+    planned |= {name for output in chosen if output.names for name in import_entry(output.names)(job)}
     # written first, so that the next export knows these files even if this process is killed
     _write_list(job.folder, before | planned)
     written: list[Path] = []
     try:
         for output in chosen:
             paths = [job.folder / name for name in output.files]
-            written += import_entry(output.writer)(profile, job, paths, partial(report, output.key))
+            written += import_entry(output.writer)(job, paths, partial(report, output.key))
     except BaseException:
         _write_list(
             job.folder, {name for name in before | planned if name in before or os.path.exists(job.folder / name)}
@@ -96,23 +94,16 @@ def run_export(profile: Profile, job: Job, report: Report = lambda name, done: N
     return [Written(path, path.stat().st_size) for path in written]
 
 
-def check_selection(profile: Profile, selection: Selection) -> None:
-    """Checks that a selection contains any events.
+def check_selection(query: Query) -> None:
+    """Checks that a query selects any events.
 
     Raises:
-        UsageError: It is empty.
+        UsageError: It selects none.
     """
-    if selection.everything or not profile.instructions:
-        return
+    numbers, say = range(len(query.profile.lanes)), query.vocabulary.say
     # what runs in the range is in unions, even if nothing starts in it
-    begun = replace(selection, start_ns=None)
-    for lane in profile.lanes:
-        rows = begun.rows(profile, lane)
-        if row_count(rows) and (
-            selection.start_ns is None or bool((lane.take("end", rows) >= selection.start_ns).any())
-        ):
-            return
-    say = profile.vocabulary.say
+    if not query.profile.instructions or any(row_count(rows_of(query, number, reaching=True)) for number in numbers):
+        return
     message = say("No {event} matches these options: nothing was written.")
     raise UsageError(message, say("Check {units}, range, filter."))
 

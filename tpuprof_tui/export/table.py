@@ -15,8 +15,11 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.index.ordering import has_column, lane_offsets, ordered
+from tpuprof_tui.analysis.index.ordering import has_column
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import filter_keys
+from tpuprof_tui.analysis.selecting.session import ordered
+from tpuprof_tui.analysis.selecting.state import Sort
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.formats.escape import csv_text, json_text, utf8_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
@@ -24,7 +27,7 @@ from tpuprof_tui.model import INT_MISSING, Column, Lane, Profile, Vocabulary, is
 from tpuprof_tui.model.lane import Array, Rows, row_numbers
 from tpuprof_tui.model.uniques import uniques
 
-from .selection import RowPage, Selection
+from .selection import RowPage
 
 Ints = npt.NDArray[np.int64]
 TextForm = Literal["jsonl", "csv"]
@@ -43,13 +46,6 @@ class ByteSink(Protocol):
 
     def write(self, data: bytes, /) -> Any:
         """Writes all of ``data``."""
-
-
-class Sort(Struct, frozen=True):
-    """Sort order: key of a column, and whether it is descending."""
-
-    key: str
-    down: bool = False
 
 
 def parse_columns(text: str, vocabulary: Vocabulary) -> tuple[Column, ...]:
@@ -140,39 +136,24 @@ class TableRows(Struct, frozen=True, eq=False):
 
 
 def table_rows(
-    profile: Profile,
-    *,
-    unit: int | None = None,
-    kind: str | None = None,
-    lane: int | None = None,
-    selection: Selection | None = None,
-    sort: Sort | None = None,
-) -> TableRows:
-    """Selects and sorts the rows of a table.
+    query: Query, *, kind: str | None = None, on_host: bool = True, sort: Sort | None = None
+) -> TableRows:  # fmt: skip
+    """The selected rows of a table, sorted.
 
     Args:
-        profile: The profile, including host lanes.
-        unit: Id of a unit: only its events, including those in lanes without a unit; None: all.
+        query: What is selected.
         kind: Only lanes of this kind; None: all.
-        lane: Only the lane with this index in ``Profile.lanes``; None: all.
-        selection: Only events of this selection; None: all.
+        on_host: Whether lanes of the host count too.
         sort: Sort order; None: by lane, then start.
     """
-    offsets = lane_offsets(profile)
-    parts: list[Ints] = []
-    for number, each in enumerate(profile.lanes):
-        if (kind is not None and each.kind != kind) or (lane is not None and number != lane):
-            continue
-        rows = np.arange(len(each), dtype=np.int64) if selection is None else row_numbers(selection.rows(profile, each))
-        if unit is not None and each.group not in profile.groups.within(unit):
-            if profile.unit_of(each) >= 0 or "owner" not in each:
-                continue
-            rows = rows[profile.groups.units_of(each.take("owner", rows)) == unit]
-        parts.append(rows + offsets[number])
-    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-    if sort is not None:
-        numbers = ordered(profile, offsets, numbers, sort.key, sort.down)
-    return TableRows(profile, offsets, numbers)
+    session = query.session
+    parts = [
+        row_numbers(query.rows(number)) + session.offsets[number]
+        for number, lane in enumerate(query.profile.lanes)
+        if (kind is None or lane.kind == kind) and (on_host or not lane.on_host)
+    ]
+    numbers = np.concatenate([np.zeros(0, np.int64), *parts])
+    return TableRows(query.profile, session.offsets, numbers if sort is None else ordered(session, numbers, sort))
 
 
 # -- text ---------------------------------------------------------------------

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.events import starting_in
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.tracks import (
     CATEGORIES,
@@ -45,10 +47,11 @@ from tpuprof_tui.formats.perfetto.wire import (
 )
 from tpuprof_tui.model import INT_MISSING, Column, Counter, Lane, Profile
 from tpuprof_tui.model.columns import COUNTERS, PLACE
+from tpuprof_tui.model.lane import row_numbers
 from tpuprof_tui.model.uniques import uniques
 
 from .job import Job
-from .selection import Selection
+from .selection import rows_by_lane, timed_part
 
 I64 = npt.NDArray[np.int64]
 #: Number of begin and end events that are encoded at a time.
@@ -57,19 +60,17 @@ BLOCK: Final = 65_536
 _OWN: Final = frozenset(("engine", "core", "port", "order", "name", "type", "start", "end", "duration"))
 
 
-def write_trace(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+def write_trace(job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes the trace atomically."""
     with whole_file(paths[0]) as stream:
-        _Writer(profile.timed_part, job.selection, stream, progress).write()
+        _Writer(timed_part(job.query), stream, progress).write()
     return list(paths)
 
 
 class _Writer:
-    def __init__(
-        self, profile: Profile, selection: Selection, sink: BinaryIO, progress: Callable[[float], None]
-    ) -> None:  # fmt: skip
-        self._profile, self._selection = profile, selection
-        self._chosen = [np.arange(len(lane))[selection.rows(profile, lane)] for lane in profile.lanes]
+    def __init__(self, query: Query, sink: BinaryIO, progress: Callable[[float], None]) -> None:
+        self._query, self._profile = query, (profile := query.profile)
+        self._chosen = list(map(row_numbers, rows_by_lane(query)))
         first = min((int(lane["start"][rows].min()) for lane, rows in zip(profile.lanes, self._chosen, strict=True)
                      if len(rows)), default=0)  # fmt: skip
         self._base = max(profile.epoch_ns, -min(first, 0))
@@ -94,14 +95,15 @@ class _Writer:
         self._file.close()
 
     def _samples(self, counter: Counter) -> I64:
-        selection, unit = self._selection, self._profile.groups.unit_of(counter.group)
-        if unit >= 0 and not selection.has_unit(unit):
+        unit, window, known = (
+            self._profile.groups.unit_of(counter.group),
+            self._query.range,
+            np.isfinite(counter.values),
+        )
+        if unit >= 0 and unit not in self._query.units:
             return np.zeros(0, np.int64)
-        known = np.isfinite(counter.values)
-        if selection.start_ns is not None:
-            known &= counter.times >= selection.start_ns
-        if selection.end_ns is not None:
-            known &= counter.times < selection.end_ns
+        if window is not None:
+            known &= starting_in(counter.times, window, self._profile.end_ns)
         return np.flatnonzero(known)
 
     def _group(self, group: int) -> Track | None:

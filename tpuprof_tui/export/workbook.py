@@ -8,27 +8,23 @@ from pathlib import Path
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import Book
 from tpuprof_tui.formats.xlsx.rows import PLAIN
-from tpuprof_tui.model import Profile
 from tpuprof_tui.views.as_sheet import sheets
 
 from .job import Job
-from .selection import selected_query, selection_facts
+from .selection import selection_facts
 from .workbook_charts import add_charts
 
 
-def write_view_workbook(
-    profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]
-) -> list[Path]:
+def write_view_workbook(job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes one sheet per table of the views of the selected events, and a sheet of charts.
 
     Raises:
         WriteError: The file could not be written; no partial file is left.
         MissingPackageError: openpyxl is not installed.
     """
-    selection = job.document_selection
-    query = selected_query(profile, selection)
-    book = Book(profile.name)
-    for sheet in sheets(query, selection=selection_facts(profile, selection)):
+    query = job.document_query
+    book = Book(query.profile.name)
+    for sheet in sheets(query, selection=selection_facts(query)):
         book.page(sheet.title).table(sheet.header, sheet.rows, sheet.forms)
     add_charts(book, query)
     if not book.workbook.worksheets:

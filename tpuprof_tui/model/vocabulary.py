@@ -148,14 +148,14 @@ class Output(Struct, frozen=True):
 
     key: str  #: Name on the command line
     title: str
-    #: Entry of a function ``(profile, job, paths, progress) -> list[Path]`` that writes the files and returns their
+    #: Entry of a function ``(job, paths, progress) -> list[Path]`` that writes the files and returns their
     #: paths (``export.job``); ``paths`` are those of ``files``. Empty: a table of events in the format ``key``.
     writer: str = ""
     files: tuple[str, ...] = ()  #: Names of the files that are always written, in the output folder
     shown: str = ""  #: File names for messages and help; empty: ``files``
     pattern: str = ""  #: Regular expression of all possible file names; empty: ``files``
-    names: str = ""  #: Entry of a function ``(profile, job) -> names`` of the files that depend on the profile
-    #: Entry of a function ``(profile, selection) -> (note, text)``: a note about the written files, and a function that
+    names: str = ""  #: Entry of a function ``(job) -> names`` of the files that depend on the profile
+    #: Entry of a function ``(query) -> (note, text)``: a note about the written files, and a function that
     #: returns the last output of the command line.
     finish: str = ""
     progress_name: str = ""  #: Name in progress messages; empty: the title

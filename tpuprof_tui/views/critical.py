@@ -54,7 +54,7 @@ def critical(query: Query) -> Answer:
         told = "" if may_have_dependencies(query.session) else " Dependencies are not known here."
         notes.append(words.say(f"Assumed:{told} Without a link, an event starts after the last end on its {{lane}} or "
                                "{unit}, and a wait ends with the last end."))  # fmt: skip
-    if query.filter:
+    if query.condition:
         notes.append(words.say("The path is that of all {events}: it is not narrowed by the filter."))
     if query.step is not None:
         notes.append(words.say(f"The path is that of all {{events}} in the time of the {words.step.one}, others' too."))

@@ -70,7 +70,7 @@ def counters(query: Query) -> Answer:
         found.append(Series(title, title, counter.unit, counter.times[first:last], counter.values[first:last]))
     if not found:
         return Answer(missing=(Missing("No counters were recorded."),))
-    return Answer(series=tuple(found), notes=("Counters do not follow the filter.",) if query.filter else ())
+    return Answer(series=tuple(found), notes=("Counters do not follow the filter.",) if query.condition else ())
 
 
 def _data(query: Query) -> ChartData:

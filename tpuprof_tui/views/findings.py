@@ -43,7 +43,7 @@ def can_be_asked(rule: Rule, query: Query) -> bool:
 
 def hides_sums(query: Query) -> bool:
     """Whether a filter or a single lane hides part of what rules that add up see."""
-    return bool(query.filter) or query.scope.lane >= 0
+    return bool(query.condition) or query.scope.lane >= 0
 
 
 def asked_rules(query: Query) -> tuple[Rule, ...]:
@@ -60,9 +60,7 @@ def findings_of(query: Query) -> tuple[Finding, ...]:
         asked = replace(query)
         return tuple(each for rule in asked_rules(asked) for each in _bounded(asked, rule))
 
-    return query.cache.get(
-        "findings", compute, query.scope, query.range, query.full_filter, query.listed_units, limit=16
-    )
+    return query.cache.get("findings", compute, query.scope, query.range, query.full_filter, limit=16)
 
 
 def _bounded(query: Query, rule: Rule) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ def steps(query: Query) -> Answer:
         notes=(*((words.say("~ No {steps} were marked: these are repeating sequences of launches."),)
                  if found.guessed else ()),
                *(("Lengths and gaps are not narrowed by the filter; it hides what repeats.",)
-                 if query.filter else ()),
+                 if query.condition else ()),
                *((words.say("A {step} is of the whole run: its times are those of all {units}."),)
                  if query.scope.group in query.profile.units and -1 in table.group[chosen] else ())),
     )  # fmt: skip
@@ -206,7 +206,7 @@ def _sequences(query: Query, found: ProfileSteps, table: StepTable, chosen: Ints
         Column("shortest_us", "Shortest", "duration", drop_first=4),
         Column("longest_us", "Longest", "duration", drop_first=4),
     )  # fmt: skip
-    repeating = [] if query.filter else list(_repeating(query, found, table, chosen, several))
+    repeating = [] if query.condition else list(_repeating(query, found, table, chosen, several))
     rows, first = [row for row, _ in repeating], [interval for _, interval in repeating]
     return Table.of_rows(
         "repeats", "What repeats", columns, rows, word="sequence", ordered=True,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from written_captures import capture
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name, chip_names, family_of
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
@@ -89,7 +90,7 @@ def test_counters_follow_the_rows_of_their_lane():
 def test_counters_are_not_written_unless_asked_for():
     profile = open_profile(capture("decode_mode1"))
     sink = io.BytesIO()
-    write_instructions(profile, sink)
+    write_instructions(query_of(profile), sink)
     keys = {key for line in sink.getvalue().splitlines() for key in json.loads(line)}
     assert not keys & {column.key for column in COUNTERS}
     assert not {column.key for column in COUNTERS} & set(profile.to_pandas().columns)

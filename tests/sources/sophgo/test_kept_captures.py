@@ -13,6 +13,7 @@ import pytest
 from kept_captures import DATA, INDEX, SOUND, kept_reference, kept_truth, unpacked
 from truth_tables import Leave, differences, unpack
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
@@ -58,7 +59,7 @@ def test_every_field_is_the_reference_s(tmp_path: Path, name: str) -> None:
 def _written(profile: Profile) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Instructions as they are written, by lane."""
     sink = io.BytesIO()
-    write_instructions(profile, sink)
+    write_instructions(query_of(profile), sink)
     result: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for line in sink.getvalue().splitlines():
         row = json.loads(line)

@@ -17,6 +17,7 @@ import pytest
 from truth_tables import Leave, differences, read_truth
 from written_captures import capture
 
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.model import INT_MISSING, Role, Severity, is_missing
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
@@ -252,7 +253,7 @@ def test_the_reference_says_the_same_of_every_instruction_it_reports(kind, tmp_p
     path, out = capture(kind), tmp_path / "out"
     subprocess.run([REFERENCE, str(path), str(out), "--enable_doc"], check=True, capture_output=True)
     sink = io.BytesIO()
-    write_instructions(open_profile(path), sink)
+    write_instructions(query_of(open_profile(path)), sink)
     ours: dict[tuple[str, int, int, int], dict[str, object]] = {}
     for row in map(json.loads, sink.getvalue().splitlines()):
         ours[row["engine"], row["Core Id"], row["Cmd Id"], row["Start Time(ns)"]] = row

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import make_lane, make_profile
 
-from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import Role
 from tpuprof_tui.sources.catalog import open_profile
@@ -66,4 +66,4 @@ def test_the_first_launch_s_pair_counts_here_and_not_there(name: str, tmp_path: 
     assert part.end_ns - part.start_ns == last - first < profile.end_ns - profile.start_ns
     (table,) = published(Query(Session(profile))).tables
     assert set(table.column("total_us")) == {last - first}
-    assert f"{(last - first) / 1000:.3f}" in summary_text(profile)
+    assert f"{(last - first) / 1000:.3f}" in summary_text(query_of(profile))

@@ -12,7 +12,6 @@ import pytest
 
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.cli.main import main
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Profile
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_text
@@ -54,7 +53,11 @@ def test_every_instruction_is_the_converter_s() -> None:
 
 def test_summary_is_the_converter_s() -> None:
     wanted = _beside(".reference.summary.txt").read_text(encoding="utf-8")
-    assert summary_text(_profile(), Selection()).startswith(wanted.rstrip("\n"))
+    assert summary_text(
+        query_of(
+            _profile(),
+        )
+    ).startswith(wanted.rstrip("\n"))
 
 
 def test_copies_of_one_input_and_two_outputs() -> None:
@@ -64,7 +67,7 @@ def test_copies_of_one_input_and_two_outputs() -> None:
 
 
 def test_layers_have_the_figures_of_the_model_s_commands(tmp_path: Path) -> None:
-    write_workbook(_profile(), tmp_path / "book.xlsx")
+    write_workbook(query_of(_profile()), tmp_path / "book.xlsx")
     book = openpyxl.load_workbook(tmp_path / "book.xlsx", read_only=True)
     rows = list(book["Layer by Layer Info"].iter_rows(min_row=9, values_only=True))
     columns = [rows[0].index(name) for name in ("layer_id", "alg_ops", "uarch_ops", "sim_cycle")]

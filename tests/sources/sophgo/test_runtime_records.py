@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from truth_tables import Leave, Truth, differences, read_truth
 
-from tpuprof_tui.analysis.selecting.filter_masks import filtered_session, numbers_shown
+from tpuprof_tui.analysis.events import numbers_shown
+from tpuprof_tui.analysis.query import query_of
+from tpuprof_tui.analysis.selecting.filter_masks import filtered_session
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.errors import UnreadableError
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.model import Activity, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
@@ -124,7 +125,7 @@ def test_copies_are_in_tree_table_info_and_trace(tmp_path: Path) -> None:
     )
     device = sum(len(lane) for lane in profile.lanes if lane.kind != "COPY")
     assert f"Instructions  {device} on the device, 18 on the host" in info_report(profile).lines
-    tracks = [job.track for job in Trace(profile, Selection()).jobs]
+    tracks = [job.track for job in Trace(query_of(profile)).jobs]
     assert [track.parent.name for track in tracks if track.name == "copies" and track.parent] == ["Core 0", "Core 1"]
 
 

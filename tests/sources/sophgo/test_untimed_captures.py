@@ -14,6 +14,7 @@ from truth_tables import read_truth
 from written_captures import capture
 
 from tpuprof_tui.analysis.links.dependencies import find_dependencies
+from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.export.job import Job, run_export
 from tpuprof_tui.export.outputs import keys_of, outputs_of
 from tpuprof_tui.export.table import known_columns, table_rows, write_table
@@ -58,18 +59,18 @@ def test_the_commands_are_there_in_their_order_and_no_time_is(profile: Profile) 
 
 def test_tables_hold_the_commands_with_empty_times(profile: Profile) -> None:
     out = io.BytesIO()
-    assert write_instructions(profile, out) == 93
+    assert write_instructions(query_of(profile), out) == 93
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     assert not any("Start Time(ns)" in row or "Asic Cycle" in row for row in rows)
     out = io.BytesIO()
-    assert write_table(table_rows(profile), known_columns(profile), out, "jsonl") == 93
+    assert write_table(table_rows(query_of(profile)), known_columns(profile), out, "jsonl") == 93
     rows = [json.loads(line) for line in out.getvalue().splitlines()]
     assert {row["start"] for row in rows} == {row["duration"] for row in rows} == {None}
     assert rows[14]["name"] == "conv.normal"
 
 
 def test_every_export_is_written_and_holds_no_made_up_time(profile: Profile, tmp_path: Path) -> None:
-    written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs_of(profile.vocabulary)))))
+    written = run_export(Job(tmp_path / "out", frozenset(keys_of(outputs_of(profile.vocabulary))), query_of(profile)))
     names = {file.path.name for file in written}
     assert names == {"perfetto.pftrace", "tiuRegInfo_0.txt", "tdmaRegInfo_0.txt", "PerfAI_output.xlsx",
                      "PerfAI_output.csv", "result.html", "calltree.collapsedstack.txt"}  # fmt: skip
@@ -81,7 +82,7 @@ def test_every_export_is_written_and_holds_no_made_up_time(profile: Profile, tmp
 
 def test_no_figure_of_the_workbook_is_made_of_missing_times(profile: Profile, tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
-    run_export(profile, Job(tmp_path / "out", frozenset(("xlsx",))))
+    run_export(Job(tmp_path / "out", frozenset(("xlsx",)), query_of(profile)))
     book = openpyxl.load_workbook(tmp_path / "out" / "PerfDoc" / "PerfAI_output.xlsx", read_only=True)
     assert "TIU_0" in book.sheetnames
     assert not any("922337" in str(cell) for sheet in book for row in sheet.iter_rows(values_only=True) for cell in row)

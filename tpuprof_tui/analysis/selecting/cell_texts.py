@@ -10,7 +10,8 @@ from tpuprof_tui.model import Column, Lane, Profile, is_missing
 from tpuprof_tui.model.columns import LANE_KIND
 from tpuprof_tui.model.uniques import uniques
 
-from .session import Ints, Session, lane_values
+from ..index.ordering import lane_values
+from .session import Ints, Session
 
 
 def value_text(column: Column, value: int | float) -> str:

@@ -9,10 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..index.ordering import lane_rows
 from ..result_cache import ResultCache
-from .session import Ints, Session, numbers_in
-from .state import DisplayState
+from .session import Session
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,28 +81,6 @@ def is_filter_cached(session: Session, text: str) -> bool:
 def filtered_session(session: Session, text: str) -> Session:
     """The session restricted by a filter; ``session`` itself without one. O(instructions) the first time."""
     return apply_filter(session, text).session if text else session
-
-
-def unfiltered_row(session: Session, text: str, lane: int, row: int) -> int:
-    """Converts a row of the filtered lane into a row of the unfiltered lane."""
-    return int(np.flatnonzero(apply_filter(session, text).lane(lane))[row]) if text else row
-
-
-def numbers_shown(session: Session, state: DisplayState) -> Ints:
-    """Numbers of the instructions in the table: in scope, passing the filter, and in the window if ``in_window``."""
-    numbers = numbers_in(session, state.scope, state.figures_window if state.in_window else None)
-    if not state.filter:
-        return numbers
-    mask = apply_filter(session, state.filter).mask
-    if len(numbers) == len(mask):
-        return np.flatnonzero(mask)
-    return numbers[mask[numbers]]
-
-
-def total_duration(session: Session, numbers: Ints) -> int:
-    """Sum of the durations of instructions (``numbers`` ascending), ns."""
-    chosen = lane_rows(session.profile, session.offsets, numbers)
-    return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 
 
 def emptying_condition(session: Session, text: str) -> str:

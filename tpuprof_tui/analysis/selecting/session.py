@@ -12,16 +12,11 @@ from msgspec import Struct, field
 from tpuprof_tui.formats.text import in_sentence
 from tpuprof_tui.formats.units import plural
 from tpuprof_tui.model import Column, Profile
-from tpuprof_tui.model.lane import row_numbers
 
 from ..index import ordering
-from ..index.lane_index import rows_starting
-from ..index.ordering import lane_values
 from ..index.unit_index import Indexes, build_indexes, owners_of
 from ..result_cache import ResultCache
 from .state import Scope, Sort
-
-__all__ = ["Ints", "Session", "lane_values", "numbers_in", "ordered"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -141,25 +136,6 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
         if scope.lane >= 0:
             return self.title_of(scope.lane)
         return self.say("all {units}") if scope.group < 0 else in_sentence(self.profile.groups.title(scope.group))
-
-
-def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -> Ints:
-    """Numbers of the instructions of a scope that start in a window [start, end); int64, ascending.
-
-    For a group, lanes outside any unit contribute only the events that it submitted.
-    """
-    if scope.everything and window is None:
-        return np.arange(session.profile.instructions, dtype=np.int64)
-    parts: list[Ints] = []
-    within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
-    for number in session.lanes_in(scope):
-        lane = session.profile.lanes[number]
-        rows = slice(0, len(lane)) if window is None else rows_starting(session.indexes[number], *window)
-        found = row_numbers(rows)
-        if within and lane.group not in within:
-            found = found[np.isin(lane.take("owner", found), list(within))]
-        parts.append(found + session.offsets[number])
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def ordered(session: Session, numbers: Ints, sort: Sort) -> Ints:

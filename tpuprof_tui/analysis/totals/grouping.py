@@ -18,11 +18,11 @@ from tpuprof_tui.formats.kernel_names import readable_names
 from tpuprof_tui.model import INT_MISSING, Column, Lane, Role, is_missing
 from tpuprof_tui.model.lane import Rows, row_numbers
 
+from ..events import numbers_shown
 from ..index.ordering import column_values, lane_rows
 from ..operation_names import renamed_operations
 from ..pivot import Frame, Groups, most, rows, total, total_known, weighted_mean
 from ..selecting.cell_texts import header_text, value_text
-from ..selecting.filter_masks import numbers_shown
 from ..selecting.filters import text_condition
 from ..selecting.session import Ints, Session
 from ..selecting.state import DisplayState

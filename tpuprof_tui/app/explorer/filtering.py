@@ -9,16 +9,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.counter_lines import ancestors, counter_lines
+from tpuprof_tui.analysis.events import numbers_in, numbers_shown
 from tpuprof_tui.analysis.selecting.filter_masks import (
     apply_filter,
     is_filter_cached,
     none_passes,
-    numbers_shown,
     with_condition,
 )
 from tpuprof_tui.analysis.selecting.filters import FilterError, compile_filter, with_step
 from tpuprof_tui.analysis.selecting.search import Hits, hits_in_table, hits_in_time, pattern_of
-from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
 from tpuprof_tui.analysis.steps.step_detection import steps_of
 from tpuprof_tui.analysis.steps.step_figures import step_span
@@ -88,7 +87,7 @@ class Filtering(Part):
         found = apply_filter(session, text)
         if scope.everything:
             return found.count, session.profile.instructions
-        numbers = numbers_in(session, scope, None)
+        numbers = numbers_in(session, scope)
         return int(found.mask[numbers].sum()), len(numbers)
 
     def _stop_counting(self) -> None:

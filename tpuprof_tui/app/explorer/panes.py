@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tpuprof_tui.analysis.selecting.filter_masks import numbers_shown
+from tpuprof_tui.analysis.events import numbers_shown
 from tpuprof_tui.analysis.selecting.search import Hits, Mask, masked_in_table, masked_in_time
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, LineUnit

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from msgspec.structs import replace
 from rich.segment import Segment
 from textual import events
 from textual.binding import BindingType
 from textual.widgets import Input
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import split_step
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState
@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.job import parse_cores
 from tpuprof_tui.export.outputs import explorer_outputs, output_named
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import of_units, rows_by_lane
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, wrap
 from tpuprof_tui.formats.units import bytes_text, time_text
@@ -53,33 +53,38 @@ class ExportMenu:
         self.exports = exports
         #: Id of the unit that the scope or the selection is on; -1: none.
         self.unit = self.profile.groups.unit_of(state.scope.group if state.scope.group >= 0 else state.selection.group)
-        scoped = state.scope.group >= 0 and self.unit >= 0
-        #: Part of the capture to write.
-        self.selection = Selection(frozenset((self.unit,)) if scoped else None, filter=state.filter)
+        #: units, window, filter: What is written: ids of units, ns, an expression; empty or None: no restriction.
+        self.units = frozenset((self.unit,)) if state.scope.group >= 0 and self.unit >= 0 else frozenset[int]()
+        self.window: tuple[int, int] | None = None
+        self.filter = state.filter
 
     def chosen(self, part: str) -> bool:
         """Whether the files are restricted to a part: ``core``, ``cores``, ``window`` or ``filtered``."""
-        selection, core = self.selection, frozenset((self.unit,))
+        core = frozenset((self.unit,))
         return {
-            "core": selection.units == core, "cores": selection.units not in (None, core),
-            "window": selection.start_ns is not None, "filtered": bool(selection.filter),
+            "core": self.units == core, "cores": self.units not in (frozenset(), core),
+            "window": self.window is not None, "filtered": bool(self.filter),
         }[part]  # fmt: skip
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the units that the files are restricted to; empty: all."""
+        return tuple(sorted(set(map(self.profile.groups.number, self.units))))
 
     @property
     def typed_numbers(self) -> tuple[int, ...]:
         """Numbers of the typed cores; empty: none were typed."""
-        return exports.selected_numbers(self.profile, self.selection) if self.chosen("cores") else ()
+        return self.numbers if self.chosen("cores") else ()
 
     def turn(self, part: str) -> None:
         """Restricts the files to the unit, the window or the filter, or no longer."""
-        selection, off = self.selection, self.chosen(part)
+        off = self.chosen(part)
         if part == "core":
-            self.selection = replace(selection, units=None if off else frozenset((self.unit,)))
+            self.units = frozenset(() if off else (self.unit,))
         elif part == "window":
-            start, end = (None, None) if off else self.state.figures_window
-            self.selection = replace(selection, start_ns=start, end_ns=end)
+            self.window = None if off else self.state.figures_window
         else:
-            self.selection = replace(selection, filter="" if off else self.state.filter)
+            self.filter = "" if off else self.state.filter
 
     def state_of(self, kind: Output) -> str:
         """What became of an output: that it waits, its progress, or its result; empty: it was not asked for."""
@@ -90,11 +95,11 @@ class ExportMenu:
 
     def selection_text(self) -> str:
         """Describes the part of the capture that the files will hold."""
-        numbers = exports.selected_numbers(self.profile, self.selection)
+        numbers = self.numbers
         unit = self.vocabulary.unit.plural if len(numbers) > 1 else self.vocabulary.unit.one
         parts = [f"{unit} {', '.join(map(str, numbers))}"] if numbers else []
         parts += [self.window_text()] if self.chosen("window") else []
-        parts += [f"filter {self.selection.filter}"] if self.selection.filter else []
+        parts += [f"filter {self.filter}"] if self.filter else []
         return clean(", ".join(parts)) if parts else "the whole capture"
 
     def window_text(self) -> str:
@@ -126,15 +131,16 @@ class ExportMenu:
         if kind is None or fault:
             return fault
         if not kind.is_table:
-            return exports.files_command(kind, self.source, folder, self.profile, self.selection)
+            return exports.files_command(kind, self.source, folder, self.numbers, self.window, self.filter)
         columns = [column.key for column in shown_columns(self.session, self.state)]
         return exports.table_command(kind, self.source, folder, self.profile, self.state, columns)
 
     def cost_of(self, kind: Output) -> str:
         """Size and duration of a large export, in a sentence; empty if it is small."""
         # what a filter leaves is not known before
-        selection = Selection() if kind.is_table else replace(self.selection, filter="")
-        count = sum(row_count(selection.rows(self.profile, lane)) for lane in self.profile.lanes)
+        query = Query(self.session, range=None if kind.is_table else self.window)
+        query = of_units(query, self.units) if self.units and not kind.is_table else query
+        count = sum(map(row_count, rows_by_lane(query)))
         return exports.warning(kind, self.vocabulary.event, count, self.profile.has(DETAIL))
 
     def set_typed(self, choice: str, text: str) -> str:
@@ -149,8 +155,7 @@ class ExportMenu:
         except UsageError as error:
             return str(error)
         groups = self.profile.groups
-        units = None if numbers is None else frozenset(unit for unit in groups.units if groups.number(unit) in numbers)
-        self.selection = replace(self.selection, units=units)
+        self.units = frozenset(unit for unit in groups.units if groups.number(unit) in (numbers or ()))
         return ""
 
 

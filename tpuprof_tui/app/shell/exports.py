@@ -24,7 +24,6 @@ from .messages import ThreadFailed
 
 if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import DisplayState
-    from tpuprof_tui.export.selection import Selection
     from tpuprof_tui.model import Profile
     from tpuprof_tui.model.vocabulary import Output, Word
 
@@ -98,15 +97,13 @@ class Command(Struct, frozen=True):
     target: Path | None = None  #: The file it writes; None: the child reports the files
 
 
-def files_command(kind: Output, source: ExportSource, folder: str, profile: Profile, selection: Selection) -> Command:
-    """``tpuprof export`` of one output with the selected events of the profile."""
+def files_command(kind: Output, source: ExportSource, folder: str, numbers: Sequence[int] = (),
+                  window: tuple[int, int] | None = None, filter_text: str = "") -> Command:  # fmt: skip
+    """``tpuprof export`` of one output, of units by number, a window (ns) and a filter; empty: no restriction."""
     target = str(Path(os.path.expanduser(folder)).absolute())
     words = source.words("export", target, "--only", kind.key, "--machine")
-    if selection.units is not None:
-        words += ["--cores", ",".join(map(str, selected_numbers(profile, selection)))]
-    words += _part_words(None if selection.start_ns is None else (selection.start_ns, selection.end_ns or 0),
-                         selection.filter)  # fmt: skip
-    return Command(kind, words)
+    words += ["--cores", ",".join(map(str, numbers))] if numbers else []
+    return Command(kind, words + _part_words(window, filter_text))
 
 
 def table_command(
@@ -127,11 +124,6 @@ def table_command(
 def _part_words(window: tuple[int, int] | None, filter_text: str) -> list[str]:
     words = [] if window is None else [f"--range={range_text(*window)}"]
     return [*words, f"--filter={filter_text}"] if filter_text else words
-
-
-def selected_numbers(profile: Profile, selection: Selection) -> tuple[int, ...]:
-    """Numbers of the units that a selection is restricted to; empty: all."""
-    return tuple(sorted({profile.groups.number(unit) for unit in selection.units or ()}))
 
 
 def output_fault(kind: Output | None) -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, build_index, cells
 from tpuprof_tui.analysis.index.ordering import unit_or_port
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.analysis.totals.figures import LaneFigures
 from tpuprof_tui.formats.escape import line_text
@@ -19,7 +20,7 @@ from tpuprof_tui.model import Activity, Lane, Profile, Vocabulary, is_missing
 from tpuprof_tui.model.lane import Rows, row_count, row_part, row_parts
 from tpuprof_tui.model.uniques import distinct_together
 
-from ..selection import Selection, ordered_lanes
+from ..selection import ordered_lanes, rows_of
 
 # Numbers the distinct combinations (kinds) of text columns of events.
 #
@@ -95,7 +96,8 @@ DETAIL_COLUMNS: Final = (("order", True), ("command_id", True), ("scope", True),
 class ChosenLane(Struct, frozen=True, eq=False):
     """A lane with its selected rows."""
 
-    lane: Lane  #: The lane
+    number: int  #: The lane's number
+    lane: Lane
     rows: Rows  #: Selected rows, ascending
     count: int  #: Number of selected rows
 
@@ -116,15 +118,10 @@ class ChosenLane(Struct, frozen=True, eq=False):
         return build_index(self.lane.select_rows(self.rows, eager=needed, only=needed))
 
 
-def chosen_lanes(profile: Profile, selection: Selection) -> list[ChosenLane]:
+def chosen_lanes(query: Query) -> list[ChosenLane]:
     """Lanes with selected rows, by core, engine, port."""
-    found = []
-    for lane in ordered_lanes(profile):
-        rows = selection.rows(profile, lane)
-        count = row_count(rows)
-        if count:
-            found.append(ChosenLane(lane, rows, count))
-    return found
+    chosen = ((number, lane, rows_of(query, number)) for number, lane in ordered_lanes(query.profile))
+    return [ChosenLane(number, lane, rows, count) for number, lane, rows in chosen if (count := row_count(rows))]
 
 
 def cut_time(lanes: list[ChosenLane], limit: int) -> int | None:

@@ -26,7 +26,7 @@ from tpuprof_tui.views.registry import answer, view_of
 from tpuprof_tui.views.sentence import sentence
 
 from ..job import Job
-from ..selection import Selection, selected_query, selection_facts
+from ..selection import selection_facts, timed_part
 from .lanes import ChosenLane, Kinds, chosen_lanes, cut_time, lane_record, launch_records
 
 Progress = Callable[[float], None]
@@ -39,23 +39,16 @@ REPORT_EVERY: Final = 0.1
 SCRIPTS: Final = ("codec.js", "text.js", "model.js", "colours.js", "state.js", "raster.js", "timeline.js", "minimap.js",
                   "hover.js", "panels.js", "memory.js", "shares.js", "table.js", "overview.js", "copying.js",
                   "controls.js", "keys.js", "address.js", "main.js")  # fmt: skip
-EVERYTHING: Final = Selection()
 
 
 def write_web(
-    profile: Profile,
-    path: str | Path,
-    selection: Selection = EVERYTHING,
-    *,
-    progress: Progress | None = None,
-    most: int = MOST_INSTRUCTIONS,
+    query: Query, path: str | Path, *, progress: Progress | None = None, most: int = MOST_INSTRUCTIONS
 ) -> int:
     """Writes the page; returns the number of bytes written.
 
     Args:
-        profile: The profile, with times.
+        query: What to write; lanes without times are left out.
         path: Path of the file.
-        selection: Events to include.
         progress: Gets the completed share, 0 to 1.
         most: Maximum number of events to write. If there are more, only those that start before a common time are
             written, so that every core is complete up to it; sums, shares and the overview still cover all events, and
@@ -65,21 +58,20 @@ def write_web(
         WriteError: The file could not be written; no partial file is left.
     """
     with whole_file(Path(path)) as stream:
-        return _Page(profile, selection, stream, progress or (lambda _: None), most).write()
+        return _Page(timed_part(query), stream, progress or (lambda _: None), most).write()
 
 
-def write_page(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+def write_page(job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes the page as an output of an export job."""
-    write_web(profile.timed_part, paths[0], job.document_selection, progress=progress)
+    write_web(job.document_query, paths[0], progress=progress)
     return list(paths)
 
 
 class _Page:
     """Writer of one page."""
 
-    def __init__(self, profile: Profile, selection: Selection, stream: BinaryIO, progress: Progress, most: int) -> None:
-        self._profile = profile
-        self._selection = selection
+    def __init__(self, query: Query, stream: BinaryIO, progress: Progress, most: int) -> None:
+        self._query = query
         self._stream = stream
         self._progress = progress
         self._reported = -REPORT_EVERY
@@ -92,7 +84,7 @@ class _Page:
         page = files(__package__).joinpath("page_parts")
         head, body, end = page.joinpath("page.html").read_text("utf-8").split("<!-- cut -->\n")
         style = page.joinpath("style.css").read_text("utf-8")
-        title = html_text(self._profile.name)
+        title = html_text(self._query.profile.name)
         self._put(head.replace("{{title}}", title).replace("{{style}}", style))
         self._put(body)
         record = self._record()
@@ -105,8 +97,8 @@ class _Page:
         return self._written
 
     def _record(self) -> dict[str, Any]:
-        profile, selection = self._profile, self._selection
-        lanes, query = chosen_lanes(profile, selection), selected_query(profile, selection)
+        query, profile = self._query, self._query.profile
+        lanes = chosen_lanes(query)
         window = self._drawn(lanes)
         until = cut_time(lanes, self._most)
         kinds = Kinds(profile)
@@ -115,8 +107,8 @@ class _Page:
         done = 0
         for each in lanes:
             shown = each.count if until is None else each.before(until)
-            number = next(number for number, lane in enumerate(profile.lanes) if lane is each.lane)
-            figures = lane_figures(query.lane_indexes.get(number) or each.index(), *query.window_of(-1, number))
+            index = query.lane_indexes.get(each.number) or each.index()
+            figures = lane_figures(index, *query.window_of(-1, each.number))
             records.append(
                 lane_record(profile, each, kinds, shown, window, figures, self._put_chunk, until is not None)
             )
@@ -124,7 +116,7 @@ class _Page:
             self._report(0.9 * done / total)
         device = [each for each in lanes if not each.lane.on_host]
         memory = profile.vocabulary.entry("page_memory")
-        record = overview_record(profile, selection)
+        record = overview_record(query)
         record |= {
             "version": __version__,
             "window": list(window),
@@ -133,7 +125,7 @@ class _Page:
             "total": total,
             "instructions": sum(each.count for each in device),
             "whole": profile.instructions,
-            "selection": "; ".join(f"{fact.title} {fact.value}" for fact in selection_facts(profile, selection)),
+            "selection": "; ".join(f"{fact.title} {fact.value}" for fact in selection_facts(query)),
             "shown": sum(each["shown"] for each in records),
             "until": until,
             "most": self._most,
@@ -182,10 +174,9 @@ _COMMUNICATION: Final = "exposed_communication"
 _DRAWN: Final = frozenset(("overview", "published", "bandwidth", "durations", "counters"))
 
 
-def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
+def overview_record(query: Query) -> dict[str, Any]:
     """Data of the overview as plain values for JSON; without host lanes, except for views."""
-    query = selected_query(profile, selection)
-    profile = profile.device_part
+    profile = query.profile.device_part
     device = profile.device
     summary = profile.vocabulary.entry("page_summary")
     return {
@@ -198,7 +189,7 @@ def overview_record(profile: Profile, selection: Selection) -> dict[str, Any]:
         "parameters": [[line_text(label), line_text(value)] for label, value in device.parameters],
         "peak": {name.lower(): gbps for name, gbps in device.peaks},
         "clock": {name.lower(): mhz for name, mhz in device.clocks},
-        "summary": summary(profile, selection) if summary is not None else {"columns": [], "rows": []},
+        "summary": summary(query) if summary is not None else {"columns": [], "rows": []},
         "figures": figures_record(query),
         "host": line_text(str(profile.facts.get("host_alignment", ""))),
         # a source's own overview view is included as text

@@ -59,7 +59,7 @@ class CommunicationRows:
 
     def __init__(self, query: Query, group: int, steps: set[str] | None) -> None:
         self._query, self._group, self._steps = query, group, steps
-        self.is_narrowed = group >= 0 and (query.range is not None or bool(query.filter))
+        self.is_narrowed = group >= 0 and (query.range is not None or bool(query.condition))
 
     @classmethod
     def of_rank(cls, query: Query, rank: RecordedRank) -> CommunicationRows:
@@ -83,7 +83,7 @@ class CommunicationRows:
         if table is None:
             return set()
         names = None
-        if self._query.filter:
+        if self._query.condition:
             frame = self._query.events(("name",), lanes_of(self._query, "communication"))
             names = {frame.texts["name"][code] for code in uniques(frame["name"]).tolist()}
         every, known = records(table, *_OF_KEYS), table["start"] != INT_MISSING
@@ -238,7 +238,7 @@ def cluster(query: Query) -> Answer:
     ranked = ranked if len(ranked) > 1 else []
     for rank in ranked if table is None else []:
         figures, recorded = figures_of(query, rank), profile.table("recorded_steps", rank.group)
-        if recorded is None or (figures.steps_are_computed and (query.range is not None or query.filter)):
+        if recorded is None or (figures.steps_are_computed and (query.range is not None or query.condition)):
             rows, file = [(step.label, step.times) for step in figures.steps], figures.steps_file
         else:
             rows, file = figures.recorded_steps, recorded.file

@@ -49,7 +49,7 @@ _MOST: Final = 64
 def overview(query: Query, rank: RecordedRank) -> Answer:
     """The overview of one rank."""
     figures = figures_of(query, rank)
-    steps, narrowed = figures.steps, query.range is not None or bool(query.filter)
+    steps, narrowed = figures.steps, query.range is not None or bool(query.condition)
     recorded = query.profile.table("recorded_steps", rank.group)
     sums = {key: figures.sum(key) for key in STEP_KEYS}
     facts = [

@@ -77,7 +77,7 @@ class RankFigures:
         self, kinds: tuple[str, ...], *keys: str, filtered: bool = True, role: Role | None = None
     ) -> Frame:  # fmt: skip
         """Columns of its events on lanes of some kinds, whenever they ran; ``filtered``: of those that pass."""
-        condition = self._query.filter if filtered else ""
+        condition = self._query.condition if filtered else ""
         return events(self._session, self.lanes(*kinds), keys, condition=condition, role=role)
 
     # -- use of the device
@@ -85,12 +85,13 @@ class RankFigures:
     @cached_property
     def _coverage(self) -> dict[str, Intervals] | None:
         """Use of the device over the whole time, by kind, as the exporter tells it, of a filter as its tasks do."""
-        key, condition = self.rank.key, self._query.filter
+        key, condition = self.rank.key, self._query.condition
         return self._query.cache.get("Ascend coverage", self._covered, key, condition, limit=8) if (
             self.rank.work_file) else None  # fmt: skip
 
     def _covered(self) -> dict[str, Intervals]:
-        if not self._query.filter and any(len(self._session.profile.lanes[number]) for number in self.lanes("overlap")):
+        overlap = any(len(self._session.profile.lanes[number]) for number in self.lanes("overlap"))
+        if overlap and not self._query.condition:
             frame = self.events(("overlap",), "name", "start", "end")
             return {kind: _union(frame.take(frame.has("name", kind.__eq__))) for kind in COVERAGE}
         work = self.events(("stream",), "start", "end", "activity", role=Role.WORK)
@@ -153,7 +154,7 @@ class RankFigures:
     @property
     def difference(self) -> float | None:
         """Largest difference of a step's times from the recorded ones, ns; None if none is in both, or of a part."""
-        if not self.steps_are_computed or self._query.range is not None or self._query.filter:
+        if not self.steps_are_computed or self._query.range is not None or self._query.condition:
             return None
         recorded = dict(self._recorded)
         return max((abs(one - other) for step in self.steps
@@ -356,6 +357,6 @@ class Gaps(Struct, frozen=True, eq=False):
 
 def figures_of(query: Query, rank: RecordedRank) -> RankFigures:
     """Figures of a rank; those of the last selections are cached."""
-    own = Query(query.session, Scope(rank.group), query.range, query.filter, query.step)
-    return query.cache.get("Ascend figures", lambda: RankFigures(own, rank), rank.key, query.range, query.filter,
-                           query.step, limit=64)  # fmt: skip
+    own = replace(query, scope=Scope(rank.group), baseline=None)
+    which = rank.key, query.range, query.full_filter
+    return query.cache.get("Ascend figures", lambda: RankFigures(own, rank), *which, limit=64)

@@ -33,7 +33,7 @@ from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with
 from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
 from .communication import CommunicationRows, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
-from .ranks import frame_of, is_everything, ranks_of, selected_rows
+from .ranks import frame_of, ranks_of, selected_rows
 from .recipes import experts, main_cause
 
 I64 = npt.NDArray[np.int64]
@@ -117,7 +117,7 @@ def _kernels(query: Query, *keys: str) -> Frame | None:
         return None
 
     def known() -> tuple[I64 | slice, Frame]:
-        rows = ALL if is_everything(query) else selected_rows(query, table)
+        rows = selected_rows(query, table) if query.is_narrowed else ALL
         frame = frame_of(table, ("name", "start", "end", "duration", "timed", "communicates"), rows)
         lengths = np.where(frame["duration"] == INT_MISSING, 0, frame["duration"])
         return rows, frame.with_columns(length=lengths)

@@ -26,7 +26,6 @@ from .ranks import (
     as_counted,
     by_texts,
     frame_of,
-    is_everything,
     lacks,
     lanes_of,
     moment,
@@ -211,7 +210,7 @@ def operators(query: Query, rank: RecordedRank) -> Answer:
 def _by_type(query: Query, rank: RecordedRank) -> tuple[Table | None, str]:
     heads = (Column("type", "OP Type", filter_column="type"), Column("core", "Core Type"))
     statistic = query.profile.table("statistic", rank.group)
-    if is_everything(query) and statistic is not None and statistic.texts["type"]:
+    if not query.is_narrowed and statistic is not None and statistic.texts["type"]:
         keys = ("type", "core", "count", "total", "least", "mean", "most", "share")
         named = dict(zip(keys, (*heads, *(head for head, _ in TIMES)), strict=True))
         return as_counted("by_type", "By type", named, statistic), statistic.file
@@ -231,7 +230,7 @@ def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
         File name, rows, and whether they follow the selection; no rows if there are no operators.
     """
     exported = query.profile.table("operators", rank.group)
-    if exported is None or not is_everything(query):
+    if exported is None or query.is_narrowed:
         frame = query.events(("name", "shapes", *_SIDES), lanes_of(query, "python", "other"))
         if len(_recorded_operators(query)):
             return rank.timeline, frame.take(frame["host_total"] != INT_MISSING), True
@@ -241,7 +240,7 @@ def _calls(query: Query, rank: RecordedRank) -> tuple[str, Frame | None, bool]:
 
 
 def _recorded_operators(query: Query) -> Frame:
-    whole = replace(query, range=None, filter="", step=None)
+    whole = query.whole
     frame = whole.events(("shapes", "host_total"), lanes_of(query, "python", "other"))
     return frame.take(frame["host_total"] != INT_MISSING)
 
@@ -336,7 +335,7 @@ def _names(query: Query, events: I64) -> list[str | None]:
 
 def _calls_of_cann(query: Query, rank: RecordedRank, called: bool) -> tuple[str, Table | None]:
     statistic = query.profile.table("apis", rank.group)
-    if called and (statistic is None or not is_everything(query)):
+    if called and (statistic is None or query.is_narrowed):
         frame = query.events(("type", "name", "measured"), lanes_of(query, "cann"))
         frame = frame.with_columns(duration=frame["measured"])
         frame = frame.with_texts("name", lambda name: name.rpartition("@")[2] or name)

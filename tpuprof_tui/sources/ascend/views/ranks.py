@@ -75,7 +75,7 @@ def per_rank(compute: Callable[[Query, RecordedRank], Answer]) -> Callable[[Quer
 
 def not_narrowed(query: Query, what: str, by: Sequence[str] = ("range", "step", "filter")) -> tuple[str, ...]:
     """The sentence that something does not follow a selection; empty if the query has none of the parts in ``by``."""
-    parts = {"range": query.range is not None, "step": query.step is not None, "filter": bool(query.filter)}
+    parts = {"range": query.range is not None, "step": query.step is not None, "filter": bool(query.condition)}
     found = [part for part in by if parts[part]]
     return (f"{what}: not narrowed by {' or '.join(found)}.",) if found else ()
 
@@ -83,14 +83,9 @@ def not_narrowed(query: Query, what: str, by: Sequence[str] = ("range", "step", 
 # -- rows of tables
 
 
-def is_everything(query: Query) -> bool:
-    """Whether neither range, step nor filter narrows a query."""
-    return query.range is None and query.step is None and not query.filter
-
-
 def selected_rows(query: Query, table: Records, time: str = "start") -> I64:
     """Rows of a table that start in the range, belong to the step, and are of events that pass the filter."""
-    return rows_of_table(query.session, table, query.range, query.filter, query.step, time)
+    return rows_of_table(query.session, table, query.range, query.condition, query.step, time)
 
 
 def lanes_of(query: Query, *kinds: str) -> list[int]:

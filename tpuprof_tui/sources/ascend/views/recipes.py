@@ -62,7 +62,7 @@ _MODULE: Final = (
 @per_rank
 def modules(query: Query, rank: RecordedRank) -> Answer:
     """Modules of the model by name, with the host's time in them and that of what their operators called."""
-    whole = replace(query, range=None, filter="", step=None)
+    whole = query.whole
     frames = query.cache.get("Ascend modules", partial(_every_module, whole), rank.key)
     if not len(frames):
         return Answer(missing=(lacks("by_name", "No modules were recorded.", "frames of modules",

@@ -14,19 +14,19 @@ from typing import Final
 
 import numpy as np
 
-from tpuprof_tui.analysis.index.ordering import lane_offsets
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.export.job import Job
-from tpuprof_tui.export.selection import Selection, ordered_lanes
+from tpuprof_tui.export.selection import ordered_lanes, rows_of
 from tpuprof_tui.export.table import TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, line_text
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
-from tpuprof_tui.model import Lane, Profile
-from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
+from tpuprof_tui.model import Lane
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_parts
 
 from ..read.layers import layers_of
-from .fields import EVERYTHING, FieldSet, LaneFields, chosen_rows, text_field
+from .fields import FieldSet, LaneFields, in_stream_order, text_field
 from .instructions import rows_as_text
 from .lane_rows import LaneRows, chosen_lanes
 
@@ -37,20 +37,18 @@ SLICE: Final = 16_384
 _FILES: Final = {"TIU": "tiu", "GDMA": "tdma", "SDMA": "tdma", "CDMA": "cdma"}
 
 
-def write_registers(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+def write_registers(job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """Writes the register text, one file for each core and kind of engine."""
-    write_registers_text(profile, job.folder, job.document_selection, progress=progress)
-    return [job.folder / name for name in register_names(profile, job)]
+    write_registers_text(job.document_query, job.folder, progress=progress)
+    return [job.folder / name for name in register_names(job)]
 
 
-def register_names(profile: Profile, job: Job) -> list[str]:
+def register_names(job: Job) -> list[str]:
     """File names of the register text."""
-    return list(register_files(profile, job.document_selection))
+    return list(register_files(job.document_query))
 
 
-def write_registers_text(
-    profile: Profile, directory: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
-) -> int:
+def write_registers_text(query: Query, directory: Path, *, progress: Progress | None = None) -> int:
     """Writes the register text of all cores and ports that have chosen instructions.
 
     Returns the number of instructions written; ``progress`` is called with the share done, 0 to 1.
@@ -58,7 +56,7 @@ def write_registers_text(
     Raises:
         WriteError: A file could not be written; those before it are complete.
     """
-    files = register_files(profile, selection)
+    profile, files = query.profile, register_files(query)
     total = sum(count for lanes in files.values() for _, _, count in lanes)
     head = [f"\t{line_text(name)}: {line_text(value)}\n" for name, value in profile.device.parameters]
     written = 0
@@ -76,14 +74,14 @@ def write_registers_text(
     return written
 
 
-def register_files(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, list[tuple[Lane, Rows, int]]]:
+def register_files(query: Query) -> dict[str, list[tuple[Lane, Rows, int]]]:
     """Files that `write_registers_text` writes, by name: lanes with chosen rows, these rows, and their number."""
     files: dict[str, list[tuple[Lane, Rows, int]]] = {}
-    for lane in ordered_lanes(profile):
-        rows, count = chosen_rows(profile, lane, selection) if lane.kind in _FILES else (slice(0, 0), 0)
-        if count:
-            name = f"{_FILES[lane.kind]}RegInfo_{profile.number_of(lane)}.txt"
-            files.setdefault(name, []).append((lane, rows, count))
+    for number, lane in ordered_lanes(query.profile):
+        rows = rows_of(query, number) if lane.kind in _FILES else slice(0, 0)
+        if count := row_count(rows):
+            name = f"{_FILES[lane.kind]}RegInfo_{query.profile.number_of(lane)}.txt"
+            files.setdefault(name, []).append((lane, in_stream_order(lane, rows), count))
     return files
 
 
@@ -113,9 +111,7 @@ WINDOW: Final = 4096
 _BANDWIDTHS: Final = ("DDR Bandwidth(GB/s)", "L2M Bandwidth(GB/s)")
 
 
-def write_merged_csv(
-    profile: Profile, path: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
-) -> int:
+def write_merged_csv(query: Query, path: Path, *, progress: Progress | None = None) -> int:
     """Writes the merged list of instructions.
 
     Returns the number of instructions written; ``progress`` is called with the share done, 0 to 1.
@@ -123,12 +119,11 @@ def write_merged_csv(
     Raises:
         WriteError: The file could not be written; no partial file is left.
     """
-    lanes = chosen_lanes(profile, selection, layers_of(profile))
+    profile, offsets = query.profile, query.session.offsets
+    lanes = chosen_lanes(query, layers_of(profile))
     names = merged_names(lanes)
-    numbers = [profile.lanes.index(lane.lane) for lane in lanes]
-    formatters = {number: _row_formatter(lane, names) for number, lane in zip(numbers, lanes, strict=True)}
-    offsets = lane_offsets(profile)
-    events = [offsets[number] + row_numbers(lane.by_start) for number, lane in zip(numbers, lanes, strict=True)]
+    formatters = {lane.number: _row_formatter(lane, names) for lane in lanes}
+    events = [offsets[lane.number] + row_numbers(lane.by_start) for lane in lanes]
     order = np.lexsort([
         np.concatenate([np.zeros(0, np.int64), *(lane.lane.take(key, lane.by_start) for lane in lanes)])
         for key in ("engine_id", "command_id", "end", "start")

@@ -16,11 +16,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.index.ordering import unit_or_port
-from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.rendering import Field
 from tpuprof_tui.formats.xlsx.rows import Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role, is_missing
-from tpuprof_tui.model.lane import Rows, row_count, row_numbers
+from tpuprof_tui.model.lane import Rows, row_numbers
 
 from ..read.arrays import map_texts, stream_order
 from ..schema import column
@@ -158,7 +157,6 @@ PUBLISHED: Final = frozenset(
 
 Array = npt.NDArray[Any]
 
-EVERYTHING: Final = Selection()
 
 #: Names of element formats by code, of results of TIU commands and of sources of transfers.
 DATA_TYPES: Final = ("INT8", "FP16", "FP32", "INT16", "INT32", "BFP16", "INT4", "FP8", "FP20", "TF32")
@@ -337,11 +335,10 @@ def text_field(source: Source, lead: str, absent: str, spell: Callable[[str], st
     return Field(source.values, lead, absent, form=form, decimals=4 if source.kind == "float" else None, span=64)
 
 
-def chosen_rows(profile: Profile, lane: Lane, selection: Selection) -> tuple[Rows, int]:
-    """Chosen rows of a lane in stream order, and their number."""
-    rows = selection.rows(profile, lane)
+def in_stream_order(lane: Lane, rows: Rows) -> Rows:
+    """Ascending rows of a lane in stream order."""
     order = stream_order(lane, rows)
-    return (rows if order is None else row_numbers(rows)[order]), row_count(rows)
+    return rows if order is None else row_numbers(rows)[order]
 
 
 # -- fields that only workbook and CSV have -------------------------------

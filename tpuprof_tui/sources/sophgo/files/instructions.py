@@ -12,11 +12,11 @@ from functools import cache, partial
 from typing import Final, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.index.ordering import unit_or_port
-from tpuprof_tui.export.selection import RowPage, Selection, ordered_lanes
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.export.selection import RowPage, ordered_lanes
 from tpuprof_tui.export.table import ByteSink, TableRows, write_lines
 from tpuprof_tui.formats.escape import csv_text, json_text
 from tpuprof_tui.formats.rendering import Field, rendered_rows
@@ -26,7 +26,7 @@ from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_part, row_p
 from tpuprof_tui.model.uniques import uniques
 
 from ..schema import Column
-from .fields import EVERYTHING, LaneFields, chosen_rows, text_field
+from .fields import LaneFields, in_stream_order, text_field
 
 Format = Literal["jsonl", "csv"]
 _Formatter = Callable[[Rows, int], list[str]]
@@ -65,36 +65,27 @@ SYNTAXES: Final[dict[Format, RowSyntax]] = {
 
 
 def write_instructions(
-    profile: Profile,
-    sink: ByteSink,
-    *,
-    form: Format = "jsonl",
-    unit: int | None = None,
-    engine: str | None = None,
-    keep: Callable[[Lane], npt.NDArray[np.bool_]] | None = None,
-    page: RowPage | None = None,
+    query: Query, sink: ByteSink, *, form: Format = "jsonl", engine: str | None = None, page: RowPage | None = None
 ) -> int:
-    """Writes all instructions, or those of a core or an engine, to a binary file or pipe.
+    """Writes the selected instructions of the device to a binary file or pipe.
 
     ``sink`` gets UTF-8, some megabytes at a time. Returns the number of instructions written.
 
     Args:
         form: ``jsonl`` or ``csv``; CSV starts with a line of field names.
-        unit: Only this core's instructions, including the CDMA commands it submitted; None for all.
         engine: Only this engine's; None for all.
-        keep: Mask of a lane's rows to write; None for all.
         page: Range of these to write, by position; None for all.
 
     Raises:
         OSError: Writing to the sink failed.
     """
     syntax = SYNTAXES[form]
-    lanes = [lane for lane in ordered_lanes(profile.device_part) if engine is None or lane.kind == engine]
-    names, written = _write_header(profile, lanes, syntax, sink), 0
-    for lane in lanes:
-        rows = stream_rows(profile, lane, unit)
-        if keep is not None:
-            rows = row_numbers(rows)[keep(lane)[rows]]
+    profile = query.profile
+    lanes = [(number, lane) for number, lane in ordered_lanes(profile)
+             if not lane.on_host and engine in (None, lane.kind)]  # fmt: skip
+    names, written = _write_header(profile, [lane for _, lane in lanes], syntax, sink), 0
+    for number, lane in lanes:
+        rows = in_stream_order(lane, query.rows(number))
         count = row_count(rows)
         chosen = slice(0, count) if page is None else page.take(count)
         lines = _row_formatter(profile, lane, syntax, names)
@@ -111,15 +102,6 @@ def write_in_order(rows: TableRows, sink: ByteSink, form: Format = "jsonl") -> i
     names = _write_header(rows.profile, lanes.values(), syntax, sink)
     formatters = {number: _row_formatter(rows.profile, lane, syntax, names) for number, lane in lanes.items()}
     return write_lines(rows, formatters, sink)
-
-
-def stream_rows(profile: Profile, lane: Lane, unit: int | None = None) -> Rows:
-    """Rows of a lane in stream order; with ``unit`` only those of this core."""
-    if unit is None:
-        return chosen_rows(profile, lane, EVERYTHING)[0]
-    if profile.unit_of(lane) < 0 and "owner" not in lane:
-        return slice(0, 0)
-    return chosen_rows(profile, lane, Selection(frozenset((unit,))))[0]
 
 
 def written_columns(profile: Profile) -> tuple[Column, ...]:

@@ -11,17 +11,18 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tpuprof_tui.export.selection import Selection, ordered_lanes
+from tpuprof_tui.analysis.query import Query
+from tpuprof_tui.export.selection import ordered_lanes, rows_of
 from tpuprof_tui.formats.xlsx.rows import CELL, COUNT, KEY_CELL, SheetColumn, Source
 from tpuprof_tui.model import INT_MISSING, Lane, Profile, Role
 from tpuprof_tui.model.columns import COUNTERS as COUNTER_GROUP
-from tpuprof_tui.model.lane import Rows, row_numbers, row_parts
+from tpuprof_tui.model.lane import Rows, row_count, row_numbers, row_parts
 from tpuprof_tui.model.uniques import uniques
 
 from ..read.layers import LayerMap
 from ..schema import COUNTERS, SCHEMA
 from ..schema import column as column_of
-from .fields import PUBLISHED, LaneFields, chosen_rows, data_type_source, recent_cycle_source
+from .fields import PUBLISHED, LaneFields, data_type_source, in_stream_order, recent_cycle_source
 from .summary_table import ENGINES, published_rows
 
 #: outputs 5.1; the order is the sheet's.
@@ -84,14 +85,14 @@ _LINKS: Final = ("depends_on", "message", "message_count")
 SLICE: Final = 16_384
 
 
-def chosen_lanes(profile: Profile, selection: Selection, layers: LayerMap | None) -> list[LaneRows]:
+def chosen_lanes(query: Query, layers: LayerMap | None) -> list[LaneRows]:
     """Lanes with chosen instructions: by core, then TIU, GDMA, SDMA; then the ports."""
-    lanes = []
-    for lane in ordered_lanes(profile):
-        rows, count = chosen_rows(profile, lane, selection)
-        if count and lane.kind in ENGINES:
-            by_start = selection.rows(profile, lane)
-            lanes.append(LaneRows(profile, lane, rows, count, by_start, LaneFields(profile, lane), layers))
+    profile, lanes = query.profile, []
+    for number, lane in ordered_lanes(profile):
+        rows = rows_of(query, number) if lane.kind in ENGINES else slice(0, 0)
+        if count := row_count(rows):
+            stream = in_stream_order(lane, rows)
+            lanes.append(LaneRows(profile, number, lane, stream, count, rows, LaneFields(profile, lane), layers))
     return lanes
 
 
@@ -99,6 +100,7 @@ class LaneRows(Struct, dict=True):
     """The chosen instructions of a lane, in the terms of workbook and merged CSV."""
 
     profile: Profile
+    number: int  #: The lane's number
     lane: Lane
     rows: Rows  #: Chosen rows in stream order
     count: int  #: Number of these rows

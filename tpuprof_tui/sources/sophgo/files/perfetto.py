@@ -17,8 +17,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from tpuprof_tui.analysis.links.dependencies import Dependencies, find_dependencies
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.export.job import Job as ExportJob
-from tpuprof_tui.export.selection import Selection
+from tpuprof_tui.export.selection import rows_by_lane, timed_part
 from tpuprof_tui.export.trace import NestedSlices
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.perfetto.tracks import (
@@ -50,19 +51,16 @@ _GBPS: Final = "GB/s"
 Sources = tuple[tuple[Lane, Rows], ...]
 
 
-def write_trace(
-    profile: Profile, job: ExportJob, paths: Sequence[Path], progress: Callable[[float], None]
-) -> list[Path]:
+def write_trace(job: ExportJob, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes the trace to a file."""
     with whole_file(paths[0]) as stream:
-        write_perfetto(profile.timed_part, stream, job.selection, progress=progress)
+        write_perfetto(timed_part(job.query), stream, progress=progress)
     return list(paths)
 
 
 def write_perfetto(
-    profile: Profile,
+    query: Query,
     sink: IO[bytes],
-    selection: Selection = Selection(),  # noqa: B008 - immutable
     *,
     progress: Callable[[float], None] = lambda share: None,
     dependencies: Dependencies | None = None,
@@ -72,12 +70,13 @@ def write_perfetto(
     Returns the number of bytes written.
 
     Args:
-        selection: Instructions to write; tracks of cores that are not selected are left out.
+        query: Instructions to write; tracks of cores that are not selected are left out.
+        sink: Gets the bytes.
         progress: Called with the share done, 0 to 1, at most ten times a second and at the end.
         dependencies: Dependencies to draw as flows; None: those in the profile's registers.
     """
-    found = find_dependencies(profile) if dependencies is None else dependencies
-    return Trace(profile, selection).write(sink, progress, found)
+    found = find_dependencies(query.profile) if dependencies is None else dependencies
+    return Trace(query).write(sink, progress, found)
 
 
 class Job(Struct, frozen=True):
@@ -96,10 +95,10 @@ class Job(Struct, frozen=True):
 class Trace:
     """The tracks of a trace, ``jobs``, in the order in which they are defined."""
 
-    def __init__(self, profile: Profile, selection: Selection) -> None:
+    def __init__(self, query: Query) -> None:
         self.jobs: list[Job] = []
-        self._profile = profile
-        self._chosen = [(lane, selection.rows(profile, lane)) for lane in profile.lanes]
+        self._profile = profile = query.profile
+        self._chosen = list(zip(profile.lanes, rows_by_lane(query), strict=True))
         # host time of the profile's zero, increased if a time would be negative
         base = profile.facts.get(HOST_BASE, 0)
         starts = [lane.take("start", rows) for lane, rows in self._chosen]
@@ -107,9 +106,8 @@ class Trace:
         self._base = max(int(base) if isinstance(base, int) else 0, -min(first, 0))
         # of the last lane, as the next track often has the same
         self._rates = lru_cache(1)(partial(rates_of, self._chosen))
-        for unit in profile.units:
-            if selection.has_unit(unit):
-                self._add_core(unit)
+        for unit in query.units:
+            self._add_core(unit)
         self._add_ports()
         self._add_others()
 

@@ -19,7 +19,6 @@ from msgspec import Struct
 from tpuprof_tui.analysis.index.lane_index import LaneIndex, RunningSums, rows_starting
 from tpuprof_tui.analysis.index.unit_index import submitted_rows
 from tpuprof_tui.analysis.query import Query
-from tpuprof_tui.export.selection import Selection, selected_query
 from tpuprof_tui.model import Device, Lane, Profile, Role, is_missing
 from tpuprof_tui.model.lane import ALL, Rows, row_count, row_numbers, row_part
 
@@ -402,12 +401,11 @@ def percent(part: int, whole: int) -> float:
 RATIO_LIMITS: Final = (15.0, 30.0)
 BANDWIDTH_LIMITS: Final = (0.50, 0.75)
 GOOD, DOUBTFUL, BAD = "", "doubtful", "bad"
-EVERYTHING: Final = Selection()
 
 
-def summary_record(profile: Profile, selection: Selection = EVERYTHING) -> dict[str, Any]:
+def summary_record(query: Query) -> dict[str, Any]:
     """The reference's summary of a selection: columns, rows of texts, and the colour level of each cell."""
-    query = selected_query(profile, selection)
+    profile = query.profile
     sums, device = query_sums(query), profile.device
     ports = sums.get(-1, CoreSums(Sums)).get("CDMA")
     columns = (*COLUMNS, *(CDMA_COLUMNS if ports is not None else ()))

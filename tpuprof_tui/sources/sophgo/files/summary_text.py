@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.totals.figures import LaneFigures, UnitFigures, lane_figures
 from tpuprof_tui.export.job import Job
-from tpuprof_tui.export.selection import Selection, ordered_lanes, selected_profile, selected_query
+from tpuprof_tui.export.selection import ordered_lanes, selected_profile, timed_part
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.units import GUESS
 from tpuprof_tui.model import Lane, Profile, Role, is_missing
@@ -51,9 +51,9 @@ _SHARE_HEADER: Final = (
 Header = tuple[tuple[str, int], ...]
 
 
-def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
+def write_summary(job: Job, paths: Sequence[Path], progress: Callable[[float], None]) -> list[Path]:
     """Writes the published summary; no file without instructions."""
-    data = summary_text(profile.timed_part, job.selection).encode("ascii")
+    data = summary_text(timed_part(job.query)).encode("ascii")
     if data:
         with whole_file(paths[0]) as stream:
             stream.write(data)
@@ -61,33 +61,32 @@ def write_summary(profile: Profile, job: Job, paths: Sequence[Path], progress: C
     return list(paths) if data else []
 
 
-def console_summary(profile: Profile, selection: Selection) -> tuple[str, Callable[[], str]]:
+def console_summary(query: Query) -> tuple[str, Callable[[], str]]:
     """Why there is no summary (empty if there is one), and a function that returns its table for the terminal."""
-    return summary_missing(profile, selection), partial(summary_console, profile, selection)
+    return summary_missing(query), partial(summary_console, query)
 
 
-def summary_missing(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+def summary_missing(query: Query) -> str:
     """The reason why there is no summary, in the reference's words; empty if there is one."""
-    chosen = selected_profile(profile.device_part, selection)
+    chosen = selected_profile(query).device_part
     if not chosen.units:
         return NO_CORES
     return "" if chosen.instructions else NO_EVENTS
 
 
-def summary_console(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+def summary_console(query: Query) -> str:
     """The reference's table as it is printed on the console: the first eight columns; empty without a table."""
-    text = _reference_block(summary_rows(selected_query(profile, selection)))
+    text = _reference_block(summary_rows(query))
     return "".join(f"{line[:CONSOLE_WIDTH]}\n" for line in text.splitlines())
 
 
-def summary_text(profile: Profile, selection: Selection = Selection()) -> str:  # noqa: B008
+def summary_text(query: Query) -> str:
     """Content of summary.txt, ASCII; empty without cores or instructions."""
-    query = selected_query(profile, selection)
-    table, chosen = summary_rows(query), selected_profile(profile.device_part, selection)
+    table, chosen = summary_rows(query), selected_profile(query).device_part
     block = _reference_block(table)
     if not block:
         return ""
-    parts = (block + _remarks(profile, chosen, table), _engines(query), _moves(chosen))
+    parts = (block + _remarks(query.profile, chosen, table), _engines(query), _moves(chosen))
     return "\n".join([*filter(None, parts), _shares(query.unit_figures, query.span)])
 
 
@@ -147,7 +146,7 @@ def _moves(profile: Profile) -> str:
     """Table of bytes read and written, and their bandwidths; empty if nothing was moved."""
     body: list[list[str]] = []
     sums: dict[str, list[Moves]] = {}
-    for lane in ordered_lanes(profile):
+    for _, lane in ordered_lanes(profile):
         if lane.kind == "TIU" or not len(lane):
             continue
         found, number = lane_moves(profile, lane), profile.unit_number(lane)

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.export.job import Job
-from tpuprof_tui.export.selection import Selection, selected_query, selection_facts
+from tpuprof_tui.export.selection import selection_facts
 from tpuprof_tui.export.workbook_charts import add_charts
 from tpuprof_tui.formats.files import whole_file
 from tpuprof_tui.formats.xlsx.book import SHEET_ROWS, Book, Page, Value, column_letters, shown_length
@@ -44,7 +45,6 @@ from tpuprof_tui.views.as_sheet import sheets
 from ..read.layers import layers_of
 from ..schema import column as column_of
 from .field_texts import write_merged_csv
-from .fields import EVERYTHING
 from .instructions import rows_as_text
 from .lane_rows import SLICE, LaneRows, chosen_lanes
 from .layer_sheets import LayerSums, layer_sheet, network_sheet
@@ -71,17 +71,15 @@ _BARRED: Final = frozenset(("Asic Cycle",))
 _SUMS_SHARE: Final = 0.1
 
 
-def write_documents(profile: Profile, job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
+def write_documents(job: Job, paths: Sequence[Path], progress: Progress) -> list[Path]:
     """Writes the workbook, and its rows as CSV."""
-    selection = job.document_selection
-    write_workbook(profile, paths[0], selection, progress=lambda done: progress(0.85 * done))
-    write_merged_csv(profile, paths[1], selection, progress=lambda done: progress(0.85 + 0.15 * done))
+    query = job.document_query
+    write_workbook(query, paths[0], progress=lambda done: progress(0.85 * done))
+    write_merged_csv(query, paths[1], progress=lambda done: progress(0.85 + 0.15 * done))
     return list(paths)
 
 
-def write_workbook(
-    profile: Profile, path: Path, selection: Selection = EVERYTHING, *, progress: Progress | None = None
-) -> int:
+def write_workbook(query: Query, path: Path, *, progress: Progress | None = None) -> int:
     """Writes the workbook.
 
     Sheets: summary of engines; TIU, GDMA and SDMA of each core that has chosen instructions; CDMA ports; charts; the
@@ -94,18 +92,17 @@ def write_workbook(
         WriteError: The file could not be written; no partial file is left.
     """
     with whole_file(path) as stream:
-        return _Workbook(profile, selection, progress).write(stream)
+        return _Workbook(query, progress).write(stream)
 
 
 class _Workbook:
-    def __init__(self, profile: Profile, selection: Selection, progress: Progress | None) -> None:
-        self._profile = profile
+    def __init__(self, query: Query, progress: Progress | None) -> None:
+        self._query, self._profile = query, (profile := query.profile)
         self._book = Book(profile.name)
         self._progress = progress or (lambda share: None)
-        self._selection = selection
         layers = layers_of(profile)
         self._layers = None if layers is None else LayerSums(profile, layers)
-        self._sheets = chosen_lanes(profile, selection, layers)
+        self._sheets = chosen_lanes(query, layers)
         self._totals: dict[str, Sums] = {}
         self._longest_text = max((len(text) for texts in profile.strings.values() for text in texts), default=0)
         self._todo = sum(sheet.count for sheet in self._sheets)
@@ -149,7 +146,7 @@ class _Workbook:
         profile = self._profile
         loose = self._cores.pop(-1, CoreSums(Sums))["CDMA"]
         cores = dict(sorted(self._cores.items()))
-        start, end = published_window(selected_query(profile, self._selection)) if profile.timed else (0, 0)
+        start, end = published_window(self._query) if profile.timed else (0, 0)
         rows = [summary_row(profile, core, [each], end - start) for core, each in cores.items()]
         overall = summary_row(profile, None, list(cores.values()), end - start, loose)
         if self._layers is not None:
@@ -166,9 +163,8 @@ class _Workbook:
 
     def _views(self) -> None:
         """Write charts, and the views that the published converter's sheets lack."""
-        query = selected_query(self._profile, self._selection)
-        add_charts(self._book, query)
-        for sheet in sheets(query, _SKIPPED_VIEWS, selection_facts(self._profile, self._selection)):
+        add_charts(self._book, self._query)
+        for sheet in sheets(self._query, _SKIPPED_VIEWS, selection_facts(self._query)):
             page = self._page(sheet.title, "problems" if sheet.title == "Problems" else "kernels")
             page.table(sheet.header, sheet.rows, sheet.forms)
 

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof_tui.analysis.events import numbers_in
 from tpuprof_tui.analysis.links.waits import Barriers, Waits, barriers_in, waits_of, work_during_text
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
-from tpuprof_tui.analysis.selecting.session import numbers_in
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.model.lane import select_rows
 from tpuprof_tui.model.uniques import uniques
@@ -42,7 +42,7 @@ def _selection_mask(query: Query, everything: Waits) -> npt.NDArray[np.bool_]:
     chosen = (everything.start >= start) & (everything.start < end)
     if query.scope.everything and not query.full_filter:
         return chosen
-    chosen &= np.isin(everything.waiter, numbers_in(query.session, query.scope, None))
+    chosen &= np.isin(everything.waiter, numbers_in(query.session, query.scope))
     if query.full_filter:
         chosen &= apply_filter(query.session, query.full_filter).mask[everything.waiter]
     return chosen

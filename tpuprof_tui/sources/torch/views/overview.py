@@ -79,7 +79,7 @@ def _steps(events: WorkerEvents) -> Answer:
     chosen = np.flatnonzero(events.chosen)
     counts = [bool(each) for each in found.counted.tolist()]
     launched, lost = found.launched, None
-    if query.filter and not query.steps.guessed:
+    if query.condition and not query.steps.guessed:
         work = events.with_query(step=None, range=None).frame("stream", "call_start", "call_end")
         launched = np.array(list(map(len, work_of_steps(work, found))), np.int64)
     if events.recorded.unrecorded:
@@ -162,8 +162,8 @@ def overview(query: Query) -> Answer:
     """The overview; equal recommendations of several workers are merged, with a filter there are none."""
     answer = of_workers(query, _overview)
     tables = tuple(_each_once(table) if table.key == "recommendations" else table for table in answer.tables
-                   if table.key != "recommendations" or not query.filter)  # fmt: skip
-    notes = ("Advice is left out: a filter hides part of what it is about.",) if query.filter else ()
+                   if table.key != "recommendations" or not query.condition)  # fmt: skip
+    notes = ("Advice is left out: a filter hides part of what it is about.",) if query.condition else ()
     return replace(answer, tables=tables, notes=(*answer.notes, *notes))
 
 

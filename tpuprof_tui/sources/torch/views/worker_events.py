@@ -189,7 +189,7 @@ class WorkerEvents(Struct, frozen=True, eq=False, dict=True):
 
 def whole_of(query: Query, worker: Worker) -> Query:
     """The query of everything in a worker."""
-    return replace(query, scope=Scope(worker.group), range=None, filter="", step=None, baseline=None)
+    return replace(query.whole, scope=Scope(worker.group), baseline=None)
 
 
 def workers_of(query: Query) -> list[Worker]:
@@ -297,7 +297,7 @@ def _steps_to_select(query: Query, worker: Worker) -> Steps:
         return replace(steps, counted=np.ones(len(labels), np.bool_))
     # repetitions of device work: these begin and end with it
     start, end = (edge[own.index] for edge in (found.steps.start, found.steps.end))
-    begins = np.sort(events.with_query(filter=query.filter).frame("stream")["start"])
+    begins = np.sort(events.with_query(filter=query.condition).frame("stream")["start"])
     launched = np.searchsorted(begins, end) - np.searchsorted(begins, start)
     guessed = _steps(tuple(map(str, own.number.tolist())), np.stack((own.number, start, end)), annotated=False)
     return replace(guessed, launched=launched)

@@ -20,7 +20,7 @@ from tpuprof_tui.app.panes.prompt import KeyBar
 from tpuprof_tui.app.settings.actions import ACTIONS
 from tpuprof_tui.app.shell.application import TpuprofApp
 from tpuprof_tui.app.shell.messages import ThreadFailed
-from tpuprof_tui.app.terminal import Commands
+from tpuprof_tui.app.terminal import ActionPalette
 from tpuprof_tui.formats.escape import clean
 
 
@@ -39,7 +39,7 @@ async def test_the_palette_bears_page_keys_before_its_list_is_there():
     async with opened(small_profile(1, instructions=600)) as pilot:
         pilot.app.action_command_palette()
         palette = pilot.app.screen
-        assert isinstance(palette, Commands)
+        assert isinstance(palette, ActionPalette)
         palette._action_command_list("page_down")
         await pilot.pause()
         palette._action_command_list("page_down")
@@ -57,7 +57,7 @@ async def test_the_palette_opens_again_while_it_still_closes():
         first.dismiss()
         pilot.app.action_command_palette()
         assert first.is_attached
-        assert isinstance(pilot.app.screen, Commands)
+        assert isinstance(pilot.app.screen, ActionPalette)
         assert pilot.app.screen is not first
         await pilot.pause()
         assert pilot.app._exception is None
@@ -75,12 +75,12 @@ async def test_what_fails_in_a_thread_is_told_below_the_palette():
 
 
 async def test_the_palettes_countdown_may_end_when_its_list_is_gone(monkeypatch):
-    monkeypatch.setattr(Commands, "_NO_MATCHES_COUNTDOWN", 0.01)
+    monkeypatch.setattr(ActionPalette, "_NO_MATCHES_COUNTDOWN", 0.01)
     async with opened(small_profile(1, instructions=600)) as pilot:
         pilot.app.action_command_palette()
         await pilot.pause()
         palette = pilot.app.screen
-        assert isinstance(palette, Commands)
+        assert isinstance(palette, ActionPalette)
         palette._stop_no_matches_countdown()
         await palette.query("CommandList").remove()
         palette._start_no_matches_countdown("nothing is called so")

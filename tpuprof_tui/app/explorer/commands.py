@@ -24,7 +24,7 @@ from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import (
     COMMANDS,
     Action,
-    Command,
+    PromptCommand,
     actions_named,
     column_named,
     columns_named,
@@ -252,7 +252,7 @@ class CommandLine(Part):
             return fault("not a command: ? lists keys and actions") if text.strip() else None
         return Hint(listed(names))
 
-    def _validate_argument(self, command: Command, argument: str, offset: int) -> Hint | None:
+    def _validate_argument(self, command: PromptCommand, argument: str, offset: int) -> Hint | None:
         validate = self.validators.get(command.id)
         found = validate(argument) if validate is not None else None
         if found is not None:
@@ -279,7 +279,7 @@ class CommandLine(Part):
         names = [*(each.name for each in found), *(each.text.lower() for each in actions)] or self._views_named(text)
         return fault(f"several: {listed(names)}") if names else self._validate(text)
 
-    def _named(self, text: str) -> tuple[list[Command], str]:
+    def _named(self, text: str) -> tuple[list[PromptCommand], str]:
         """Commands that match the first word, and the argument; an unambiguous view name means ``view NAME``."""
         word, argument = split_command(text)
         found = commands_named(word, self.vocabulary)

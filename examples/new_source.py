@@ -19,7 +19,7 @@ from tpuprof_tui.model import Column, Device, Group, Groups, Lane, Profile, Scop
 from tpuprof_tui.model.activity import Activity
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict, first_bytes
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source, first_bytes
 
 HEADER = b"lane,name,start_us,end_us"
 COLUMNS = (
@@ -41,11 +41,15 @@ class TimesSource(Source):
 
     id, title, expected = "times", "a table of times", "a file *.times.csv"
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """By the name, else by the first line."""
         if path.name.endswith(".times.csv"):
-            return Verdict("name", "it ends in .times.csv")
-        return Verdict("content", "its first line") if first_bytes(path, 64).startswith(HEADER) else Verdict("", "")
+            return Recognition("name", "it ends in .times.csv")
+        return (
+            Recognition("content", "its first line")
+            if first_bytes(path, 64).startswith(HEADER)
+            else Recognition("", "")
+        )
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The tables in a folder, for lists of captures."""

@@ -39,7 +39,7 @@ from tpuprof_tui.model import (
 from tpuprof_tui.model.profile import Recording
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
-from tpuprof_tui.sources.source import ProgressCallback, Source, Verdict
+from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 COLUMNS: Final = (
@@ -91,10 +91,10 @@ class SlowAscend(Source):
     title = "an Ascend profile"
     expected = f"a folder with {OUTPUT} in it, or of such folders"
 
-    def recognises(self, path: Path) -> Verdict:
+    def recognises(self, path: Path) -> Recognition:
         """By the folder inside."""
         found = len(rank_folders(path))
-        return Verdict("name", f"{found} with {OUTPUT}") if found else Verdict("", f"no {OUTPUT} in it")
+        return Recognition("name", f"{found} with {OUTPUT}") if found else Recognition("", f"no {OUTPUT} in it")
 
     def open(self, path: Path, options: Mapping[str, Any], progress: ProgressCallback | None) -> Profile:
         """All ranks of the folder."""

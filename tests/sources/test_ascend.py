@@ -1714,7 +1714,7 @@ def test_lone_surrogates_in_a_timeline_are_shown_as_question_marks(tmp_path):
     assert timeline.kinds == ("?",)
 
 
-@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.workers, 2)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 5), (processes.child_processes, 2)])
 @pytest.mark.parametrize(
     ("place", "old", "new"),
     [

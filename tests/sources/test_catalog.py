@@ -13,7 +13,7 @@ from profiles import small_profile
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.sources.catalog import SOURCES, Catalog, open_profile
 from tpuprof_tui.sources.known_formats import KNOWN_FORMATS, known_format
-from tpuprof_tui.sources.source import Source, SourceOption, Verdict, first_bytes
+from tpuprof_tui.sources.source import Recognition, Source, SourceOption, first_bytes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SOUND = SAMPLES / "aks_decode_mode1"
@@ -29,8 +29,10 @@ class Toy(Source):
 
     def recognises(self, path):
         if path.name.endswith(self.ending):
-            return Verdict("name", f"it ends in {self.ending}")
-        return Verdict("content", "it has the mark") if self.mark in first_bytes(path) else Verdict("", "no mark")
+            return Recognition("name", f"it ends in {self.ending}")
+        return (
+            Recognition("content", "it has the mark") if self.mark in first_bytes(path) else Recognition("", "no mark")
+        )
 
     def open(self, path, options, progress):
         self.opened.append((path.name, dict(options)))
@@ -83,7 +85,7 @@ def test_a_source_of_this_package_goes_before_one_of_another(tmp_path):
     own, other = Toy("own", mark=b"mark"), Toy("other", ".cake")
     assert catalog(own, others=[other]).source_of(tmp_path / "x.cake") is own
     found = catalog(own, others=[other]).decisions(tmp_path / "x.cake")
-    assert [(each.source, each.verdict.by) for each in found] == [(own, "content"), (other, "name")]
+    assert [(each.source, each.recognition.by) for each in found] == [(own, "content"), (other, "name")]
 
 
 def test_one_of_another_package_that_fails_is_told_and_the_rest_goes_on(tmp_path):

@@ -193,7 +193,7 @@ def same(one: Trace, other: Trace) -> bool:
     return in_words(one) == in_words(other) and one.problems == other.problems
 
 
-@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (processes.workers, 3)])
+@pytest.mark.parametrize(("process", "count"), [(in_process, 2), (in_process, 7), (processes.child_processes, 3)])
 def test_sections_of_a_trace_are_read_by_other_processes(sound, tmp_path, monkeypatch, process, count):
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.decompress(sound.read_bytes()))
@@ -267,7 +267,7 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
         assert not READ_FROM
     path.write_text(json.dumps(events))
     with monkeypatch.context() as patched:
-        by_several(patched, processes.workers)
+        by_several(patched, processes.child_processes)
         for words in (["false"], ["/no such program"]):
             patched.setattr(processes, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)

@@ -17,7 +17,7 @@ from tpuprof_tui.model import Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.read.commands.command_table import CommandStream
 from tpuprof_tui.sources.sophgo.read.commands.nodes import match_nodes_to_streams
-from tpuprof_tui.sources.sophgo.read.dependencies import Kind
+from tpuprof_tui.sources.sophgo.read.dependencies import LinkKind
 
 
 def _stream(count: int, *, only_ends: bool = False) -> CommandStream:
@@ -52,7 +52,7 @@ def test_every_command_that_names_one_to_wait_for_has_its_link(tmp_path: Path, n
     waiters = sum(int((lane["depends_on"] > 0).sum()) for lane in profile.lanes if lane.kind in ("TIU", "GDMA"))
     links = find_dependencies(profile)
     assert waiters > 100
-    assert int((links.links.kind == Kind.COMMAND).sum()) == waiters
+    assert int((links.links.kind == LinkKind.COMMAND).sum()) == waiters
 
 
 def test_an_id_that_is_not_enabled_is_not_waited_for(tmp_path: Path) -> None:

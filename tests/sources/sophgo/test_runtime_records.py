@@ -27,7 +27,7 @@ from tpuprof_tui.model import Activity, Profile, Severity
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.chips.chip import chip_by_name
 from tpuprof_tui.sources.sophgo.files.perfetto import Trace
-from tpuprof_tui.sources.sophgo.read.problems import Report
+from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
 from tpuprof_tui.views.pages import info_report
@@ -259,7 +259,7 @@ def _foreign(sections: str, streams: str) -> str:
             if mark == "s":
                 record[3:] = 0
             records.append(record.tobytes())
-    stream = read_stream([np.frombuffer(b"".join(records), np.uint8)], [0], _CHIP, "GDMA", Report())
+    stream = read_stream([np.frombuffer(b"".join(records), np.uint8)], [0], _CHIP, "GDMA", Problems())
     known = [_stream(each) for each in streams.split()]
     found = runtime_records._sections(stream, _CHIP, (), known)
     return "".join("x" if each else "-" for each in runtime_records._foreign(found, known, "GDMA"))

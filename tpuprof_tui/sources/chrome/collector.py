@@ -34,7 +34,7 @@ from tpuprof_tui.model import INT_MISSING, Problem, Severity
 from .chunks import NOTHING, EventChunks, Tally, decoded_alone
 from .columns import F64, I32, I64, Codes, GrowingColumns, exact_ns, lookup, text_of_times
 from .inflate import PackedText, text_of
-from .processes import workers
+from .processes import child_processes
 
 _MISSING: Final = {str: "", msgspec.Raw: NOTHING}
 
@@ -568,7 +568,7 @@ def _in_sections(
     first, *others = sections_of(raw, size, cores())
     if not others or memory_bytes() < new.memory_factor * size:  # type: ignore[attr-defined]
         return None
-    with workers(len(others)) as processes:
+    with child_processes(len(others)) as processes:
         if len(processes) < len(others):
             return None
         for process, section in zip(processes, others, strict=True):

@@ -35,7 +35,7 @@ _LONGEST, _SEVERAL, _MUCH = 1 << 20, 16, 1 << 16
 _MEMORY: Final = "[memory]"
 
 
-class Group:
+class Events:
     """The events of a kind in a piece.
 
     Attributes:
@@ -62,7 +62,7 @@ class Group:
         return self.fields.last(field, np.broadcast_to(np.asarray(otherwise, np.int64), len(self)))
 
 
-class Events:
+class PieceEvents:
     """Track events, work and samples of counters of GPUs.
 
     Args:
@@ -118,7 +118,7 @@ class Events:
         sound |= piece.fields.last(FLAGS, none)[found.owner] & _NEEDS_STATE == 0
         self.needed = int((~sound).sum())
         found, state = found[sound], state[sound]
-        self.track, self.work, self.samples = (Group(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
+        self.track, self.work, self.samples = (Events(piece, kind, found, state) for kind in (EVENT, STAGE, COUNTERS))
         self._notes, self._note_fields = self._inner(4)
         self._older = self._inner(6)
         # values in values: what is damaged in one belongs to the annotation
@@ -140,7 +140,7 @@ class Events:
         self.piece.damaged[track.packet[outer.owner[damaged]]] = True
         return outer, found
 
-    def texts_of(self, group: Group, found: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
+    def texts_of(self, group: Events, found: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
         """Codes of the texts that fields of events hold, or the ids of."""
         code, is_id = np.zeros(len(found.owner), np.int64), found.at < 0
         ids = found[is_id]
@@ -305,7 +305,7 @@ class Events:
                 found[row] = f'"process_id":{signed(told.get(2, 0))},{found[row]}'
         return found, stream
 
-    def _number(self, group: Group, row: Any) -> Any:
+    def _number(self, group: Events, row: Any) -> Any:
         """Numbers of the packets of events in the trace."""
         return self.piece.first + group.packet[row]
 

@@ -673,7 +673,7 @@ RECORDING: Final = lazy_pattern(r"(.+_\d+)_(\d{14})\d*_ascend_(?:pt|ms)")
 def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
     """The sessions that workers are recordings of, by run and start; empty if all are ranks of one run, each once."""
     # imports numpy
-    from tpuprof_tui.sources.runs import Recorded, session_entries
+    from tpuprof_tui.sources.runs import UnplacedRecording, session_entries
 
     folders = {worker.root: worker for worker in workers}
     named = [each.rank for each in ranks_in_names([root.name for root in folders])]
@@ -687,7 +687,7 @@ def sessions(workers: Sequence[WorkerFiles]) -> list[SessionEntry]:
         rank = guess if worker.rank_of_file is None else worker.rank_of_file
         # clocks of timelines and times of names do not compare
         start, end = times if timed and times is not None else (seconds_of(match[2]) * 10**9 if match else 0,) * 2
-        recordings.append(Recorded(match[1] if match else root.name, start, end, rank,
+        recordings.append(UnplacedRecording(match[1] if match else root.name, start, end, rank,
                                    "" if rank is None else "ranks", open_ended=not timed))  # fmt: skip
         guessed.append(worker.rank_of_file is None)
     # ranks that no name tells are those of one run, unless a process was recorded twice or times tell

@@ -46,7 +46,7 @@ from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_di
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, file_size, progress_of_part
 
 from ...ranks import ranks_in_names
-from ...runs import Place, Recorded, places_of, problems_of
+from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
 from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of_metrics, metric_key
 from .content import unpack_command
@@ -162,7 +162,7 @@ class _ProfileBuilder:
         jobs = ["ranks" if rank.rank is not None else str(rank.paths.root) if rank.paths.several else ""
                 for rank in self._ranks]  # fmt: skip
         recordings = [
-            Recorded(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
+            UnplacedRecording(self._who(rank, key), low + shift, high + shift, rank.rank, job, rank.chip, shift != 0)
             for rank, key, job, (low, high), shift in zip(
                 self._ranks, keys, jobs, _extents(self._ranks), moved, strict=True)
         ]  # fmt: skip
@@ -248,7 +248,7 @@ class _ProfileBuilder:
             keys.append(key)
         return keys
 
-    def _worker(self, rank: Rank, key: str, span: int, place: Place, shift: int) -> Worker:
+    def _worker(self, rank: Rank, key: str, span: int, place: RecordingPlace, shift: int) -> Worker:
         """Adds a rank: its groups, lanes, steps, tables and counters."""
         self._zero = zero = -(place.shift + shift)
         label = key if rank.rank is None else f"Rank {rank.rank}" + (f" ({span})" if span > 1 else "")

@@ -53,7 +53,7 @@ _LATEST: Final = 1 << 61
 STREAM, THREAD, RANGES = range(3)
 
 
-class Events:
+class EventTables:
     """Reads all tables of events.
 
     Args:

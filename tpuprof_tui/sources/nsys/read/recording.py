@@ -37,7 +37,7 @@ from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.sources.torch.read.trace import Columns, Trace, numeric_sort_key
 
 from ..vocabulary import VOCABULARY
-from .events import RANGES, STREAM, Events, RowArguments, coded, combined, timely
+from .events import RANGES, STREAM, EventTables, RowArguments, coded, combined, timely
 
 #: Names of ranges that are numbered steps, with what they have in common: Iteration 12, train step=3/100.
 _STEP: Final = lazy_pattern(
@@ -87,7 +87,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
         UnreadableError: It is damaged, or holds no events.
     """
     database = SqliteFile(path, path.name)
-    events = Events(database, lambda text: report(f"reading {path.name}: {text}"))
+    events = EventTables(database, lambda text: report(f"reading {path.name}: {text}"))
     process, kind = (events.columns.get(key, np.zeros(0, np.int64)) for key in ("process", "kind"))
     if not len(kind):
         raise UnreadableError(f"{path} holds no events.", "Nothing was recorded while the profiler ran.")
@@ -108,7 +108,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     return traces
 
 
-def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, arguments: RowArguments) -> Trace:
+def _trace(events: EventTables, rows: I64, about: Metadata, owner: int | None, arguments: RowArguments) -> Trace:
     """The trace of the events of a process; ``owner``: its global id, None: they are of all together."""
     threads, lane = _lanes(events, rows, about)
     order = order_of_nesting(lane, events.columns["start"][rows], events.columns["end"][rows])
@@ -144,7 +144,7 @@ def _trace(events: Events, rows: I64, about: Metadata, owner: int | None, argume
     )  # fmt: skip
 
 
-def _lanes(events: Events, rows: I64, about: Metadata) -> tuple[tuple[tuple[str, str], ...], I64]:
+def _lanes(events: EventTables, rows: I64, about: Metadata) -> tuple[tuple[tuple[str, str], ...], I64]:
     """Process (on a device its number) and thread of each lane as texts, in order; and the lane of each event."""
     places = [events.columns[key][rows] for key in ("place", "process", "first", "second")]
     first, inverse = combined(*places)
@@ -182,7 +182,7 @@ def _step_labels(names: Sequence[str], name: I32, length: I64) -> dict[str, str]
     return families[max(times, key=lambda family: times[family])] if times and not any(map(marks_step, names)) else {}
 
 
-def _work(events: Events, rows: I64, about: Metadata) -> tuple[Columns, tuple[str, ...]]:
+def _work(events: EventTables, rows: I64, about: Metadata) -> tuple[Columns, tuple[str, ...]]:
     """Columns of device work, those of PyTorch's `arguments.WORK`, and the texts of their codes."""
     texts, own = Codes(), {key: values[rows] for key, values in events.work.items()}
 

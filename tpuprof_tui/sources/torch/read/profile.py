@@ -35,7 +35,7 @@ from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.sources.chrome.inflate import FORMAT
 from tpuprof_tui.sources.chrome.times import aside_problem
 
-from ...runs import Place, Recorded, places_of, problems_of
+from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, Kind
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
@@ -108,7 +108,7 @@ class _Run:
         moved = self._set_on_one_clock(clocks, whose)
         zero = min(clocks, default=0)
         recordings = [
-            Recorded(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
+            UnplacedRecording(str(each.owner), clock, clock + trace.length_ns, each.rank, _job(trace), _card(trace),
                      number in moved, each.stage)
             for number, (trace, clock, each) in enumerate(zip(self._traces, clocks, whose, strict=True))
         ]  # fmt: skip
@@ -203,7 +203,7 @@ class _Run:
                         "Figures are of those that are.", count=len(lacking))]  # fmt: skip
 
     def _worker(
-        self, trace: Trace, identity: Identity, place: Place, shift: int, *, guessed: bool = False
+        self, trace: Trace, identity: Identity, place: RecordingPlace, shift: int, *, guessed: bool = False
     ) -> Worker:  # fmt: skip
         rank, top = identity.rank, len(self._groups)
         label = f"{identity.key.removesuffix(' ~')} ~" if guessed or identity.guessed else identity.key

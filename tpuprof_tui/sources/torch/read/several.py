@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.collector import section_count
 from tpuprof_tui.sources.chrome.inflate import text_of
-from tpuprof_tui.sources.chrome.processes import Worker, workers
+from tpuprof_tui.sources.chrome.processes import ChildProcess, child_processes
 from tpuprof_tui.sources.kept import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, file_size, progress_of_part
 
@@ -67,7 +67,7 @@ class _Reading:
         # few large files are read one after the other, each by several processes
         if self._sections() > helpers + 1:
             helpers = 0
-        with workers(helpers) as processes:
+        with child_processes(helpers) as processes:
             threads = [threading.Thread(target=self._read_in, args=(each,), daemon=True) for each in processes]
             for thread in threads:
                 thread.start()
@@ -122,7 +122,7 @@ class _Reading:
         return progress_of_part(self._progress, name, sum(self._sizes[done] for done in list(self._found)),
                                 sum(self._sizes))  # fmt: skip
 
-    def _read_in(self, process: Worker) -> None:
+    def _read_in(self, process: ChildProcess) -> None:
         while (number := self._next()) is not None:
             path = self._files[number]
             part = (self._part.range, self._part.step) if self._part is not None else None

@@ -22,7 +22,7 @@ from tpuprof_tui.model.lane import Array, LazyColumn
 
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
-from ...chips.layout import CATALOG
+from ...chips.layout import CHIP_FILES
 from ..commands.lane_registers import NO_FORMAT, LaneRegisters, dependency_in, message_in
 from ..commands.operation_counts import base_name
 from ..commands.registers import LOW_ADDRESS_BITS, DecodedCommand, address_fields, decode, memory_text
@@ -249,7 +249,7 @@ _WINDOW = Operand("opd1", "k", ("opd1_h", "opd1_w"))
 
 
 def _wording(name: str) -> Wording:
-    return convert(CATALOG.file(f"common/{name}.json"), Wording, str_keys=True)
+    return convert(CHIP_FILES.file(f"common/{name}.json"), Wording, str_keys=True)
 
 
 def _options(values: Values) -> list[str]:
@@ -273,12 +273,12 @@ def tiu_text(chip: Chip, command: DecodedCommand) -> str:
     joined = (" x " if base in ("MM", "MM2") else ", ").join(sources[:2])
     parts += [result] if result else []
     parts += ["<- " + ", ".join([joined, *sources[2:]])] if joined else []
-    parts += [text for name, text in CATALOG.table(_wording, "operands").flags.items() if values.get(name)]
+    parts += [text for name, text in CHIP_FILES.table(_wording, "operands").flags.items() if values.get(name)]
     return " ".join([*parts, *_options(values)])
 
 
 def _operands(base: str, command: DecodedCommand) -> tuple[Operand, ...]:
-    known = CATALOG.table(_wording, "operands")
+    known = CHIP_FILES.table(_wording, "operands")
     if base == "MM2":
         extra = () if command.values.get("opt_opd2_const") else (Operand("opd2", dims=()),)
         return (*known.products[known.product_forms.get(command.function, "nn")], *extra)

@@ -17,7 +17,7 @@ import numpy as np
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import Column, Device, Group, Groups, Lane, Profile, Scopes, StringsBuilder
 from tpuprof_tui.model.activity import Activity
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
 from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source, first_bytes
 
@@ -67,7 +67,7 @@ class TimesSource(Source):
                     raise UnreadableError(f"{path}: line {number} is no row of times ({error}).") from None
         return Profile(
             path=str(path), name=path.name, vocabulary=VOCABULARY, device=Device("machine"),
-            recording=Recording("a table"), capabilities=frozenset((NAMES,)), source_data={},
+            recording=RecordingMode("a table"), capabilities=frozenset((NAMES,)), source_data={},
             groups=Groups([Group("Machine", "machine", number=0, is_unit=True)]),
             lanes=tuple(_lane(label, place, sorted(rows)) for place, (label, rows) in enumerate(lanes.items())),
             strings={"name": names.build()}, scopes=Scopes(), problems=(),

@@ -12,7 +12,7 @@ from profiles import make_lane, make_profile, session_of
 from tpuprof_tui.analysis.query import query_of
 from tpuprof_tui.analysis.selecting.navigation import at_place, place_of, place_words, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
-from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, SelectedItem
 from tpuprof_tui.cli.main import build_parser
 from tpuprof_tui.errors import TpuprofError
 from tpuprof_tui.views.registry import ask
@@ -65,7 +65,7 @@ def test_what_is_no_note_is_passed_over(tmp_path):
 def test_a_command_line_leads_to_the_same_place():
     session = session_of(PROFILE)
     core = PROFILE.groups.numbered(1)
-    state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=Selection(core, 1, 1), filter="dur>=1")
+    state = replace(VIEW, range=(250, 450), scope=Scope(core), selection=SelectedItem(core, 1, 1), filter="dur>=1")
     place = place_of(session, state, state.range)
     words = shlex.split(place_words("/captures/my run", place))
     assert words == ["tpuprof", "/captures/my run", "--range", "250ns..450ns", "--core", "1", "--filter", "dur>=1",

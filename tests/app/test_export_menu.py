@@ -18,7 +18,7 @@ from screen import explorer, frame, opened, press, settled
 
 import tpuprof_tui
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Sort
-from tpuprof_tui.analysis.selecting.state import Selection as EventSelection
+from tpuprof_tui.analysis.selecting.state import SelectedItem as EventSelection
 from tpuprof_tui.analysis.steps.step_figures import step_span
 from tpuprof_tui.app.explorer.screen import ExplorerScreen
 from tpuprof_tui.app.overlays.export import ExportMenu

@@ -14,7 +14,7 @@ from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
 from tpuprof_tui.analysis.selecting.navigation import step_event
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import has_colour_sums
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE
@@ -177,7 +177,7 @@ def test_where_nothing_passes_no_step_is_made(profile):
     view = DisplayState.of(profile.start_ns, profile.end_ns)
     from msgspec.structs import replace
 
-    view = replace(view, filter="dur<0", selection=Selection(0, 0, 3))
+    view = replace(view, filter="dur<0", selection=SelectedItem(0, 0, 3))
     assert step_event(session, view, 1, 0) is view
 
 

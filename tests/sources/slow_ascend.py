@@ -36,7 +36,7 @@ from tpuprof_tui.model import (
     Steps,
     StringsBuilder,
 )
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.vocabulary import NAMES, Capability, GroupKind, LaneKind, Vocabulary, Word
 from tpuprof_tui.sources.source import ProgressCallback, Recognition, Source
@@ -262,9 +262,9 @@ class _Maker:
             counters=tuple(self._counters(units)), links=lambda: self._links(lanes),
         )  # fmt: skip
 
-    def _recording(self) -> Recording:
+    def _recording(self) -> RecordingMode:
         levels = ", ".join(dict.fromkeys(rank.level for rank in self._ranks if rank.level))
-        return Recording(levels or "a profile", levels, "torch_npu")
+        return RecordingMode(levels or "a profile", levels, "torch_npu")
 
     def _steps(self) -> Steps:
         """Steps of all ranks."""

@@ -35,7 +35,7 @@ from tpuprof_tui.sources.torch.read.reading import read_trace
 from tpuprof_tui.sources.torch.read.trace import Trace
 from tpuprof_tui.sources.torch.recorded import device_name
 from tpuprof_tui.sources.torch.views.by_name import operators
-from tpuprof_tui.views.cells import Cells
+from tpuprof_tui.views.cells import CellFormats
 
 
 def exactly(text: str) -> int:
@@ -272,7 +272,7 @@ def test_where_the_border_was_none_or_the_other_process_ends_one_reads_all(sound
             patched.setattr(processes, "python_words", lambda *_, words=words: words)
             assert told(read_trace(path)) == slow(path)
         # nor where memory is short
-        patched.setattr(collector, "workers", lambda *_: pytest.fail("it is not begun"))
+        patched.setattr(collector, "child_processes", lambda *_: pytest.fail("it is not begun"))
         patched.setattr(collector, "memory_bytes", lambda: path.stat().st_size)
         assert told(read_trace(path)) == slow(path)
 
@@ -601,7 +601,7 @@ def test_flows_of_legacy_traces_are_launches(tmp_path, ends):
     assert [links.kinds[kind] for kind in links.kind.tolist()] == ["launch"] * (3 * ends)
     lane = next(lane for lane in query.profile.lanes if lane.kind == "stream")
     assert lane["step"].tolist() == [1 if ends else INT_MISSING] * 3
-    shown = dict(zip(table.column("name"), Cells.of(table).rows(table, [2], 0, 3), strict=True))
+    shown = dict(zip(table.column("name"), CellFormats.of(table).rows(table, [2], 0, 3), strict=True))
     assert shown["aten::mul"] == (("60.000",) if ends else (MISSING,))
 
 

@@ -73,7 +73,7 @@ class Device(Struct, frozen=True):
         return dict(self.peaks).get(name, 0.0)
 
 
-class Recording(Struct, frozen=True):
+class RecordingMode(Struct, frozen=True):
     """Recording mode of a profile: its name ("mode 1"), a short form for columns ("1"), and its meaning."""
 
     name: str = ""
@@ -256,7 +256,7 @@ class Profile(Struct, frozen=True, eq=False, dict=True, weakref=True):
     name: str  #: Short name for headings
     vocabulary: Vocabulary  #: Terms, columns and capabilities of its source
     device: Device
-    recording: Recording
+    recording: RecordingMode
     capabilities: frozenset[str]  #: Keys of the capabilities (of the vocabulary) that it has
     #: Source-specific data about the recording, for `info` and for the source's own files.
     source_data: Mapping[str, Any]

@@ -38,7 +38,7 @@ INDENT: Final = "  "
 MOST_INDENTED: Final = 20
 
 
-class Cells(Struct, frozen=True):
+class CellFormats(Struct, frozen=True):
     """Formatting of a table's cells: each column of times has one unit."""
 
     units: dict[str, TimeUnit]  #: Units of the visible duration columns, by key
@@ -49,7 +49,7 @@ class Cells(Struct, frozen=True):
     moments: Mapping[str, TimeUnit] = {}
 
     @classmethod
-    def of(cls, table: Table) -> Cells:
+    def of(cls, table: Table) -> CellFormats:
         """Chooses readable units for a table; columns that are compared have one."""
         figures = _compared_figures(
             [column.key for column in table.columns if column.kind == "duration" and column.shown]

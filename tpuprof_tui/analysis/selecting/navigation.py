@@ -18,7 +18,7 @@ from ..index.lane_index import event_at
 from .filter_masks import apply_filter, is_filter_cached
 from .filters import compile_filter
 from .session import Ints, Session
-from .state import DisplayState, Place, Scope, Selection
+from .state import DisplayState, Place, Scope, SelectedItem
 from .time_scale import TIME, Measure, base_of, base_of_state, measure_of
 
 Chosen = npt.NDArray[np.bool_]
@@ -203,7 +203,7 @@ def select_event(session: Session, state: DisplayState, lane: int, row: int) -> 
     """The state with an instruction selected and visible, and the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = state.showing(start, max(end, start + 1)).at(start)
-    return replace(moved, selection=Selection(session.unit_of(lane), lane, row))
+    return replace(moved, selection=SelectedItem(session.unit_of(lane), lane, row))
 
 
 def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> DisplayState:
@@ -227,7 +227,7 @@ def step_event(session: Session, state: DisplayState, steps: int, lane: int) -> 
 # pauses
 
 
-def pause_at(session: Session, selection: Selection, state: DisplayState, time: int) -> tuple[int, int] | None:
+def pause_at(session: Session, selection: SelectedItem, state: DisplayState, time: int) -> tuple[int, int] | None:
     """The pause of the selected lane, else unit, at a time; None: it works then."""
     work, extent = _work(session, selection), (state.full_start, state.full_end)
     number = int(np.searchsorted(work.ends, time, side="right"))
@@ -260,7 +260,7 @@ def next_pause(session: Session, state: DisplayState, steps: int, least: int) ->
     return None
 
 
-def _work(session: Session, selection: Selection) -> Intervals:
+def _work(session: Session, selection: SelectedItem) -> Intervals:
     if selection.lane >= 0:
         return session.indexes[selection.lane].work
     unit = session.indexes.by_unit.get(selection.group)
@@ -275,7 +275,7 @@ def _pauses(work: Intervals, extent: tuple[int, int], low: int, high: int) -> tu
             np.append(ends, extent[1]) if high > len(work) else ends)  # fmt: skip
 
 
-def select_pause(state: DisplayState, selection: Selection, pause: tuple[int, int]) -> DisplayState:
+def select_pause(state: DisplayState, selection: SelectedItem, pause: tuple[int, int]) -> DisplayState:
     """The state with a pause selected and visible, and the cursor at its start."""
     return replace(state.showing(*pause).at(pause[0]), selection=replace(selection, row=-1, pause=pause))
 

@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True):
         return self.group < 0 and self.lane < 0
 
 
-class Selection(Struct, frozen=True):
+class SelectedItem(Struct, frozen=True):
     """The selection; each field narrows the one before."""
 
     group: int = -1  #: Id of the group, or of the selected lane's unit; -1: none
@@ -74,7 +74,7 @@ class DisplayState(Struct, frozen=True):
     start: int
     end: int
     cursor: int
-    selection: Selection = Selection()  #: Shared by all panes
+    selection: SelectedItem = SelectedItem()  #: Shared by all panes
     scope: Scope = Scope()  #: Restriction of tree, timeline, table and summary
     sort: Sort = Sort()
     in_window: bool = False  #: Whether the table is limited to instructions of the visible window

@@ -20,7 +20,7 @@ from tpuprof_tui.model import Lane, Profile
 from tpuprof_tui.model.intervals import positions_in_runs
 from tpuprof_tui.model.uniques import distinct, uniques
 
-from ..pivot import Frame, Groups
+from ..pivot import Frame, GroupBy
 from ..selecting.session import Session
 
 Ints = npt.NDArray[np.int64]
@@ -132,7 +132,7 @@ class _RowBuilder:
         """Appends work that no frame called: one row per distinct path of group, scope and name."""
         keys = self.labels.keys
         events = events.with_columns(None, **{key: self.labels.encode(key, events[key]) for key in keys})
-        paths = Groups(events, ("group", *keys))
+        paths = GroupBy(events, ("group", *keys))
         parent, *levels = (paths.values(key) for key in ("group", *keys))
         for key, label in zip(keys[:-1], levels, strict=False):
             # work without a kernel is attached directly to its group

@@ -20,7 +20,7 @@ from tpuprof_tui.model.lane import Rows, row_numbers
 
 from ..index.ordering import column_values, lane_rows
 from ..operation_names import renamed_operations
-from ..pivot import Frame, Groups, most, rows, total, total_known, weighted_mean
+from ..pivot import Frame, GroupBy, most, rows, total, total_known, weighted_mean
 from ..selecting.cell_texts import header_text, value_text
 from ..selecting.filter_masks import numbers_shown
 from ..selecting.filters import text_condition
@@ -171,7 +171,7 @@ def _grouped_rows(session: Session, state: DisplayState, keys: Sequence[str], *,
 
 def _edges_of(frame: Frame, column: Column) -> list[float]:
     """Edges of the ranges of a column; empty: its values are few."""
-    if column.kind == "text" or Groups(frame, (column.key,)).count <= MANY:
+    if column.kind == "text" or GroupBy(frame, (column.key,)).count <= MANY:
         return []
     known = frame[column.key][~is_missing(frame[column.key])]
     return _edges(column, float(known.min()), float(known.max()))
@@ -182,7 +182,7 @@ def _table(
 ) -> GroupTable:
     ranges = {key: in_ranges(frame[key], found) for key, found in edges.items()}
     frame, keys = frame.with_columns(None, **ranges), [column.key for column in columns]
-    groups = Groups(frame, keys)
+    groups = GroupBy(frame, keys)
     order = np.lexsort([is_missing(groups.values(key)) for key in reversed(keys)])
     texts = [_labels_and_conditions(session, column, groups.values(column.key)[order], edges.get(column.key, []))
              for column in columns]  # fmt: skip

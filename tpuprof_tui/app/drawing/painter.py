@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tpuprof_tui.analysis.index.lane_index import Cells, LaneIndex, cells, rows_between
+from tpuprof_tui.analysis.index.lane_index import LaneCells, LaneIndex, cells, rows_between
 from tpuprof_tui.analysis.index.unit_index import UnitIndex
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.state import Colouring, StripKind
@@ -159,7 +159,7 @@ def _blank_torn_chars(chars: list[str]) -> None:
 
 
 def _paint_labels(
-    profile: Profile, index: LaneIndex, per_cell: Cells, edges: Ints, notes: Bools, chars: list[str],
+    profile: Profile, index: LaneIndex, per_cell: LaneCells, edges: Ints, notes: Bools, chars: list[str],
     styles: list[Style], palette: Palette, glyphs: Glyphs, colouring: Colouring, colour_numbers: Ints | None,
 ) -> None:  # fmt: skip
     """Draws events that fill several whole cells as one labelled bar, or as a labelled line of waiting.

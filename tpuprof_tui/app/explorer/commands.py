@@ -34,7 +34,7 @@ from ..settings.actions import (
     views_named,
 )
 from ..shell.messages import Background
-from .panes import CommandResult, CommandTable, Part, fault
+from .panes import CommandResult, CommandTable, ExplorerPart, fault
 
 if TYPE_CHECKING:
     from ..overlays.export import ExportMenu
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _MOST_KEYS: Final = 2
 
 
-class TableRequests(Part):
+class TableRequests(ExplorerPart):
     """Opens the overlays of the table (groups, columns, flame graph) and runs its commands."""
 
     def __init__(self, manager: PaneManager, background: Background, filtering: Filtering) -> None:
@@ -158,7 +158,7 @@ class TableRequests(Part):
         return partial(self.table.go_to, int(text.replace(",", "")) - 1)
 
 
-class ExportRequests(Part):
+class ExportRequests(ExplorerPart):
     """Builds export jobs from the menu or a command, and starts them on the ``exports`` runner."""
 
     def __init__(self, manager: PaneManager, background: Background, runner: exports.Exports) -> None:
@@ -214,7 +214,7 @@ class ExportRequests(Part):
             start()
 
 
-class CommandLine(Part):
+class CommandLine(ExplorerPart):
     """Prompts for a command, a view or an action by name, and runs it.
 
     ``validators`` are called with the argument while it is typed, ``later`` schedules a function for after the prompt.

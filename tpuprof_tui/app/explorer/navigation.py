@@ -43,7 +43,7 @@ from tpuprof_tui.analysis.selecting.navigation import (
 )
 from tpuprof_tui.analysis.selecting.notes import Notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.search import Hits
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import Measure, measure_of
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.files import WriteError
@@ -55,16 +55,16 @@ from tpuprof_tui.views.differences import cached_differences, difference_text, d
 from ..panes.lines import LinesView
 from ..panes.prompt import Hint
 from ..panes.table import InstructionTable
-from ..panes.timeline.timeline import Timeline
+from ..panes.timeline.timeline import TimelinePane
 from ..settings.actions import listed, views_named
 from ..shell.messages import Background
-from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, PaneManager, Part, fault
+from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, ExplorerPart, PaneManager, fault
 
 #: Longest number accepted, in digits: more than any number of instructions has.
 MAX_DIGITS: Final = 12
 
 
-class Navigation(Part):
+class Navigation(ExplorerPart):
     """Actions and commands that change the window, the scope or the view."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -146,8 +146,8 @@ class Navigation(Part):
             self.change(replace(state, selection=replace(state.selection, row=-1)))
         elif not state.scope.everything:
             self.change(replace(state, scope=Scope()))
-        elif state.selection != Selection():
-            self.change(replace(state, selection=Selection()))
+        elif state.selection != SelectedItem():
+            self.change(replace(state, selection=SelectedItem()))
         else:
             return False
         return True
@@ -175,7 +175,7 @@ class Navigation(Part):
         figures = Query(session).headline
         ends = {"least": figures.idlest, "most": figures.busiest}
         if text in ("", "all"):
-            self.change(replace(state, selection=Selection(), scope=Scope()))
+            self.change(replace(state, selection=SelectedItem(), scope=Scope()))
             return None
         chosen = ends.get(text)
         groups = session.profile.groups
@@ -184,7 +184,7 @@ class Navigation(Part):
             numbers = listed(map(str, groups.numbers), 16)
             return fault(session.profile.vocabulary.say("{units} are {known}, least, most", known=numbers))
         scope = Scope() if state.scope.everything else Scope(unit)
-        self.change(replace(state, selection=Selection(unit), scope=scope))
+        self.change(replace(state, selection=SelectedItem(unit), scope=scope))
         return None
 
     def show_view(self, name: str) -> None:
@@ -225,13 +225,13 @@ class Navigation(Part):
         pane = self.prompt.previous_focus
         if isinstance(pane, InstructionTable):
             pane.go_to(pane.rows.position + lines)
-        elif isinstance(pane, Timeline):
+        elif isinstance(pane, TimelinePane):
             pane.step_instructions(lines)
         elif isinstance(pane, LinesView):
             pane.move(lines)
 
 
-class Jumps(Part):
+class Jumps(ExplorerPart):
     """Actions that select another event: releasers and waiters, problems, differences; and the critical path."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -386,7 +386,7 @@ class Jumps(Part):
         return number, f"{index + 1:,}/{len(hits):,}  ", note
 
 
-class Marks(Part):
+class Marks(ExplorerPart):
     """Sets marks and goes to them; the key after the action is the letter."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -468,7 +468,7 @@ class Marks(Part):
             self.change(replace(select_event(session, state, *place), range=state.range))
 
 
-class NoteSaver(Part):
+class NoteSaver(ExplorerPart):
     """Writes notes to a file; without a path they are lost when the screen closes."""
 
     def __init__(

@@ -25,7 +25,7 @@ from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, Prompt
 from ..panes.summary.summary import SummaryPane
 from ..panes.table import InstructionTable
-from ..panes.timeline.timeline import Timeline
+from ..panes.timeline.timeline import TimelinePane
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
 from ..shell.messages import Background
@@ -68,7 +68,7 @@ class Store:
             self._changed(old)
 
 
-class Part:
+class ExplorerPart:
     """A part of the explorer."""
 
     def __init__(self, manager: PaneManager, background: Background) -> None:
@@ -151,7 +151,7 @@ class Sizes(Struct, frozen=True):
 FEW_LANES: Final = 8
 
 
-class Layout(Struct):
+class PaneLayout(Struct):
     """The user's layout choices; kept when another capture is opened."""
 
     tab: str = "summary"  #: The active tab
@@ -230,7 +230,7 @@ class Panes(Struct, frozen=True):
     """All panes; each field has the name of the widget's id."""
 
     tree: GroupTree
-    timeline: Timeline
+    timeline: TimelinePane
     summary: SummaryPane
     table: InstructionTable
     problems: ProblemsPane
@@ -249,7 +249,7 @@ class PaneManager:
     """
 
     def __init__(
-        self, store: Store, layout: Layout, panes: Panes, boxes: tuple[Widget, Widget], bar: Prompt,
+        self, store: Store, layout: PaneLayout, panes: Panes, boxes: tuple[Widget, Widget], bar: Prompt,
         size: Callable[[], Size], focused: Callable[[], Widget | None], open_overlay: Callable[..., object],
     ) -> None:  # fmt: skip
         self.store = store

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.findings.problem_rows import by_severity, damages, lane_of, severity_word
 from tpuprof_tui.analysis.selecting.navigation import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import in_sentence, wrap
 from tpuprof_tui.formats.units import plural
@@ -118,7 +118,7 @@ class ProblemsPane(LinesView):
         if problem.rows is not None and lane >= 0:
             self._select_row(lane, problem.rows, show_message)
             return True
-        self.post_message(ChangeState(lambda state: replace(state, selection=Selection(group, lane))))
+        self.post_message(ChangeState(lambda state: replace(state, selection=SelectedItem(group, lane))))
         if show_message:
             profile = self.session.profile
             title = profile.title_of(lanes[lane]) if lane >= 0 else in_sentence(profile.groups.title(group))

@@ -19,7 +19,7 @@ from tpuprof_tui.analysis.selecting.cell_texts import header_text
 from tpuprof_tui.analysis.selecting.navigation import step_event
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, Sort
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, Sort
 from tpuprof_tui.export.table import SHARE
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import ELLIPSIS, fit, label_cut
@@ -32,7 +32,7 @@ from ..settings.actions import bindings, columns_named
 from ..shell.messages import Background, ChangeState, CopyText, Request, ShowMessage
 from .lines import MOVES
 from .prompt import Hint, PromptRequest, ask
-from .table_rows import AT_ONCE, GAP, ColumnLayout, TableRows, sorted_rows
+from .table_rows import AT_ONCE, GAP, ColumnLayout, SortedRows, sorted_rows
 
 #: Most rows of a column that are copied: clipboards cannot hold millions.
 MAX_COPIED_ROWS = 10_000
@@ -66,7 +66,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.palette = palette
         self.glyphs = glyphs
         self.columns = ColumnLayout(session, state)
-        self.rows = TableRows(session)
+        self.rows = SortedRows(session)
         self._background = Background(self, "table", small=session.profile.instructions <= AT_ONCE)
         self._active = False
 
@@ -294,7 +294,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _select(self) -> None:
         lane, row = self.session.locate(self.rows.number)
-        selection = Selection(self.session.unit_of(lane), lane, row)
+        selection = SelectedItem(self.session.unit_of(lane), lane, row)
         start, _ = self.session.span_of(lane, row)
         self.post_message(ChangeState(lambda state: replace(state.at(start), selection=selection)))
 
@@ -308,7 +308,7 @@ class InstructionTable(ScrollView, can_focus=True, inherit_bindings=False):
         """Selects the event ``steps`` after this one on the same lane."""
         if len(self.rows.order):
             lane, row = self.session.locate(self.rows.number)
-            selection = Selection(self.session.unit_of(lane), lane, row)
+            selection = SelectedItem(self.session.unit_of(lane), lane, row)
             self.post_message(
                 ChangeState(lambda state: step_event(self.session, replace(state, selection=selection), steps, lane))
             )

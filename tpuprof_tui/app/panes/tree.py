@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from tpuprof_tui.analysis.compare.side_by_side import SideBySide
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.totals.figures import lane_figures
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, label_cut
@@ -418,7 +418,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         if old is None or old.selection != state.selection:
             self._go_to_selection(state.selection)
 
-    def _go_to_selection(self, selection: Selection) -> None:
+    def _go_to_selection(self, selection: SelectedItem) -> None:
         if self._visible and self.node.scope == Scope(selection.group, selection.lane):
             return
         for scope in (Scope(selection.group, selection.lane), Scope(selection.group)):
@@ -441,7 +441,7 @@ class GroupTree(LinesView, inherit_bindings=False):
         def selected(state: DisplayState) -> DisplayState:
             if (state.selection.group, state.selection.lane) == (scope.group, scope.lane):
                 return state
-            return replace(state, selection=Selection(scope.group, scope.lane))
+            return replace(state, selection=SelectedItem(scope.group, scope.lane))
 
         self.post_message(ChangeState(selected))
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from textual.worker import Worker, get_current_worker
 
-from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.dataset import is_data_set
 from tpuprof_tui.errors import NO_MEMORY, TpuprofError, UnreadableError
 from tpuprof_tui.formats.escape import clean
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tpuprof_tui.analysis.selecting.state import Place
     from tpuprof_tui.model import Lane, Profile
 
-    from ..explorer.panes import Layout
+    from ..explorer.panes import PaneLayout
     from .application import TpuprofApp
     from .data_set import DataSetViewState
 
@@ -86,7 +86,7 @@ class Opening:
         #: The capture on the screen (or shown last), and its state on disk before it was read.
         self._last_shown: tuple[Capture, DiskState] | None = None
         #: View to carry over to the next profile: display state, its profile, and layout.
-        self._view_to_restore: tuple[DisplayState, Profile, Layout] | None = None
+        self._view_to_restore: tuple[DisplayState, Profile, PaneLayout] | None = None
         #: Message to show when the capture being read is on the screen.
         self._message_when_loaded = ""
         #: Whether the previous capture is shown again if reading fails.
@@ -469,7 +469,7 @@ def carried_state(state: DisplayState, old: Profile, session: Session) -> Displa
 
     same_counters = [each.name for each in old.counters] == [each.name for each in new.counters]
     scope, chosen = state.scope, state.selection
-    selection = Selection(new_group(chosen.group), new_lane(chosen.lane), new_row(chosen.lane, chosen.row))
+    selection = SelectedItem(new_group(chosen.group), new_lane(chosen.lane), new_row(chosen.lane, chosen.row))
     carried = replace(
         state,
         full_start=fresh.full_start, full_end=fresh.full_end,

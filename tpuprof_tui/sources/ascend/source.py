@@ -26,7 +26,7 @@ class AscendSource(Source):
 
     def recognises(self, path: Path) -> Recognition:
         """Recognises a path by names: its own, those of its entries and of its parents; else files by their content."""
-        found = folders.found_at(path)
+        found = folders.profiles_at(path)
         if found.workers:
             first = found.workers[0]
             example = min(found.workers[0].every_file(), default=first.root)
@@ -56,13 +56,13 @@ class AscendSource(Source):
 
     def files(self, path: Path) -> Sequence[Path]:
         """The files of all ranks and of the cluster."""
-        found = folders.found_at(path)
+        found = folders.profiles_at(path)
         return [*(file for worker in found.workers for file in worker.every_file()), *found.cluster.values(),
                 *found.archives] or [path]  # fmt: skip
 
     def sessions(self, path: Path) -> Sequence[SessionEntry]:
         """The sessions that the folders below a folder are recordings of."""
-        workers = folders.found_at(path).workers if path.is_dir() else ()
+        workers = folders.profiles_at(path).workers if path.is_dir() else ()
         if len({worker.root for worker in workers}) < 2:
             return ()
         return folders.sessions(workers)

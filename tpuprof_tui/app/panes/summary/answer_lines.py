@@ -19,7 +19,7 @@ from tpuprof_tui.formats.layout import GAP, LaidColumn, fixed, parts, wanted
 from tpuprof_tui.formats.text import cell_len, fit
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain
-from tpuprof_tui.views.cells import Cells, fact_text, is_all_zero, shown_columns, shown_facts, value_text
+from tpuprof_tui.views.cells import CellFormats, fact_text, is_all_zero, shown_columns, shown_facts, value_text
 
 from ..lines import Line, paragraph
 
@@ -83,7 +83,7 @@ class AnswerLines(Struct):
         for table in (each.merged() for each in answer.tables):
             rows = self._rows_of(table)
             if rows:
-                kept, _ = next(self._parts(self._columns(table, Cells.of(table), rows), 0))
+                kept, _ = next(self._parts(self._columns(table, CellFormats.of(table), rows), 0))
                 most = max(most, min(wanted(kept) + _MARGINS, self.width))
         return most
 
@@ -161,7 +161,7 @@ class AnswerLines(Struct):
             yield from self.sentence_lines(f"{len(series) - len(shown):,} more.")
 
     def _table(self, table: Table, rows: Sequence[int]) -> Iterator[Entry]:
-        cells = Cells.of(table)
+        cells = CellFormats.of(table)
         columns, title = self._columns(table, cells, rows), cells.title(table)
         note = f"{len(rows):,} of {len(table):,}" if len(rows) < len(table) else self._bar_legend(columns)
         named = cell_len(clean(title)) + 3
@@ -206,7 +206,7 @@ class AnswerLines(Struct):
         looks = [look for each in columns if each.column.parts for look in self._looks(each.column)]
         return "  ".join(f"{char} {name}" for char, _, name in looks if name)
 
-    def _columns(self, table: Table, cells: Cells, rows: Sequence[int]) -> list[_Column]:
+    def _columns(self, table: Table, cells: CellFormats, rows: Sequence[int]) -> list[_Column]:
         """The displayed columns, with the one that names the rows first."""
         found = []
         for place in shown_columns(table):

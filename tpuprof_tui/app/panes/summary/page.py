@@ -181,7 +181,7 @@ COLUMN = 70
 PARTED = 16
 
 
-class Page(Struct):
+class SummaryPage(Struct):
     """Lines with the targets of Enter. Each of the two columns has items of its own."""
 
     lines: list[Line] = field(default_factory=list)
@@ -229,7 +229,7 @@ class PageBuilder:
         self._entries: dict[str, tuple[Answer, tuple[object, ...], list[Entry]]] = {}
         self._needed: dict[str, tuple[Answer, tuple[object, ...], int]] = {}
 
-    def page(self, state: DisplayState, *, paused: bool) -> Page:
+    def page(self, state: DisplayState, *, paused: bool) -> SummaryPage:
         """The page of a state: the chosen view, or all views if none is chosen."""
         session, width = self._answers.session, self._width
         if not self._answers.by_view:
@@ -263,9 +263,9 @@ class PageBuilder:
         return self._lay_out(head, left, *columns, above=[*above, *self._gap] if above else [],
                              below=[*self._gap, *below] if below else [])  # fmt: skip
 
-    def _text_page(self, lines: list[Line]) -> Page:
+    def _text_page(self, lines: list[Line]) -> SummaryPage:
         """A page of lines without targets, and so without a cursor."""
-        return Page(lines, self._width, self._width)
+        return SummaryPage(lines, self._width, self._width)
 
     def _notices(self, state: DisplayState, *, paused: bool) -> list[Line]:
         lines: list[Line] = []
@@ -367,9 +367,9 @@ class PageBuilder:
     def _lay_out(
         self, head: list[Line], left: int, first: Sequence[Entry], second: Sequence[Entry] = (), *,
         above: Sequence[Entry] = (), below: Sequence[Entry] = (),
-    ) -> Page:  # fmt: skip
+    ) -> SummaryPage:  # fmt: skip
         """Builds the page from the notices, two columns, and the full-width lines above and below them."""
-        page = Page(width=self._width, left=left)
+        page = SummaryPage(width=self._width, left=left)
         for line in head:
             page.add(line)
         for line, target in above:

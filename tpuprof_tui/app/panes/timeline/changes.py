@@ -23,7 +23,7 @@ from tpuprof_tui.analysis.selecting.navigation import (
     step_event,
     toggle_range,
 )
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection, StripKind, TimeScale
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, StripKind, TimeScale
 from tpuprof_tui.analysis.selecting.time_scale import clock_of
 from tpuprof_tui.app.drawing.colouring import is_known, next_colouring, title_of
 from tpuprof_tui.formats.escape import clean
@@ -107,7 +107,7 @@ def event_selected(layout: LaneLayout, state: DisplayState) -> DisplayState:
     row = layout.event_under_cursor(lane, state) if lane >= 0 else -1
     level = state.selection.level if lane == state.selection.lane else -1
     if row >= 0:
-        return replace(state, selection=Selection(layout.session.unit_of(lane), lane, row, level=level))
+        return replace(state, selection=SelectedItem(layout.session.unit_of(lane), lane, row, level=level))
     pause = None if layout.selected_row(state) < 0 else pause_at(layout.session, state.selection, state, state.cursor)
     return state if pause is None else select_pause(state, state.selection, pause)
 
@@ -116,8 +116,8 @@ def pause_stepped(layout: LaneLayout, state: DisplayState, steps: int) -> StateA
     """Selects the next (``steps`` 1) or previous (-1) pause of the lane or unit that is at least a cell long."""
     session = layout.session
     # without a selected row the first one
-    state = lane_moved(layout, state, 1) if state.selection == Selection() else state
-    if layout.counters_of(state) is not None or state.selection == Selection():
+    state = lane_moved(layout, state, 1) if state.selection == SelectedItem() else state
+    if layout.counters_of(state) is not None or state.selection == SelectedItem():
         return state, session.say("No {lane} selected: j and k select one.")
     least = max(state.span // layout.cells, 1)
     found = next_pause(session, state, steps, least)

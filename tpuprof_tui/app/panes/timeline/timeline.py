@@ -22,7 +22,7 @@ from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time, pause_at
 from tpuprof_tui.analysis.selecting.session import Session
-from tpuprof_tui.analysis.selecting.state import DisplayState, Selection
+from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import Measure
 from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing.colouring import known_names, name_numbers, title_of
@@ -164,11 +164,11 @@ def copied(session: Session, lane_number: int, row: int) -> str:
 _NARROW = 24
 
 
-class Timeline(Widget, can_focus=True):
+class TimelinePane(Widget, can_focus=True):
     """Lanes over time. Only visible rows are drawn; a moved cursor or selection repaints only the affected parts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("timeline")]
-    DEFAULT_CSS = "Timeline { height: 1fr; }"
+    DEFAULT_CSS = "TimelinePane { height: 1fr; }"
 
     def __init__(self, session: Session, state: DisplayState, palette: Palette, glyphs: Glyphs) -> None:
         super().__init__(id="timeline")
@@ -263,7 +263,7 @@ class Timeline(Widget, can_focus=True):
         state = self.lanes.state
         self.lane_data.prepare(state)
         if self.base is not None:  # events of the baseline cannot be selected
-            self.base.prepare(replace(state, selection=Selection()))
+            self.base.prepare(replace(state, selection=SelectedItem()))
 
     def _take_computed(self) -> None:
         self._prepare()

@@ -34,7 +34,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.lane import LazyColumn, Rows, constant, row_numbers
-from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.profile import RecordingMode, time_of_day
 from tpuprof_tui.model.strings import StringsOnDemand
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table
@@ -52,7 +52,7 @@ from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of
 from .content import unpack_command
 from .csv_table import Texts
 from .files import Files
-from .folders import RECORDING, Export, WorkerFiles, export_command, found_at, relative
+from .folders import RECORDING, Export, WorkerFiles, export_command, profiles_at, relative
 from .kernels import Details, Kernels, OperatorTimes, rows_of_work
 from .rank import Rank
 from .steps import device_steps, host_steps
@@ -77,7 +77,7 @@ def open_profile(path: Path, progress: ProgressCallback | None = None, recording
         UsageError: There is no such recording.
         UnreadableError: There is nothing to show; for raw output the hint is the command that exports it.
     """
-    found = found_at(path)
+    found = profiles_at(path)
     roots = list(dict.fromkeys(worker.root for worker in found.workers))
     if recordings and len(roots) > 1:
         names = set(chosen_names(recordings, [root.name for root in roots]))
@@ -192,7 +192,7 @@ class _ProfileBuilder:
             path=str(self._path), name=os.path.basename(os.path.abspath(self._path)),
             vocabulary=replace(VOCABULARY, more_columns=columns_of_metrics(metrics)),
             device=Device(chip),
-            recording=Recording(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
+            recording=RecordingMode(levels or ("an Ascend profile" if self._ranks else "msprof-analyze"), levels,
                                 "CANN's profiler"),
             capabilities=frozenset((NAMES, DEVICE) if device else (NAMES,)),
             source_data={}, workers=tuple(workers), groups=Groups(self._groups),

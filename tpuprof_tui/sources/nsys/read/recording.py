@@ -24,7 +24,7 @@ from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Profile, Severity
 from tpuprof_tui.model.mapped_arrays import MappedArrays
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup, printable
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
@@ -76,7 +76,7 @@ def read(path: Path, files: Sequence[Path], report: Callable[[str], None]) -> Pr
         arrays.release_pages()
     if not traces:
         raise UnreadableError(f"{path} holds no database of Nsight Systems that can be read.")
-    recording = Recording("a database of Nsight Systems", meaning="Nsight Systems")
+    recording = RecordingMode("a database of Nsight Systems", meaning="Nsight Systems")
     return replace(profile_of(path, traces, problems, arrays), vocabulary=VOCABULARY, recording=recording)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tpuprof_tui.model import Device, Groups, Lane, Profile, Scopes, Severity
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import DETAIL, NAMES
 
@@ -232,10 +232,10 @@ def detail_of(mode: int, bmodel: bool) -> int:
     return 2 if bmodel else mode
 
 
-def recording_of(mode: int, bmodel: bool) -> Recording:
+def recording_of(mode: int, bmodel: bool) -> RecordingMode:
     """Display texts of a capture's mode: ``mode 1``, or ``bmodel``."""
     short = "bmodel" if bmodel else str(mode)
-    return Recording(short if bmodel else f"mode {mode}", short, _MEANINGS[detail_of(mode, bmodel)])
+    return RecordingMode(short if bmodel else f"mode {mode}", short, _MEANINGS[detail_of(mode, bmodel)])
 
 
 def capabilities_of(mode: int, bmodel: bool) -> frozenset[str]:

@@ -42,7 +42,7 @@ Mask = npt.NDArray[np.bool_]
 OfRows = Callable[[I64], Values]
 
 
-class Texts:
+class TextTables:
     """Texts of the text columns of a profile."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class LaneColumns:
     """Builds the lanes of one trace.
 
     Args:
-        texts: Texts of the profile's text columns.
+        texts: Those of the profile's text columns.
         shift: Offset added to times, ns.
         steps: Starts, ends and numbers of its steps.
         stages: Stage of each step; empty: no stages.
@@ -69,8 +69,8 @@ class LaneColumns:
     """
 
     def __init__(
-        self, trace: Trace, texts: Texts, shift: int, steps: tuple[I64, I64, I64], stages: Sequence[str], rank: int,
-        arrays: MappedArrays,
+        self, trace: Trace, texts: TextTables, shift: int, steps: tuple[I64, I64, I64], stages: Sequence[str],
+        rank: int, arrays: MappedArrays,
     ) -> None:  # fmt: skip
         self._trace, self._steps, self._arrays, self._texts, self._rank = trace, steps, arrays, texts, rank
         builders = texts.builders

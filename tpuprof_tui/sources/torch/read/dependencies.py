@@ -37,7 +37,7 @@ from ..recorded import distributed_info, numbered
 from .arguments import FLOWS, Arguments, NamedEnd, NamedStart
 
 if TYPE_CHECKING:
-    from .profile import TraceEvents
+    from .profile import PlacedTrace
     from .trace import Trace
 
 KINDS: Final = ("launch", "backward", "stream event", "synchronise", "collective", "graph", "flow")
@@ -59,7 +59,7 @@ _WORK_FLOWS: Final = ("ac2g", "async_gpu", "async", "async_cpu_to_gpu")
 _Joined = tuple[I64, I64]
 
 
-def links_of(workers: Sequence[TraceEvents], lanes: Sequence[Lane]) -> Links:
+def links_of(workers: Sequence[PlacedTrace], lanes: Sequence[Lane]) -> Links:
     """All links of a run. O(n log n); files with waits on the device are read again for the waits' arguments."""
     parts = [np.zeros((3, 0), np.int64)]
     numbers = []
@@ -182,7 +182,7 @@ class _Submissions:
         return int(rows[index]) if index >= 0 else -1
 
 
-def _collective_waits(workers: Sequence[TraceEvents]) -> Iterator[tuple[int, I64, int, I64]]:
+def _collective_waits(workers: Sequence[PlacedTrace]) -> Iterator[tuple[int, I64, int, I64]]:
     """Collectives of a run: index of the last worker to begin and its rows, index of a waiting worker and its rows."""
     runs: dict[tuple[int, int], list[int]] = {}
     for index, worker in enumerate(workers):

@@ -29,7 +29,7 @@ from tpuprof_tui.model import (
 )
 from tpuprof_tui.model.group import Worker, free_number
 from tpuprof_tui.model.mapped_arrays import MappedArrays
-from tpuprof_tui.model.profile import Recording, time_of_day
+from tpuprof_tui.model.profile import RecordingMode, time_of_day
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.model.vocabulary import NAMES, Word
 from tpuprof_tui.sources.chrome.inflate import FORMAT
@@ -40,7 +40,7 @@ from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, K
 from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .believable import aside_lanes, is_fragmentary
-from .columns import LaneColumns, Texts
+from .columns import LaneColumns, TextTables
 from .dependencies import links_of, shifts
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
 from .launchers import overlap_problems, unrecorded_problems
@@ -56,7 +56,7 @@ _SHOWN: Final = {"id": "id", "name": "name", "totalGlobalMem": "memory_bytes", "
                  "warpSize": "warp_size"}  # fmt: skip
 
 
-class TraceEvents(Struct, frozen=True, eq=False):
+class PlacedTrace(Struct, frozen=True, eq=False):
     """A trace with the places of its events in the profile."""
 
     trace: Trace
@@ -90,7 +90,7 @@ class _Run:
         self._path, self._arrays, self._more_follows = path, arrays, more_follows
         self._traces = in_order(traces)
         self._problems = list(problems)
-        self._texts = Texts()
+        self._texts = TextTables()
         self._groups: list[Group] = []
         #: Number of each device, by its owner and process.
         self._devices: dict[tuple[tuple[Any, ...], str], int] = {}
@@ -118,7 +118,7 @@ class _Run:
         for number, trace in enumerate(self._traces):
             shift = clocks[number] + places[number].shift
             workers.append(self._worker(trace, whose[number], places[number], shift, guessed=number in moved))
-            events.append(TraceEvents(trace, whose[number].rank, places[number].session, shift, self._rows))
+            events.append(PlacedTrace(trace, whose[number].rank, places[number].session, shift, self._rows))
         ranks = [worker.rank for worker in workers if worker.rank is not None]
         one_run = len({each.run for each in places}) == 1
         self._problems += self._missing_ranks(set(ranks)) if one_run and not self._more_follows else []
@@ -153,7 +153,7 @@ class _Run:
             vocabulary = replace(VOCABULARY, title=f"{FORMAT} trace")
         return Profile(
             path=str(self._path), name=self._path.name, vocabulary=vocabulary, device=Device(card),
-            recording=Recording(recording, meaning=meaning), capabilities=frozenset(capabilities),
+            recording=RecordingMode(recording, meaning=meaning), capabilities=frozenset(capabilities),
             source_data={}, more_follows=self._more_follows, groups=Groups(self._groups), lanes=lanes, scopes=Scopes(),
             strings=self._texts.build(), problems=tuple(self._problems),
             steps=Steps(label=np.array(list(map(labels.code, label)), np.int32), labels=labels.build(),

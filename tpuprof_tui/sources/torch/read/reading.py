@@ -48,7 +48,7 @@ from tpuprof_tui.sources.source import GZIP, Part
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from . import arguments as ev
 from .arguments import Arguments, PacketArguments
-from .believable import Recording, believable
+from .believable import RecordingTimes, believable
 from .dependencies import TELLING, collective_identity
 from .foreign import foreign, work_without_arguments
 from .merged import MEMORY, is_merged, own_name, ranks_of
@@ -181,7 +181,7 @@ class TraceEvents(Collector):
     memory_factor = 1.4
 
     def __init__(
-        self, event_filter: EventFilter | None = None, most: int = MOST_NS, recording: Recording | None = None
+        self, event_filter: EventFilter | None = None, most: int = MOST_NS, recording: RecordingTimes | None = None
     ) -> None:  # fmt: skip
         super().__init__()
         self._filter, self._kept_count, self._most, self._recording = event_filter, 0, most, recording

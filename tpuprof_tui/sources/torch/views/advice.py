@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import column_of, frame_of
-from tpuprof_tui.analysis.pivot import Frame, Groups
+from tpuprof_tui.analysis.pivot import Frame, GroupBy
 from tpuprof_tui.analysis.query import EVERYTHING, Query
 from tpuprof_tui.analysis.selecting.state import Scope
 from tpuprof_tui.formats.escape import line_text
@@ -163,7 +163,7 @@ def _fusible(query: Query, rule: Rule, least: float) -> Iterator[Finding]:
     """The repeated sequence of light kernels with the most to win; the gaps between them are those of other rules."""
     for selection in worker_by_worker(query):
         found = repeated_sequences(selection)
-        groups = Groups(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
+        groups = GroupBy(found.with_columns(won=found["gain"] - found["gaps"]), ("sequence", "module"))
         won = groups.reduce(groups.frame["won"])
         worst = int(won.argmax()) if len(won) else -1
         if worst >= 0 and won[worst] and won[worst] >= least:

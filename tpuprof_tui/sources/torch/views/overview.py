@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.lazy_names import lazy_pattern
@@ -279,7 +279,7 @@ def _devices(selection: WorkerEvents, kernels: Frame, starts: I64, ends: I64) ->
     properties_of_id = {str(each.get("id")): each for each in cards if "id" in each}
     low, high = (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
     rows: list[tuple[Any, ...]] = []
-    groups = Groups(kernels, ["device_text"])
+    groups = GroupBy(kernels, ["device_text"])
     devices = sorted(enumerate(key("device_text")(groups)), key=lambda each: (len(each[1]), each[1]))
     for group, device in devices:
         own = kernels.take(groups.index == group)
@@ -459,7 +459,7 @@ def streams(events: WorkerEvents) -> Answer:
         Fact("overlap_us", "Overlap", comm.total - exposed, "duration"),
         Fact("overlap_share", "Overlap share", ratio(comm.total - exposed, comm.total), "share"),
     )  # fmt: skip
-    groups = Groups(work, ["device_text", "stream_text"])
+    groups = GroupBy(work, ["device_text", "stream_text"])
     rows: list[tuple[Any, ...]] = []
     for group, first in enumerate(groups.first):
         names = [work.texts[key][work[key][first]] for key in ("device_text", "stream_text")]

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tpuprof_tui.analysis.pivot import Frame, Groups, key, pivot, total
+from tpuprof_tui.analysis.pivot import Frame, GroupBy, key, pivot, total
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.nesting import parents
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table
@@ -143,7 +143,7 @@ def lines_of(events: WorkerEvents) -> tuple[list[Line], int]:
     if not len(work):
         return [], 0
     work = _with_lengths(events, work)
-    group, card = Groups(work, ["name", "shapes", "lengths"]), _card(events)
+    group, card = GroupBy(work, ["name", "shapes", "lengths"]), _card(events)
     found: list[Line] = []
     device = group.reduce(work["device_total"])
     names, shapes, lengths = (key(column)(group) for column in ("name", "shapes", "lengths"))

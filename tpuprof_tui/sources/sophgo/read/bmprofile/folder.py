@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model import INT_MISSING, Activity, Groups, Lane, Profile, Role, Strings
 from tpuprof_tui.model.lane import Array, LazyColumn, constant
-from tpuprof_tui.model.profile import Recording
+from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.sublanes import split_overlaps
 from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.sources.source import Progress, file_size, natural_order
@@ -101,7 +101,7 @@ def read_folder(
         report.note(f"The driver library's profile lies beside it: {_DRIVER_FOLDER}.", "Open it by itself.")
     profile = replace(
         builder.profile(),
-        recording=Recording("bmprofile", "bmprofile", "detailed commands"),
+        recording=RecordingMode("bmprofile", "bmprofile", "detailed commands"),
         facts={"network": plan.network} if plan.network else {},
         tables=(memory_table(plan, zero_us),) if plan.memory else (),
     )

@@ -9,7 +9,7 @@ from profiles import make_lane, make_profile, session_of
 from work_rows import top
 
 from tpuprof_tui.analysis.derived_columns import with_exposed
-from tpuprof_tui.analysis.findings.top_events import LARGE, slow_score
+from tpuprof_tui.analysis.evidence.top_events import LARGE, slow_score
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session, numbers_in

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.peers import peers_of
+from tpuprof_tui.analysis.evidence.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, likely_release
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.navigation import select_event

@@ -14,7 +14,7 @@ from screen import explorer, frame, opened, press, settled
 from work_rows import headroom
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses, work_differences
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses, work_differences
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.state import Scope, SelectedItem
 from tpuprof_tui.app.panes.summary.page import PageBuilder, SummaryPage

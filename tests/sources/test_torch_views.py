@@ -19,7 +19,7 @@ import torch_trace
 from kept_traces import unpacked_trace
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.unit_pauses import longest_pauses
+from tpuprof_tui.analysis.evidence.unit_pauses import longest_pauses
 from tpuprof_tui.analysis.query import Query, query_of
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Scope

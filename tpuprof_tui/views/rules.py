@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.analysis.events import column_of
-from tpuprof_tui.analysis.findings.pause_story import PauseStory, pause_story
+from tpuprof_tui.analysis.evidence.pause_story import PauseStory, pause_story
 from tpuprof_tui.analysis.pivot import Frame
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of

@@ -13,7 +13,7 @@ from profiles import CORES, session_of
 from written_captures import capture
 
 from tpuprof_tui import open_profile
-from tpuprof_tui.analysis.findings.problem_rows import Damage, damages
+from tpuprof_tui.analysis.evidence.problem_rows import Damage, damages
 from tpuprof_tui.cli.main import main
 from tpuprof_tui.formats.units import exact_time
 from tpuprof_tui.model import Problem, Profile, Severity

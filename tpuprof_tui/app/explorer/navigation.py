@@ -13,7 +13,7 @@ from textual import events
 
 from tpuprof_tui.analysis.compare.side_by_side import Differences
 from tpuprof_tui.analysis.critical_path import path_lane
-from tpuprof_tui.analysis.findings.problem_rows import problem_rows, problem_text
+from tpuprof_tui.analysis.evidence.problem_rows import problem_rows, problem_text
 from tpuprof_tui.analysis.links.dependencies import (
     BY_TIME,
     Dependencies,

@@ -15,9 +15,9 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.compare.side_by_side import Differences
-from tpuprof_tui.analysis.findings.pause_story import CAUSE_TEXTS, PauseStory, pause_story
-from tpuprof_tui.analysis.findings.peers import neighbours, peers_of
-from tpuprof_tui.analysis.findings.problem_rows import about_text, problem_rows
+from tpuprof_tui.analysis.evidence.pause_story import CAUSE_TEXTS, PauseStory, pause_story
+from tpuprof_tui.analysis.evidence.peers import neighbours, peers_of
+from tpuprof_tui.analysis.evidence.problem_rows import about_text, problem_rows
 from tpuprof_tui.analysis.index.ordering import unit_or_port
 from tpuprof_tui.analysis.links.dependencies import (
     Dependencies,

@@ -194,5 +194,5 @@ VOCABULARY: Final = Vocabulary(
         View("findings", "Findings", "What is worth a look, by the time that could be saved; the vendor's own advice.",
              "tpuprof_tui.views.findings:findings_view", all_workers=True, place="first"),
     ),
-    entries={"rules": f"{_VIEWS}.findings:RULES"},
+    entries={"rules": f"{_VIEWS}.rules:RULES"},
 )  # fmt: skip

@@ -164,5 +164,5 @@ VOCABULARY: Final = Vocabulary(
         View("distributed", "Distributed", "Computation and communication of the workers, and their collectives.",
              f"{_VIEWS}.distributed:distributed", all_workers=True),
     ),
-    entries={"rules": f"{_VIEWS}.advice:RULES", "steps": f"{_VIEWS}.overview:step_spans"},
+    entries={"rules": f"{_VIEWS}.rules:RULES", "steps": f"{_VIEWS}.overview:step_spans"},
 )  # fmt: skip

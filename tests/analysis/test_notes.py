@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of
 
 from tpuprof_tui.analysis.query import query_of
-from tpuprof_tui.analysis.selecting.navigation import at_place, place_of, place_words, toggle_mark, toggle_span
+from tpuprof_tui.analysis.selecting.moves import at_place, place_of, place_words, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.notes import Notes, NotesError, notes_path, read_notes, set_note_text, write_notes
 from tpuprof_tui.analysis.selecting.state import DisplayState, Place, Scope, SelectedItem
 from tpuprof_tui.cli.main import build_parser

@@ -14,7 +14,7 @@ from tpuprof_tui.app.overlays.export import ExportPane
 from tpuprof_tui.app.overlays.flame import FlameGraph
 from tpuprof_tui.app.overlays.help import HelpLines
 from tpuprof_tui.app.overlays.overlay import ConfirmPane
-from tpuprof_tui.app.overlays.table import ColumnList, GroupList
+from tpuprof_tui.app.overlays.table_lists import ColumnList, GroupList
 from tpuprof_tui.app.panes.detail import DetailPane
 from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane

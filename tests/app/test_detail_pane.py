@@ -16,7 +16,7 @@ from tpuprof_tui import open_profile
 from tpuprof_tui.analysis.evidence.peers import peers_of
 from tpuprof_tui.analysis.links.dependencies import dependencies_of, likely_release
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import select_event
+from tpuprof_tui.analysis.selecting.moves import select_event
 from tpuprof_tui.analysis.selecting.state import SelectedItem
 from tpuprof_tui.app.panes.detail import HELP_BESIDE, MAX_LINKS, DetailPane, entries_of, register_group
 from tpuprof_tui.model import Strings

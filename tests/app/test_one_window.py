@@ -19,7 +19,7 @@ from tpuprof_tui.app.panes.tree import nodes_of
 from tpuprof_tui.formats.units import percent_text, time_text
 from tpuprof_tui.model import Activity, Profile
 from tpuprof_tui.model.lane import Lane
-from tpuprof_tui.views.pages import summary_report
+from tpuprof_tui.views.text_pages import summary_report
 from tpuprof_tui.views.units import lanes
 from tpuprof_tui.views.work import operations
 

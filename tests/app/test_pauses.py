@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile
 from screen import explorer, opened, press, settled
 
-from tpuprof_tui.analysis.selecting.navigation import next_pause, pause_at, select_pause
+from tpuprof_tui.analysis.selecting.moves import next_pause, pause_at, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.sources.catalog import open_profile

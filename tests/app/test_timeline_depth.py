@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from profiles import make_lane, make_profile, session_of, small_profile
 from screen import SMALL, WIDE, explorer, frame, opened, press
 
-from tpuprof_tui.analysis.selecting.navigation import measured_text, parse_time, same_name, toggle_mark
+from tpuprof_tui.analysis.selecting.moves import measured_text, parse_time, same_name, toggle_mark
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.formats.parsing import TypedError
 from tpuprof_tui.model import Strings

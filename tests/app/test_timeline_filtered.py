@@ -13,7 +13,7 @@ from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press,
 from tpuprof_tui.analysis.index.lane_index import build_index
 from tpuprof_tui.analysis.links.launches import launches, launches_with, span_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter
-from tpuprof_tui.analysis.selecting.navigation import step_event
+from tpuprof_tui.analysis.selecting.moves import step_event
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.colouring import has_colour_sums

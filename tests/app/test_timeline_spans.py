@@ -8,7 +8,7 @@ from profiles import make_lane, make_profile, session_of
 from screen import AS_RECORDED, SIZES, compared, explorer, frame, opened, press, settled
 
 from tpuprof_tui.analysis.links.dependencies import MARKED, dependencies_of, linked_instructions
-from tpuprof_tui.analysis.selecting.navigation import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
+from tpuprof_tui.analysis.selecting.moves import go_to_mark, marks_text, measured_text, toggle_mark, toggle_span
 from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.selecting.time_scale import edges_of
 from tpuprof_tui.app.drawing.glyphs import ASCII, UNICODE

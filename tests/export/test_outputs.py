@@ -17,7 +17,7 @@ from tpuprof_tui.model.vocabulary import Output, Vocabulary, Word, import_entry
 from tpuprof_tui.sources.sophgo.schema import COLUMNS
 from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.text_pages import info_report, summary_report
 
 SCHEMA = COLUMNS
 RECIPE = Output("recipe", "recipe", f"{__name__}:write_recipe", ("kitchen/recipe.txt",), list_order=5, write_order=99)

@@ -13,7 +13,7 @@ from tpuprof_tui.export.selection import Selection
 from tpuprof_tui.formats.units import percent_text
 from tpuprof_tui.model import Profile, Role, Scopes
 from tpuprof_tui.sources.catalog import open_profile
-from tpuprof_tui.views.pages import title_line
+from tpuprof_tui.views.text_pages import title_line
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 

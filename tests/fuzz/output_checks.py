@@ -24,7 +24,7 @@ from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.sources.sophgo.files.summary_text import summary_console, summary_text
 from tpuprof_tui.views.info import info_json
-from tpuprof_tui.views.pages import info_report, summary_report
+from tpuprof_tui.views.text_pages import info_report, summary_report
 
 #: What steers a terminal, ends a line where none should end, or turns the direction of writing.
 _STEERS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

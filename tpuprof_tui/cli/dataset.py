@@ -15,7 +15,7 @@ from tpuprof_tui.errors import UsageError
 from tpuprof_tui.exit_status import DATA_LOSS, OK
 
 from .options import output_path
-from .pages import print_csv, print_json, rows_page
+from .printing import print_csv, print_json, rows_page
 
 if TYPE_CHECKING:
     from tpuprof_tui.dataset.build import Built

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tpuprof_tui.analysis.selecting.navigation import scope_named
+from tpuprof_tui.analysis.selecting.moves import scope_named
 from tpuprof_tui.analysis.selecting.time_scale import base_of
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.export.selection import RowPage, Selection
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _write_few(options: argparse.Namespace, profile: Profile, selection: Selection) -> None:
     """Writes the first rows to a terminal, if no limit is given: at most ``ROWS`` and ``MOST_BYTES``."""
-    from .pages import MOST_BYTES
+    from .printing import MOST_BYTES
 
     page, text = RowPage(ROWS, options.offset), io.BytesIO()
     _write(options, profile, selection, page, text)

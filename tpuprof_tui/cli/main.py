@@ -25,7 +25,7 @@ from tpuprof_tui.sources.catalog import RECORDINGS, SOURCES, Catalog
 from . import dataset, texts
 from .opening import capture_arguments, check_step, for_each_capture, must_exist, report_error, with_pipes_stored
 from .options import OPTIONS, OWN_OPTIONS, CommandOption, known_outputs, output_path, source_option
-from .pages import pages_of
+from .printing import pages_of
 
 if TYPE_CHECKING:
     from tpuprof_tui.model import Profile
@@ -303,7 +303,7 @@ def info_command(options: argparse.Namespace) -> int:
         return tell_source_choice(capture_arguments(options), as_json=options.json)
     from tpuprof_tui.views.as_text import ROWS
     from tpuprof_tui.views.info import info_json
-    from tpuprof_tui.views.pages import info_report
+    from tpuprof_tui.views.text_pages import info_report
 
     limit, offset = options.limit, options.offset
     if options.json:
@@ -321,7 +321,7 @@ def info_command(options: argparse.Namespace) -> int:
 def summary_command(options: argparse.Namespace) -> int:
     """Prints a summary of each capture: where the time went."""
     from tpuprof_tui.analysis.query import query_of
-    from tpuprof_tui.views.pages import ROWS, summary_report
+    from tpuprof_tui.views.text_pages import ROWS, summary_report
 
     # the command `open` without a terminal has no such options
     step, limit = getattr(options, "step", None), getattr(options, "limit", None)

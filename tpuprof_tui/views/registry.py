@@ -42,7 +42,7 @@ GENERIC: Final = (
     View("findings", "Findings", "What is worth a look, by the time that could be saved.",
          f"{_HERE}.findings:findings_view", place="first", compared=False),
     View("critical_path", "Critical path", "The longest chain of {events} and gaps, and the gain from speeding it up.",
-         f"{_HERE}.critical:critical", in_summary=False, place="", compared=False),
+         f"{_HERE}.critical_path:critical", in_summary=False, place="", compared=False),
     View("bandwidth", "Bandwidth", "Bytes moved over time, by kind of {lane}.", f"{_HERE}.curves:bandwidth",
          in_summary=False, compared=False),
     View("durations", "Durations", "How long {events} of work took.", f"{_HERE}.curves:durations",

@@ -30,7 +30,7 @@ from tpuprof_tui.sources.sophgo.files.perfetto import Trace
 from tpuprof_tui.sources.sophgo.read.problems import Problems
 from tpuprof_tui.sources.sophgo.read.records import runtime_records
 from tpuprof_tui.sources.sophgo.read.records.monitor import read_stream
-from tpuprof_tui.views.pages import info_report
+from tpuprof_tui.views.text_pages import info_report
 
 _CHIP = chip_by_name("aks")
 assert _CHIP is not None

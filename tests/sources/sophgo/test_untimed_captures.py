@@ -21,7 +21,7 @@ from tpuprof_tui.model import INT_MISSING, Profile, Role
 from tpuprof_tui.sources.catalog import open_profile
 from tpuprof_tui.sources.sophgo.files.instructions import write_instructions
 from tpuprof_tui.views.info import info_record
-from tpuprof_tui.views.pages import summary_report
+from tpuprof_tui.views.text_pages import summary_report
 
 _EXPECTED = "No hardware records: 3 launches; TIU 72, GDMA 18, SDMA 3 commands without times."
 

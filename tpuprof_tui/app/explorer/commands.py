@@ -19,7 +19,7 @@ from tpuprof_tui.views.registry import views_of
 
 from ..overlays.flame import FlameGraph
 from ..overlays.overlay import Overlay, confirm
-from ..overlays.table import ColumnList, GroupList
+from ..overlays.table_lists import ColumnList, GroupList
 from ..panes.prompt import Hint, PromptRequest
 from ..settings.actions import (
     COMMANDS,

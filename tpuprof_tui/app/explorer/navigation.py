@@ -25,7 +25,7 @@ from tpuprof_tui.analysis.links.dependencies import (
 from tpuprof_tui.analysis.links.waits import barrier_of
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import (
+from tpuprof_tui.analysis.selecting.moves import (
     default_span,
     go_to,
     go_to_mark,

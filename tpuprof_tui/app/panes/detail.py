@@ -29,7 +29,7 @@ from tpuprof_tui.analysis.links.dependencies import (
 )
 from tpuprof_tui.analysis.links.waits import barrier_of, lane_work_during, work_during_text
 from tpuprof_tui.analysis.selecting.cell_texts import column_texts, text_of
-from tpuprof_tui.analysis.selecting.navigation import select_event, step_event
+from tpuprof_tui.analysis.selecting.moves import select_event, step_event
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.formats.escape import clean

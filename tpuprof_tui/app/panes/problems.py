@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.binding import BindingType
 
 from tpuprof_tui.analysis.evidence.problem_rows import by_severity, damages, lane_of, severity_word
-from tpuprof_tui.analysis.selecting.navigation import select_event
+from tpuprof_tui.analysis.selecting.moves import select_event
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.formats.escape import clean

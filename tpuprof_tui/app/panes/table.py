@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tpuprof_tui.analysis.selecting.cell_texts import header_text
-from tpuprof_tui.analysis.selecting.navigation import step_event
+from tpuprof_tui.analysis.selecting.moves import step_event
 from tpuprof_tui.analysis.selecting.search import SEARCHED, pattern_of
 from tpuprof_tui.analysis.selecting.session import Ints, Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem, Sort

@@ -503,7 +503,7 @@ def _with_notes_and_place(
         The state; the notes file, None if notes are not saved; an error sentence, or an empty text.
     """
     from tpuprof_tui.analysis.selecting.filters import compile_filter
-    from tpuprof_tui.analysis.selecting.navigation import at_place
+    from tpuprof_tui.analysis.selecting.moves import at_place
     from tpuprof_tui.analysis.selecting.notes import NotesError, read_notes
 
     error_text = ""

@@ -98,7 +98,7 @@ class TorchSource(Source):
         from tpuprof_tui.model import Problem, Severity
         from tpuprof_tui.model.mapped_arrays import MappedArrays
 
-        from .read.several import read_traces
+        from .read.parallel_reading import read_traces
 
         is_archive = not os.path.isdir(path) and (_ARCHIVE.fullmatch(path.name) or _is_zip(path))
         files, arrays = chosen_files(_unpack(path) if is_archive else self.files(path), options), MappedArrays()
@@ -118,7 +118,7 @@ class TorchSource(Source):
             return super().open_several(paths, options, part)
         from tpuprof_tui.model.mapped_arrays import MappedArrays
 
-        from .read.several import read_traces
+        from .read.parallel_reading import read_traces
 
         files, arrays = [chosen_files(self.files(path), options) for path in paths], MappedArrays()
         found = iter(read_traces([file for each in files for file in each], None, arrays, part))
@@ -181,7 +181,7 @@ def _profile(
     from tpuprof_tui.errors import UnreadableError
     from tpuprof_tui.model import Problem, Severity
 
-    from .read.merged import ranks_of
+    from .read.merged_ranks import ranks_of
     from .read.profile import profile_of
 
     traces: list[Trace] = []

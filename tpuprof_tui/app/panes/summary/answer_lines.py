@@ -15,7 +15,7 @@ from tpuprof_tui.app.drawing.colouring import kernel_category, lane_shades
 from tpuprof_tui.app.drawing.glyphs import Glyphs, bar, stacked_bar
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.formats.escape import clean
-from tpuprof_tui.formats.layout import GAP, LaidColumn, fixed, parts, wanted
+from tpuprof_tui.formats.table_layout import GAP, LaidColumn, fixed, parts, wanted
 from tpuprof_tui.formats.text import cell_len, fit
 from tpuprof_tui.model import Vocabulary
 from tpuprof_tui.views.answer import TEXTS, Answer, Column, Fact, Series, Table, Target, plain

@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filter_masks import is_filter_cached, with_condition
-from tpuprof_tui.analysis.selecting.navigation import select_event, select_pause
+from tpuprof_tui.analysis.selecting.moves import select_event, select_pause
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, Scope, SelectedItem
 from tpuprof_tui.analysis.steps.step_detection import steps_of

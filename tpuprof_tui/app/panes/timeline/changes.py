@@ -13,7 +13,7 @@ from tpuprof_tui.analysis.index.lane_index import sublanes_of
 from tpuprof_tui.analysis.links.launches import step_launch
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.filter_masks import apply_filter, is_filter_cached
-from tpuprof_tui.analysis.selecting.navigation import (
+from tpuprof_tui.analysis.selecting.moves import (
     go_to,
     next_pause,
     pause_at,

@@ -26,7 +26,7 @@ from tpuprof_tui.analysis.links.dependencies import (
 from tpuprof_tui.analysis.links.launches import launches, launches_with
 from tpuprof_tui.analysis.selecting.filter_masks import FilterResult, apply_filter, is_filter_cached
 from tpuprof_tui.analysis.selecting.filters import split_step
-from tpuprof_tui.analysis.selecting.navigation import selected_span
+from tpuprof_tui.analysis.selecting.moves import selected_span
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import Colouring, DisplayState
 from tpuprof_tui.analysis.steps.step_detection import steps_of

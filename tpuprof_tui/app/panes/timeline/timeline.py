@@ -20,7 +20,7 @@ from tpuprof_tui.analysis.index.lane_index import event_at
 from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
-from tpuprof_tui.analysis.selecting.navigation import go_to, measured_text, parse_time, pause_at
+from tpuprof_tui.analysis.selecting.moves import go_to, measured_text, parse_time, pause_at
 from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.analysis.selecting.state import DisplayState, SelectedItem
 from tpuprof_tui.analysis.selecting.time_scale import Measure

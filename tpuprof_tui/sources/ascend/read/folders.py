@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tpuprof_tui.lazy_names import lazy_pattern
-from tpuprof_tui.sources.ranks import ranks_in_names
+from tpuprof_tui.sources.rank_names import ranks_in_names
 from tpuprof_tui.sources.source import SessionEntry, first_bytes, last_bytes, natural_order
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"

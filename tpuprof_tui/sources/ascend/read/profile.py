@@ -45,9 +45,9 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane, aside_problem, clock_difference, step_numbers
 from tpuprof_tui.sources.source import ProgressCallback, chosen_names, file_size, progress_of_part
 
-from ...ranks import ranks_in_names
+from ...rank_names import ranks_in_names
 from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, STEP, RecordedRank, Step, late_rank, records, waits_of
 from ..vocabulary import DEVICE, METRICS, NUMBERS, TEXTS, VOCABULARY, columns_of_metrics, metric_key
 from .content import unpack_command
 from .csv_table import Texts

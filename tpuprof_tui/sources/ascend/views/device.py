@@ -19,7 +19,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target
 
-from ..recorded import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
+from ..records import COMMUNICATION, COMPUTING, COVERAGE, STEP_COLUMNS, STEP_KEYS, RecordedRank, Step
 from .figures import CAUSES, WHY, RankFigures, figures_of
 from .ranks import (
     STEP_HEADS,

@@ -25,7 +25,7 @@ from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import innermost
 
-from ..recorded import (
+from ..records import (
     ASYNC_NPU,
     COMMUNICATION,
     COMPUTING,

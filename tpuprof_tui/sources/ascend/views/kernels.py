@@ -20,7 +20,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.views.answer import Answer, Column, Fact, LazyValues, Missing, Table, Target
 
-from ..recorded import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
+from ..records import ASYNC_NPU, HOST_TO_DEVICE, KERNEL_NUMBERS, KERNEL_TEXTS, METRICS, RecordedRank
 from .ranks import (
     TIMES,
     as_counted,

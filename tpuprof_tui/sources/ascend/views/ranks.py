@@ -22,7 +22,7 @@ from tpuprof_tui.model.table import Table as Records
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 from tpuprof_tui.views.workers import stack_workers
 
-from ..recorded import OTHERS, STEP_COLUMNS, RecordedRank
+from ..records import OTHERS, STEP_COLUMNS, RecordedRank
 
 I64 = npt.NDArray[np.int64]
 #: Short header of each step column, so that a row fits into 80 cells; and the order in which columns are dropped if it

@@ -24,7 +24,7 @@ from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Table, Target
 
-from ..recorded import OTHER, RecordedRank
+from ..records import OTHER, RecordedRank
 from .figures import WHY, figures_of
 from .kernels import NO_METRICS
 from .ranks import TIMES, coded, frame_of, lacks, lanes_of, per_rank, selected_rows

@@ -30,7 +30,7 @@ from tpuprof_tui.sources.chrome.nesting import innermost, order_of_nesting
 from tpuprof_tui.views.answer import Target
 from tpuprof_tui.views.rules import Finding, Rule, Sees, SourceRules, Wins, with_story
 
-from ..recorded import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
+from ..records import COMPUTING, METRICS, OTHER, PYTHON_GC, RecordedRank, is_total
 from .communication import CommunicationRows, of_ranks, sums_of_links, waiting_ranks
 from .figures import CAUSES, RankFigures, figures_of
 from .ranks import frame_of, is_everything, ranks_of, selected_rows

@@ -28,10 +28,10 @@ from tpuprof_tui.model.profile import RecordingMode
 from tpuprof_tui.model.uniques import distinct, uniques
 from tpuprof_tui.sources.chrome.columns import I32, Codes, lookup, printable
 from tpuprof_tui.sources.chrome.nesting import CounterSeries, order_of_nesting
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.sqlite import I64, SqliteFile
 from tpuprof_tui.sources.torch.categories import DEVICE_WORK, Kind
-from tpuprof_tui.sources.torch.read.believable import believable
+from tpuprof_tui.sources.torch.read.implausible_times import without_implausible
 from tpuprof_tui.sources.torch.read.profile import profile_of
 from tpuprof_tui.sources.torch.read.steps import marks_step
 from tpuprof_tui.sources.torch.read.trace import Columns, Trace, numeric_sort_key
@@ -102,7 +102,7 @@ def _traces_of(path: Path, report: Callable[[str], None]) -> list[Trace]:
     for number, owner in enumerate(owners if len(owners) > 1 else [None]):
         # what belongs to none of them is shown with the first
         own = (process == owner) | (~np.isin(process, owners) & (number == 0)) | (owner is None)
-        traces.append(believable(_trace(events, np.flatnonzero(own), about, owner, arguments))[0])
+        traces.append(without_implausible(_trace(events, np.flatnonzero(own), about, owner, arguments))[0])
     problems = (*events.problems(), *about.problems(), *database.problems)
     traces[0] = replace(traces[0], problems=(*problems, *traces[0].problems))
     return traces

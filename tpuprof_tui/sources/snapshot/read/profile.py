@@ -24,7 +24,7 @@ from tpuprof_tui.model.table import Table, TableColumns
 from tpuprof_tui.model.vocabulary import NAMES
 from tpuprof_tui.sources.chrome.columns import Codes
 from tpuprof_tui.sources.chrome.inflate import PackedText, text_of
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.source import ProgressCallback, progress_of_part
 
 from ..vocabulary import BLOCKS, HISTORY, SEGMENTS, STACKS, STATES, TRACE, VOCABULARY

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, convert
 from numpy.typing import NDArray
 
-from .layout import CHIP_FILES, ChipDataError, RecordLayout, record_layout
+from .bit_layout import CHIP_FILES, ChipDataError, RecordLayout, record_layout
 
 #: Command encoding (family) by engine; other engines have none.
 FAMILIES: Final = {"TIU": "tiu", "GDMA": "dma", "SDMA": "dma", "VSDMA": "dma", "DMA": "dma", "CDMA": "cdma"}

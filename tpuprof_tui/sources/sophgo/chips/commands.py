@@ -11,8 +11,8 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from .bit_layout import CHIP_FILES, BitField, ChipDataError, parse_fields
 from .chip import Chip, family_of
-from .layout import CHIP_FILES, BitField, ChipDataError, parse_fields
 
 HEADER_BYTES = 8
 """A command's operation is selected from this many bytes."""

@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane
 
 from ..categories import CATEGORIES, COLLECTIVES, COPY, DEVICE_WORK, MODULE, Kind, category_of
-from ..recorded import known
+from ..records import known
 from .trace import Trace
 
 #: Text columns that are read from the file again.

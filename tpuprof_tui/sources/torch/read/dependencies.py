@@ -33,7 +33,7 @@ from tpuprof_tui.sources.chrome.columns import (
 from tpuprof_tui.sources.chrome.times import clock_difference
 
 from ..categories import COLLECTIVE, COMMUNICATION, DEVICE_WORK, Kind, legacy_lanes
-from ..recorded import distributed_info, numbered
+from ..records import distributed_info, numbered
 from .arguments import FLOWS, Arguments, NamedEnd, NamedStart
 
 if TYPE_CHECKING:

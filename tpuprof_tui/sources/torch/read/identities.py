@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.sources.chrome.times import extent
-from tpuprof_tui.sources.ranks import NamedRank, rank_in_name, ranks_in_names
+from tpuprof_tui.sources.rank_names import NamedRank, rank_in_name, ranks_in_names
 from tpuprof_tui.sources.runs import UnplacedRecording, session_entries
 from tpuprof_tui.sources.source import SessionEntry, file_size, first_bytes, last_bytes
 
-from ..recorded import distributed_info
+from ..records import distributed_info
 from .trace import Trace
 
 _SUFFIX: Final = lazy_pattern(

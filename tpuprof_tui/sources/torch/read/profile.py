@@ -37,12 +37,12 @@ from tpuprof_tui.sources.chrome.times import aside_problem
 
 from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, Kind
-from ..recorded import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
+from ..records import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
-from .believable import aside_lanes, is_fragmentary
 from .columns import LaneColumns, TextTables
 from .dependencies import links_of, shifts
 from .identities import Identity, begun_ns, host_of, identities, in_order, job_of
+from .implausible_times import aside_lanes, is_fragmentary
 from .launchers import overlap_problems, unrecorded_problems
 from .steps import marked_steps
 from .tables import TraceTables

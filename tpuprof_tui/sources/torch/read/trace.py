@@ -22,7 +22,7 @@ from .arguments import FRAMES, OPERATORS, Arguments
 from .launchers import GRAPHS, LAUNCHING, Launchers, Overlaps, overlaps_of
 
 if TYPE_CHECKING:
-    from .captures import Replayed
+    from .graph_captures import Replayed
 
 #: Names of calls that start no work on a device.
 _LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
@@ -133,7 +133,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         if "_replayed" not in self.__dict__:
             self.__dict__["_replayed"] = None
             if self.named(GRAPHS.match).any():
-                from .captures import capture_files, replayed_of
+                from .graph_captures import capture_files, replayed_of
 
                 self.__dict__["_replayed"] = replayed_of(self, capture_files(self.path, rank))
         return cast("Replayed | None", self.__dict__["_replayed"])

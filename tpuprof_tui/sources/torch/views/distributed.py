@@ -24,7 +24,7 @@ from tpuprof_tui.sources.chrome.columns import I64
 from tpuprof_tui.views.answer import Answer, Column, Missing, Table, Target
 
 from ..categories import Kind, is_operator
-from ..recorded import RecordedTrace, numbered
+from ..records import RecordedTrace, numbered
 from .worker_events import WorkerEvents, is_collective, not_narrowed, worker_by_worker
 
 #: Larger sums are not known.

@@ -17,7 +17,7 @@ from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
 
-from ..recorded import GPU_TYPES
+from ..records import GPU_TYPES
 from ..vocabulary import MEMORY
 from .worker_events import WorkerEvents, not_narrowed, of_workers, ratio
 

@@ -24,7 +24,7 @@ from tpuprof_tui.views.steps import StepSpans, detected_steps
 from tpuprof_tui.views.workers import WORKER
 
 from ..categories import ELIGIBLE, LOADER, LOADER_KINDS, STEP, Kind, tensor_core_use, uses_tensor_cores
-from ..recorded import GPU_TYPES, RecordedTrace, known
+from ..records import GPU_TYPES, RecordedTrace, known
 from .worker_events import (
     WorkerEvents,
     is_collective,

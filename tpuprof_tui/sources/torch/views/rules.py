@@ -23,7 +23,7 @@ from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.rules import TIMES, Finding, Rule, SourceRules, evidence, window_finding
 
 from ..categories import LOADER, LOADER_KINDS, Kind, tensor_core_use
-from ..recorded import GPU_TYPES
+from ..records import GPU_TYPES
 from ..vocabulary import DEVICE, MEMORY
 from .by_name import repeated_sequences
 from .distributed import transfers_by_run

@@ -27,7 +27,7 @@ from tpuprof_tui.views.answer import Answer, Missing
 from tpuprof_tui.views.workers import stack_workers
 
 from ..categories import COLLECTIVE, COLLECTIVE_COMM, LOADER, LOADER_KINDS, STEP, Kind
-from ..recorded import RecordedTrace
+from ..records import RecordedTrace
 from ..vocabulary import DEVICE, MEMORY, MODULES
 
 I64 = npt.NDArray[np.int64]

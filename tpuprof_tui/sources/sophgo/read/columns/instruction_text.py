@@ -20,9 +20,9 @@ from tpuprof_tui.formats.units import bytes_text, rate_number, rate_text
 from tpuprof_tui.model import INT_MISSING, Role, StringsBuilder
 from tpuprof_tui.model.lane import Array, LazyColumn
 
+from ...chips.bit_layout import CHIP_FILES
 from ...chips.chip import Chip, family_of
 from ...chips.commands import command_table
-from ...chips.layout import CHIP_FILES
 from ..commands.lane_registers import NO_FORMAT, LaneRegisters, dependency_in, message_in
 from ..commands.operation_counts import base_name
 from ..commands.registers import LOW_ADDRESS_BITS, DecodedCommand, address_fields, decode, memory_text

@@ -19,9 +19,9 @@ from msgspec import Struct, convert
 
 from tpuprof_tui.model.uniques import uniques
 
+from ...chips.bit_layout import CHIP_FILES, ChipDataError
 from ...chips.chip import Chip
 from ...chips.commands import command_table
-from ...chips.layout import CHIP_FILES, ChipDataError
 from ..arrays import F64, I64, Bools
 from .registers import EncodedCommands, commands_of_one_kind, field_of_lines
 

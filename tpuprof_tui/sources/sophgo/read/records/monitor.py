@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tpuprof_tui.model.lane import Rows
 
+from ...chips.bit_layout import RecordLayout
 from ...chips.chip import Chip, family_of
-from ...chips.layout import RecordLayout
 from ..arrays import I64, U32, Bools, Bytes, id_sections
 from ..problems import Problems
 from .implausible_records import DISORDER, HALF, WRAP, implausible_mask, realignment_record, signed

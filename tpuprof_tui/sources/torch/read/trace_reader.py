@@ -48,10 +48,10 @@ from tpuprof_tui.sources.source import GZIP, Part
 from ..categories import DEVICE_WORK, OF_PROFILER, ON_DEVICE, ON_HOST, Kind, is_legacy, kind_of, legacy_lanes
 from . import arguments as ev
 from .arguments import Arguments, PacketArguments
-from .believable import RecordingTimes, believable
 from .dependencies import TELLING, collective_identity
-from .foreign import foreign, work_without_arguments
-from .merged import MEMORY, is_merged, own_name, ranks_of
+from .implausible_times import RecordingTimes, without_implausible
+from .merged_ranks import MEMORY, is_merged, own_name, ranks_of
+from .other_writers import foreign, work_without_arguments
 from .steps import marked_steps, marks_step
 from .trace import NO_LINKS, Columns, Trace, numeric_sort_key
 
@@ -99,7 +99,7 @@ def read_trace(
     text = _too_large(path)
     if not text:
         trace = collected(path, TraceEvents, progress, alone=alone).trace()
-        return trace if is_merged(trace) else believable(trace)[0]
+        return trace if is_merged(trace) else without_implausible(trace)[0]
     if part is None:
         raise _refusal(path, text)
     first = collected(path, lambda: TraceEvents(_of_outline), progress, alone=True)
@@ -107,12 +107,12 @@ def read_trace(
     if is_merged(outline):
         window = _window_of(ranks_of(outline), outline.zero_ns, part)
     else:
-        outline, recording = believable(outline)
+        outline, recording = without_implausible(outline)
         window = _window_of((outline,), outline.zero_ns, part)
     # as many events as fit into memory
     most = int(first.count * _fitting_share(text))
     found = collected(path, lambda: TraceEvents(window, most, recording), progress, alone=True).trace()
-    return found if recording is None else believable(found, recording)[0]
+    return found if recording is None else without_implausible(found, recording)[0]
 
 
 def _too_large(path: Path) -> int:

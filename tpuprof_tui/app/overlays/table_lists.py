@@ -21,15 +21,7 @@ from tpuprof_tui.analysis.selecting.state import DisplayState
 from tpuprof_tui.analysis.totals.grouping import GroupTable, group_table, groupings
 from tpuprof_tui.formats.escape import clean
 from tpuprof_tui.formats.text import fit, fit_apart, shared_beginnings
-from tpuprof_tui.formats.units import (
-    MISSING,
-    TimeUnit,
-    bytes_text,
-    column_unit,
-    percent_text,
-    plural,
-    signed,
-)
+from tpuprof_tui.formats.units import MISSING, TimeUnit, bytes_text, column_unit, percent_text, plural, signed
 from tpuprof_tui.model import INT_MISSING, Column, is_missing
 
 from ..drawing.glyphs import Glyphs, bar

@@ -22,7 +22,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model.intervals import interval_at
 from tpuprof_tui.model.uniques import uniques
 from tpuprof_tui.sources.chrome.columns import I32, I64, INTEGER, TEXT, ArgumentColumns, Codes
-from tpuprof_tui.sources.ranks import rank_in_name
+from tpuprof_tui.sources.rank_names import rank_in_name
 
 from ..categories import MODULE, Kind
 from ..source import CAPTURES
@@ -87,7 +87,7 @@ def replayed_of(trace: Trace, files: Sequence[Path]) -> Replayed | None:
     replayed = (call >= 0) & (graphs[call] if len(trace) else False)
     if not replayed.any() or not files:
         return None
-    from .reading import read_trace
+    from .trace_reader import read_trace
 
     captures: list[tuple[int, Sequence[Call]]] = []
     lacking, read = [], []

@@ -21,7 +21,7 @@ from tpuprof_tui.analysis.operation_names import names_by_code
 from tpuprof_tui.analysis.pivot import key, pivot
 from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.analysis.selecting.filters import text_condition
-from tpuprof_tui.analysis.selecting.navigation import place_words
+from tpuprof_tui.analysis.selecting.moves import place_words
 from tpuprof_tui.analysis.selecting.state import Place
 from tpuprof_tui.errors import UnreadableError, UsageError
 from tpuprof_tui.formats.escape import html_text, line_text, markdown_code, markdown_text
@@ -33,7 +33,7 @@ from tpuprof_tui.model.intervals import last_of_each
 from tpuprof_tui.model.uniques import uniques
 
 from .comparing import Compared
-from .diff import change_of, has_lost_records, outcome_record
+from .diff_report import change_of, has_lost_records, outcome_record
 from .registry import answer, facts_of, figures_of, view_of, views_of
 
 #: Key at the start of a baseline file.

@@ -46,7 +46,7 @@ class RecordingTimes(Struct, frozen=True):
         return Judgement(self.low, self.high).near(times)
 
 
-def believable(trace: Trace, whole: RecordingTimes | None = None) -> tuple[Trace, RecordingTimes]:
+def without_implausible(trace: Trace, whole: RecordingTimes | None = None) -> tuple[Trace, RecordingTimes]:
     """The trace without what cannot be of its recording, and when that was.
 
     Args:

@@ -16,11 +16,11 @@ from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.collector import section_count
 from tpuprof_tui.sources.chrome.inflate import text_of
 from tpuprof_tui.sources.chrome.processes import ChildProcess, child_processes
-from tpuprof_tui.sources.kept import read_or_kept
+from tpuprof_tui.sources.column_cache import read_or_kept
 from tpuprof_tui.sources.source import Part, ProgressCallback, file_size, progress_of_part
 
-from .reading import read_trace
 from .trace import Trace
+from .trace_reader import read_trace
 
 #: Bytes of files per helper process; below this its start takes longer than it saves.
 _WORTH_IT: Final = 24 << 20

@@ -45,11 +45,7 @@ class TimesSource(Source):
         """By the name, else by the first line."""
         if path.name.endswith(".times.csv"):
             return Recognition("name", "it ends in .times.csv")
-        return (
-            Recognition("content", "its first line")
-            if first_bytes(path, 64).startswith(HEADER)
-            else Recognition("", "")
-        )
+        return Recognition("content" if first_bytes(path, 64).startswith(HEADER) else "", "its first line")
 
     def find(self, folder: Path, names: Sequence[str]) -> Sequence[Path]:
         """The tables in a folder, for lists of captures."""

@@ -78,11 +78,11 @@ def test_a_command_line_leads_to_the_same_place():
     assert (shown.start, shown.end) == (250, 450)
     assert place_of(session, shown, shown.range) == place
     assert place_words("x", place_of(session, VIEW, None)) == "tpuprof x"
-    assert place_words("x", Place(core=3), against="a b") == "tpuprof x --core 3 --against 'a b'"
+    assert place_words("x", Place(unit_number=3), against="a b") == "tpuprof x --core 3 --against 'a b'"
 
 
 @pytest.mark.parametrize("place", [
-    Place(range="5us..6us"), Place(range="b..a"), Place(core=7), Place(group="no"), Place(filter="("),
+    Place(range="5us..6us"), Place(range="b..a"), Place(unit_number=7), Place(group="no"), Place(filter="("),
     Place(select="Core 9 TIU:0"), Place(select="Core 0 TIU:2"), Place(select="Core 0 TIU:x"), Place(select="0"),
 ])  # fmt: skip
 def test_a_place_that_is_not_there_is_told(place):

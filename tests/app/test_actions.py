@@ -20,7 +20,7 @@ from tpuprof_tui.app.panes.lines import LinesView
 from tpuprof_tui.app.panes.problems import ProblemsPane
 from tpuprof_tui.app.panes.prompt import Prompt
 from tpuprof_tui.app.panes.summary.summary import SummaryPane
-from tpuprof_tui.app.panes.table import InstructionTable
+from tpuprof_tui.app.panes.table import EventTable
 from tpuprof_tui.app.panes.timeline.changes import CHANGES
 from tpuprof_tui.app.panes.timeline.timeline import TimelinePane
 from tpuprof_tui.app.panes.tree import GroupTree
@@ -44,7 +44,7 @@ from tpuprof_tui.sources.sophgo.vocabulary import VOCABULARY
 
 OWNERS = {
     "app": TpuprofApp, "explorer": ExplorerScreen, "timeline": TimelinePane, "list": LinesView,
-    "table": InstructionTable, "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane,
+    "table": EventTable, "summary": SummaryPane, "tree": GroupTree, "problems": ProblemsPane,
     "detail": DetailPane, "chooser": CaptureList, "fleet": CaptureTable,
     "loading": LoadingPane, "text": LinesView,
     "export": ExportPane, "confirm": ConfirmPane,

@@ -29,7 +29,7 @@ NAMES = {"name": Strings(["mm2", "load"])}
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def linked(waiters: int = 2):
@@ -240,7 +240,7 @@ async def test_long_and_hostile_names_stay_inside_the_pane():
 
 @AS_RECORDED
 async def test_frames_of_the_detail_are_as_recorded(size, ascii_only):
-    profile = small_profile(2, instructions=600)
+    profile = small_profile(2, event_count=600)
     async with opened(profile, SIZES[size], ascii_only=ascii_only) as pilot:
         await press(pilot, "j full_stop full_stop" if size == "200x60" else "e j full_stop full_stop")
         await press(pilot, "i" if size != "200x60" else "tab tab Z")

@@ -139,7 +139,7 @@ async def test_the_table_can_follow_the_window(profile):
         screen = explorer(pilot)
         await press(pilot, "w w w 2 v")
         window = (screen.state.start, screen.state.end)
-        assert 0 < len(screen.table.rows.order) < profile.instructions
+        assert 0 < len(screen.table.rows.order) < profile.event_count
         for number in screen.table.rows.order.tolist():
             start, end = screen.session.span_of(*screen.session.locate(number))
             assert start < window[1]
@@ -151,7 +151,7 @@ async def test_tables_move_by_pages_and_to_their_ends(profile):
     async with opened(profile) as pilot:
         screen = explorer(pilot)
         await press(pilot, "2 G")
-        assert screen.table.rows.position == profile.instructions - 1
+        assert screen.table.rows.position == profile.event_count - 1
         await press(pilot, "g pagedown")
         assert screen.table.rows.position == screen.table.page
         await press(pilot, "ctrl+d ctrl+u pageup")

@@ -258,7 +258,7 @@ async def test_a_key_and_a_command_of_the_palette_write_one_file(tmp_path, monke
 
 
 async def test_a_profile_from_nowhere_cannot_be_exported():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         await press(pilot, "x")
         assert "nothing to export from" in frame(pilot.app)
 

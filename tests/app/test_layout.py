@@ -44,11 +44,11 @@ def test_one_core_shows_its_engines_and_all_of_them_what_they_did():
     whole = DisplayState.of(0, 100)
     one = replace(whole, scope=Scope(1))
     layout = PaneLayout(small=True)
-    assert (layout.rows_fitting(whole, None), layout.rows_fitting(one, None)) == ("cores", "engines")
-    assert (layout.rows_fitting(whole, 3), layout.rows_fitting(whole, 24)) == ("engines", "cores")
+    assert (layout.rows_fitting(whole, None), layout.rows_fitting(one, None)) == ("units", "lanes")
+    assert (layout.rows_fitting(whole, 3), layout.rows_fitting(whole, 24)) == ("lanes", "units")
     layout.rows_chosen = True
-    cores = replace(whole, line_unit="cores")
-    assert layout.rows_fitting(cores, 3) == "cores"
+    cores = replace(whole, line_unit="units")
+    assert layout.rows_fitting(cores, 3) == "units"
     narrowed = layout.adjust_rows(cores, replace(cores, scope=Scope(1)))
-    assert narrowed.line_unit == "engines"
-    assert layout.adjust_rows(narrowed, replace(narrowed, scope=Scope())).line_unit == "cores"
+    assert narrowed.line_unit == "lanes"
+    assert layout.adjust_rows(narrowed, replace(narrowed, scope=Scope())).line_unit == "units"

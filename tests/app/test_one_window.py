@@ -90,7 +90,7 @@ async def test_the_timeline_has_it_too():
 
 
 async def test_without_a_host_nothing_is_said_of_it():
-    async with opened(small_profile(1, instructions=600)) as pilot:
+    async with opened(small_profile(1, event_count=600)) as pilot:
         assert "device's time" not in frame(pilot.app)
         await press(pilot, "2")
         assert explorer(pilot).table.title_text().startswith("600 instructions, ")

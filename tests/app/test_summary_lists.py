@@ -291,7 +291,7 @@ def lost_profile():
     """The same with times at the peak: half of what each instruction took."""
     from msgspec.structs import replace
 
-    profile = small_profile(2, instructions=600)
+    profile = small_profile(2, event_count=600)
 
     def with_peak(lane: Lane) -> Lane:
         return lane.with_column("ideal", (lane["end"] - lane["start"]) * 0.5)
@@ -405,7 +405,7 @@ async def test_a_column_is_copied_of_all_rows_or_of_those_picked(profile):
         screen = explorer(pilot)
         await press(pilot, "2 S d u r enter ctrl+y")
         durations = [int(text) for text in pilot.app.clipboard.split("\n")]
-        assert len(durations) == profile.instructions
+        assert len(durations) == profile.event_count
         assert durations == sorted(durations, reverse=True)
         await press(pilot, "escape space space ctrl+y")
         assert pilot.app.clipboard == "\n".join(map(str, durations[:2]))

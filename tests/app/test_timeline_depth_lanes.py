@@ -111,7 +111,7 @@ async def test_launches_are_stepped_through_as_ranges(profile):
 
 
 async def test_without_launches_there_is_no_lane_of_them():
-    async with opened(small_profile(0, instructions=60)) as pilot:
+    async with opened(small_profile(0, event_count=60)) as pilot:
         assert not any("kernels" in label for label in labels(explorer(pilot)))
 
 

@@ -27,7 +27,7 @@ NAMES = {"name": Strings(["mm2", "load"])}
 
 @pytest.fixture(scope="module")
 def profile():
-    return small_profile(2, instructions=600)
+    return small_profile(2, event_count=600)
 
 
 def filtered(lane, text, end, cells, glyphs=UNICODE, palette=None, strings=None):

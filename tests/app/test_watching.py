@@ -85,7 +85,7 @@ def test_what_cannot_be_seen_is_empty():
 
 
 def test_a_view_is_kept_as_far_as_it_fits():
-    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    old, new = small_profile(1, event_count=600), small_profile(1, event_count=300)
     state = replace(DisplayState.of(old.start_ns, old.end_ns), filter="dur>1", scope=Scope(1), marks=(("a", 500),))
     state = replace(
         state.windowed(1000, 2000), selection=SelectedItem(0, 1, 2), picked=(1, 2), pinned=((0, 0, -1), (-1, 1, -1))
@@ -100,7 +100,7 @@ def test_a_view_is_kept_as_far_as_it_fits():
 
 
 def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
-    old, new = small_profile(1, instructions=600), small_profile(1, instructions=300)
+    old, new = small_profile(1, event_count=600), small_profile(1, event_count=300)
     inside, outside = new.end_ns - 5, new.end_ns + 5
     looks = {"colouring": "kernel", "legend": True, "strip": "utilisation", "scale": "cycles"}
     view = replace(
@@ -116,7 +116,7 @@ def test_marks_ranges_and_looks_are_kept_where_the_capture_still_reaches():
 
 
 def test_all_of_a_profile_stays_all_and_lanes_that_are_gone_are_dropped():
-    old = small_profile(1, instructions=600)
+    old = small_profile(1, event_count=600)
     new = replace(old, lanes=old.lanes[:3], groups=Groups(old.groups[:1]))
     last = len(old.lanes) - 1
     view = replace(

@@ -266,7 +266,7 @@ async def explorer_costs(path: str, only: str, baseline: float) -> tuple[list[st
 def rows_figures(screen: ExplorerScreen) -> list[tuple[str, int, float]]:
     """What it takes to sort, filter and search all instructions: title, target and CPU, ms."""
     session = screen.session
-    numbers = np.arange(session.profile.instructions, dtype=np.int64)
+    numbers = np.arange(session.profile.event_count, dtype=np.int64)
 
     def best(work: Callable[[int], object]) -> float:
         found = []

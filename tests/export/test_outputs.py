@@ -95,7 +95,7 @@ def test_of_several_sources_each_key_is_listed_once():
 
 
 def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_path):
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
+    profile = replace(small_profile(2, event_count=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     outputs = outputs_of(OVEN)
     told = []
     written = run_export(profile, Job(tmp_path / "out", frozenset(keys_of(outputs))), lambda *each: told.append(each))
@@ -112,7 +112,7 @@ def test_a_source_of_other_words_writes_its_own_files_and_the_generic_ones(tmp_p
 
 
 def test_what_is_told_of_a_source_of_other_words_names_no_tool_and_no_mode():
-    profile = replace(small_profile(2, instructions=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
+    profile = replace(small_profile(2, event_count=40), vocabulary=OVEN, source_data={}, capabilities=frozenset())
     text = f"{summary_report(profile).text()}\n{info_report(profile).text()}"
     assert "bigTpuProfile" not in text
     assert "CDMA ports" not in text

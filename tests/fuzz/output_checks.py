@@ -53,9 +53,9 @@ def check_light_outputs(profile: Profile) -> None:
         assert not _STEERS.search(text.replace("\t", " ")), _around(_STEERS, text)
     facts = info_json(profile)
     assert facts.isascii()
-    assert json.loads(facts)["instructions"] == profile.device_part.instructions
-    check_json_lines(_printed(profile, "jsonl"), profile.device_part.instructions)
-    check_csv(_printed(profile, "csv"), profile.device_part.instructions)
+    assert json.loads(facts)["instructions"] == profile.device_part.event_count
+    check_json_lines(_printed(profile, "jsonl"), profile.device_part.event_count)
+    check_csv(_printed(profile, "csv"), profile.device_part.event_count)
 
 
 def _printed(profile: Profile, form: str) -> bytes:
@@ -100,7 +100,7 @@ def check_all_outputs(profile: Profile, folder: Path) -> None:
     for path in folder.glob("*.txt"):
         text = path.read_bytes().decode("utf-8").replace("\t", " ")
         assert not _STEERS.search(text), _around(_STEERS, text)
-    check_csv((folder / "PerfDoc" / "PerfAI_output.csv").read_bytes(), profile.device_part.instructions)
+    check_csv((folder / "PerfDoc" / "PerfAI_output.csv").read_bytes(), profile.device_part.event_count)
     check_workbook(folder / "PerfDoc" / "PerfAI_output.xlsx")
     check_page(folder / "PerfWeb" / "result.html")
     TraceReader((folder / "perfetto.pftrace").read_bytes())

@@ -142,7 +142,7 @@ def test_every_view_of_many_traces_is_the_same_with_their_columns_in_files(proce
     monkeypatch.setattr(mapped_arrays, "_LARGE", 1)
     monkeypatch.setattr(mapped_arrays, "_MOST_MAPPED", 0)
     monkeypatch.setattr(parallel_reading, "_WORTH_IT", 1)
-    monkeypatch.setattr(parallel_reading, "cores", lambda: processes + 1)
+    monkeypatch.setattr(parallel_reading, "cpu_count", lambda: processes + 1)
     after = told()
     assert after[0].profile.arrays.spills
     assert after[1:] == before[1:]

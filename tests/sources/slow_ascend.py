@@ -50,13 +50,13 @@ COLUMNS: Final = (
     Column("start", "Start", unit="ns", shown=True),
     Column("end", "End", unit="ns"),
     Column("duration", "Duration", unit="ns", shown=True),
-    Column("accelerator", "Accelerator core", kind="text", engines=("stream",)),
-    Column("blocks", "Blocks", engines=("stream",)),
-    Column("waited", "Waited", unit="ns", engines=("stream", "communication"),
+    Column("accelerator", "Accelerator core", kind="text", lanes=("stream",)),
+    Column("blocks", "Blocks", lanes=("stream",)),
+    Column("waited", "Waited", unit="ns", lanes=("stream", "communication"),
            help="Idle time before it, as the file says."),
-    Column("bytes", "Bytes", unit="B", engines=("plane",)),
+    Column("bytes", "Bytes", unit="B", lanes=("plane",)),
     Column("step", "Step"),
-    Column("depth", "Depth", engines=("python", "cann")),
+    Column("depth", "Depth", lanes=("python", "cann")),
 )  # fmt: skip
 WORDS: Final = Vocabulary(
     source="slow ascend",

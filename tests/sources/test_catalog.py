@@ -36,7 +36,7 @@ class Toy(Source):
 
     def open(self, path, options, progress):
         self.opened.append((path.name, dict(options)))
-        return small_profile(1, instructions=10)
+        return small_profile(1, event_count=10)
 
     def find(self, folder, names):
         return [folder / name for name in names if name.endswith(self.ending)]
@@ -70,7 +70,7 @@ def test_a_name_goes_before_content_and_the_first_of_several_opens(tmp_path):
 
 
 def test_others_are_loaded_when_no_source_of_this_package_takes_a_path(tmp_path):
-    assert Catalog(SOURCES, never).open(SOUND, {}).instructions
+    assert Catalog(SOURCES, never).open(SOUND, {}).event_count
     with pytest.raises(AssertionError):
         Catalog(SOURCES, never).source_of(tmp_path)
     loads = []

@@ -244,7 +244,7 @@ def test_recordings_of_one_rank_of_an_ascend_profile_are_listed_and_chosen(tmp_p
     assert len(open_profile(tmp_path).groups.sessions) == 2
     one = open_profile(tmp_path, recordings=names[1])
     assert len(one.groups.sessions) == 1
-    assert one.instructions == 2
+    assert one.event_count == 2
     with pytest.raises(UsageError, match="no recording 'other'"):
         open_profile(tmp_path, recordings="other")
 

@@ -135,7 +135,7 @@ def test_steps_and_counters(trace, oracle):
 
 def test_host_and_annotations_count_in_no_figure(trace):
     found = query_of(trace).headline
-    assert (found.instructions, len(found.units)) == (62, 1)
+    assert (found.event_count, len(found.units)) == (62, 1)
     assert found.units[0].busy == 307_197 + 2_240
     roles = {lane.kind: set(lane["role"].tolist()) for lane in trace.lanes}
     assert roles["annotation"] == {Role.ANNOTATION}
@@ -276,7 +276,7 @@ def test_labels_that_are_no_utf_8_are_written_to_traces(tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_profiles_that_are_opened_together_are_those_that_are_opened_alone(monkeypatch, processes):
     monkeypatch.setattr(parallel_reading, "_WORTH_IT", 1)
-    monkeypatch.setattr(parallel_reading, "cores", lambda: processes)
+    monkeypatch.setattr(parallel_reading, "cpu_count", lambda: processes)
     run, one = SAMPLES / "torch_cuda_synthetic", SAMPLES / "torch_cpu_recorded"
     together = open_profiles([run, one / "worker0.pt.trace.json.gz"])
     for profile, alone in zip(together, (open_profile(run), open_profile(one)), strict=True):
@@ -300,7 +300,7 @@ def test_few_large_ranks_are_read_in_turn_each_in_sections(tmp_path, monkeypatch
 
     by_several(monkeypatch, counted, cores)
     for module, name, value in (
-        (parallel_reading, "_WORTH_IT", 1), (parallel_reading, "cores", lambda: cores),
+        (parallel_reading, "_WORTH_IT", 1), (parallel_reading, "cpu_count", lambda: cores),
         (collector, "_MOST", 4 if cores > 2 else 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)

@@ -173,7 +173,7 @@ def test_two_recordings_in_one_file_are_told(tmp_path: Path) -> None:
     profile = two(HOUR / 2)
     assert [(problem.severity, problem.what) for problem in profile.problems] == [
         (Severity.WARNING, "Nothing was recorded for 1,799.996 s, much longer than before and after.")]  # fmt: skip
-    assert profile.instructions == 32
+    assert profile.event_count == 32
     # programs do not pause for hours
     profile = two(5 * HOUR)
     assert [problem.count for problem in profile.problems] == [4, 12]

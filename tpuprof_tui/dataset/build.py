@@ -14,7 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import share_cores
+from tpuprof_tui.child_process import share_cpus
 from tpuprof_tui.errors import TpuprofError, UnreadableError, requires_package
 from tpuprof_tui.sources.catalog import Catalog
 
@@ -189,7 +189,7 @@ def _begin_worker(jobs: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    share_cores(jobs)
+    share_cpus(jobs)
     parent = parent_process()
 
     def follow() -> None:

@@ -142,7 +142,7 @@ def _tables(path: str, given_path: str, consume: Consumer, catalog: Catalog) -> 
             "capture": capture, "path": given_path, "name": profile.name, "chip": profile.device.chip or None,
             "mode": profile.recording.name or None, "call": call, "changed_ns": newest, "epoch_ns": profile.wall_ns,
             "duration_ns": total_ns(query.session) if profile.timed else None, "units": len(profile.units),
-            "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.instructions,
+            "lanes": sum(len(lane) > 0 for lane in profile.lanes), "events": profile.event_count,
             "problems": len(problems), "errors": sum(each.severity == Severity.ERROR for each in profile.problems),
             "bytes": sum(size for size, _ in states), "tpuprof": __version__,
         }  # fmt: skip

@@ -102,7 +102,7 @@ def check_selection(profile: Profile, selection: Selection) -> None:
     Raises:
         UsageError: It is empty.
     """
-    if selection.everything or not profile.instructions:
+    if selection.everything or not profile.event_count:
         return
     # what runs in the range is in unions, even if nothing starts in it
     begun = replace(selection, start_ns=None)

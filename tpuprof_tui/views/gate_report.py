@@ -137,9 +137,8 @@ def _places(query: Query, comparison: Comparison) -> Iterator[tuple[str, Place]]
             lane, row = profile.lanes[int(work.lane[event])], slice(int(work.row[event]), int(work.row[event]) + 1)
             start, end = ((int(lane.take(edge, row)[0]) for edge in ("start", "end")) if column == "name" else
                           (int(launches.start[index]), int(launches.end[index])))  # fmt: skip
-            unit = profile.unit_of(lane)
-            core = profile.groups[unit].number if unit >= 0 else -1
-            yield _place(view, names[int(code[index])], start, end, core if core >= 0 else None)
+            number = profile.unit_number(lane)
+            yield _place(view, names[int(code[index])], start, end, number if number >= 0 else None)
 
 
 def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
@@ -152,8 +151,8 @@ def _host_places(query: Query) -> Iterator[tuple[str, Place]]:
         yield from (_place(view, name, start, end) for name, start, end in longest if name is not None)
 
 
-def _place(view: str, name: str, start: int, end: int, core: int | None = None) -> tuple[str, Place]:
-    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), core)
+def _place(view: str, name: str, start: int, end: int, unit_number: int | None = None) -> tuple[str, Place]:
+    return f"{_KINDS.get(view, 'kernel')}:{name}", Place(range_text(start, max(end, start + 1)), unit_number)
 
 
 def _figure_of(amount: Amount) -> Figure:

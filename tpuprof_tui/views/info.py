@@ -55,7 +55,7 @@ def info_record(profile: Profile, *, limit: int | None = None, offset: int = 0) 
         "wall_clock": begun,
         "tail_offset_ns": profile.tail_offset_ns,
         "pmu_tail_ns": profile.tail_ns,
-        "instructions": profile.instructions,
+        "instructions": profile.event_count,
         "kernel_launches": len(profile.scopes),
         "lanes": _lane_records(profile, rows),
         **({"counters": counters} if counters else {}),

@@ -137,7 +137,7 @@ def test_a_node_that_claims_another_number_is_told_and_the_stream_taken(tmp_path
 
 def test_a_stream_without_a_node_is_told(tmp_path: Path) -> None:
     path = compiled(RECORDED[0], tmp_path)
-    whole = open_profile(path).instructions
+    whole = open_profile(path).event_count
     file = path / "cdmlib0_0.profile"
     data = file.read_bytes()
     at = 0
@@ -148,7 +148,7 @@ def test_a_stream_without_a_node_is_told(tmp_path: Path) -> None:
         write_block(more, 13, length, [data[at + 8 : at + 8 + length]])
     profile = open_profile(path)
     assert _said(profile) == ["Streams of TIU commands that no DES node announces."]
-    assert profile.instructions == whole
+    assert profile.event_count == whole
 
 
 def test_a_compiled_model_that_lost_its_nodes_keeps_its_streams_without_the_pairs_before_them(tmp_path: Path) -> None:

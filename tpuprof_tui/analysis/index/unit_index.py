@@ -70,7 +70,7 @@ def build_indexes(profile: Profile) -> Indexes:
 
 
 def _map(profile: Profile, function: Callable[..., Result], each: Iterable[Any]) -> list[Result]:
-    if profile.instructions < MANY:
+    if profile.event_count < MANY:
         return list(map(function, each))
     # lazy import: costs time at startup
     from concurrent.futures import ThreadPoolExecutor

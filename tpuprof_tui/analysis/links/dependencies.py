@@ -174,7 +174,7 @@ def likely_release(session: Session, number: int, row: int) -> Dependency | None
     return None if found is None else Dependency(BY_TIME, (number, row), found, start - latest, False, True, False)
 
 
-class LinkedInstruction(Struct, frozen=True):
+class LinkedEvent(Struct, frozen=True):
     """An instruction that released the selected one, or was released by it."""
 
     #: lane, row: The instruction.
@@ -185,7 +185,7 @@ class LinkedInstruction(Struct, frozen=True):
     slack_ns: int  #: As in ``Dependencies``
 
 
-def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedInstruction, ...]:
+def linked_events(session: Session, lane: int, row: int) -> tuple[LinkedEvent, ...]:
     """The releasers of an instruction, then the instructions it released, each by slack; empty until computed.
 
     O(log dependencies), and at most ``MARKED`` of each.
@@ -198,9 +198,9 @@ def linked_instructions(session: Session, lane: int, row: int) -> tuple[LinkedIn
     found = []
     for each in before:
         start, end = session.span_of(*each.releaser)
-        found.append(LinkedInstruction(*each.releaser, max(end - 1, start), True, each.slack_ns))
+        found.append(LinkedEvent(*each.releaser, max(end - 1, start), True, each.slack_ns))
     for each in after:
         start, end = session.span_of(*each.waiter)
         time = max(end - 1, start) if each.ends else start
-        found.append(LinkedInstruction(*each.waiter, time, False, each.slack_ns))
+        found.append(LinkedEvent(*each.waiter, time, False, each.slack_ns))
     return tuple(found)

@@ -69,7 +69,7 @@ def _apply_filter(session: Session, text: str) -> FilterResult:
     from .filters import compile_filter  # lazy: commands without a filter start faster
 
     predicate = compile_filter(text, session.profile)
-    mask = np.empty(session.profile.instructions, np.bool_)
+    mask = np.empty(session.profile.event_count, np.bool_)
     for number, lane in enumerate(session.profile.lanes):
         mask[int(session.offsets[number]) : int(session.offsets[number + 1])] = predicate(lane)
     return FilterResult(text, session, mask, int(np.count_nonzero(mask)))
@@ -115,7 +115,7 @@ def emptying_condition(session: Session, text: str) -> str:
     counts = [apply_filter(session, part).count for part in parts]
     if 0 in counts:
         return parts[counts.index(0)]
-    left = np.ones(session.profile.instructions, np.bool_)
+    left = np.ones(session.profile.event_count, np.bool_)
     for part in parts:
         left &= apply_filter(session, part).mask
         if not left.any():

@@ -283,7 +283,7 @@ def select_pause(state: DisplayState, selection: SelectedItem, pause: tuple[int,
 def at_place(session: Session, state: DisplayState, place: Place) -> DisplayState:
     """The state that shows a place; UsageError if the profile has no such place."""
     profile = session.profile
-    scope = scope_named(profile, place.core, place.group)
+    scope = scope_named(profile, place.unit_number, place.group)
     if place.filter:
         compile_filter(place.filter, profile)
         state = replace(state, filter=place.filter)
@@ -306,9 +306,9 @@ def place_of(session: Session, state: DisplayState, times: tuple[int, int] | Non
     """The place that a state shows; ``times``: the range that its figures are of, None: the whole."""
     profile, scope = session.profile, state.scope
     group = scope.group
-    core = profile.groups[group].number if group >= 0 and group in profile.units else -1
-    core = core if [profile.groups[unit].number for unit in profile.units].count(core) == 1 else -1
-    named = "" if group < 0 or core >= 0 else "/".join(profile.groups.path(group))
+    number = profile.groups[group].number if group >= 0 and group in profile.units else -1
+    number = number if [profile.groups[unit].number for unit in profile.units].count(number) == 1 else -1
+    named = "" if group < 0 or number >= 0 else "/".join(profile.groups.path(group))
     if scope.lane >= 0:
         named = _lane_path(profile, profile.lanes[scope.lane])
     shown = "" if times is None else range_text(*times)
@@ -318,7 +318,7 @@ def place_of(session: Session, state: DisplayState, times: tuple[int, int] | Non
         title = profile.title_of(lane)
         alone = [profile.title_of(each) for each in profile.lanes].count(title) == 1
         select = f"{title if alone else state.selection.lane}:{state.selection.row}"
-    return Place(shown, core if core >= 0 else None, named, state.filter, select, view)
+    return Place(shown, number if number >= 0 else None, named, state.filter, select, view)
 
 
 def place_words(path: str, place: Place, notes: str = "", against: str = "") -> str:
@@ -334,27 +334,27 @@ def report_words(path: str, place: Place) -> str:
 
 def _command(words: list[str], place: Place, *more: tuple[str, str]) -> str:
     for flag, value in (
-        ("--range", place.range), ("--core", "" if place.core is None else str(place.core)), ("--group", place.group),
-        ("--filter", place.filter), *more,
+        ("--range", place.range), ("--core", "" if place.unit_number is None else str(place.unit_number)),
+        ("--group", place.group), ("--filter", place.filter), *more,
     ):  # fmt: skip
         words += [flag, value] if value and not value.startswith("-") else [f"{flag}={value}"] if value else []
     return shlex.join(words)
 
 
-def scope_named(profile: Profile, core: int | None, group: str | None) -> Scope:
+def scope_named(profile: Profile, unit_number: int | None, group: str | None) -> Scope:
     """The scope of a unit's number, or of a group's or lane's name, else of all.
 
     Raises:
         UsageError: There is none, or there are several.
     """
     groups = profile.groups
-    if core is not None:
-        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == core]
+    if unit_number is not None:
+        word, found = profile.vocabulary.unit.one, [unit for unit in groups.units if groups[unit].number == unit_number]
         if not found:
             known = ", ".join(map(str, groups.numbers)) or "none"
-            raise UsageError(f"The capture has no {word} {core}.", f"There are: {known}.")
+            raise UsageError(f"The capture has no {word} {unit_number}.", f"There are: {known}.")
         if len(found) > 1:
-            raise UsageError(f"There are {len(found)} recordings of {word} {core}.",
+            raise UsageError(f"There are {len(found)} recordings of {word} {unit_number}.",
                              f"Name one with --group: {', '.join(_path(groups, each) for each in found)}.")  # fmt: skip
         return Scope(found[0])
     if not group:

@@ -36,7 +36,7 @@ def matching(session: Session, text: str) -> Mask:
         for key in SEARCHED
         if text and key in profile.strings
     }
-    mask = np.zeros(profile.instructions, np.bool_)
+    mask = np.zeros(profile.event_count, np.bool_)
     for number, lane in enumerate(profile.lanes):
         part = mask[int(session.offsets[number]) : int(session.offsets[number + 1])]
         for key, table in tables.items():

@@ -149,7 +149,7 @@ def numbers_in(session: Session, scope: Scope, window: tuple[int, int] | None) -
     For a group, lanes outside any unit contribute only the events that it submitted.
     """
     if scope.everything and window is None:
-        return np.arange(session.profile.instructions, dtype=np.int64)
+        return np.arange(session.profile.event_count, dtype=np.int64)
     parts: list[Ints] = []
     within = session.profile.groups.within(scope.group) if scope.lane < 0 else frozenset[int]()
     for number in session.lanes_in(scope):

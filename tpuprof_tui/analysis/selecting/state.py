@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 #: Unit of a line of the timeline.
-LineUnit = Literal["engines", "cores"]
+LineUnit = Literal["lanes", "units"]
 #: Meaning of colours: ``operation``, ``kernel``, or the key of a share (``Vocabulary.shares``).
 Colouring = str
 #: Chart drawn below each lane; empty: none.
@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
     """A place in a profile as given on a command line; empty fields were not given."""
 
     range: str = ""  #: ``A..B``
-    core: int | None = None  #: Number of a unit
+    unit_number: int | None = None  #: Number of a unit
     group: str = ""  #: Name of a group or a lane
     filter: str = ""  #: A filter expression
     select: str = ""  #: An event as ``LANE:ROW``, the lane by title or index
@@ -78,7 +78,7 @@ class DisplayState(Struct, frozen=True):
     scope: Scope = Scope()  #: Restriction of tree, timeline, table and summary
     sort: Sort = Sort()
     in_window: bool = False  #: Whether the table is limited to instructions of the visible window
-    line_unit: LineUnit = "engines"  #: Whether a line of the timeline is an engine or a whole core
+    line_unit: LineUnit = "lanes"  #: Whether a line of the timeline is a lane or a whole unit
     filter: str = ""  #: Filter expression of table and timeline; empty: none
     marks: tuple[tuple[str, int], ...] = ()  #: Marks: letter, time
     search: str = ""  #: Last search text; empty: none

@@ -87,7 +87,7 @@ class Filtering(ExplorerPart):
         session = self.session
         found = apply_filter(session, text)
         if scope.everything:
-            return found.count, session.profile.instructions
+            return found.count, session.profile.event_count
         numbers = numbers_in(session, scope, None)
         return int(found.mask[numbers].sum()), len(numbers)
 
@@ -292,7 +292,7 @@ class Search(ExplorerPart):
         state = self.state
         unfolded = dict.fromkeys((*state.unfolded, *ancestors(lines, number)))
         selection = SelectedItem(lines[number].group, counters=number)
-        self.change(replace(state, scope=Scope(), line_unit="engines", unfolded=tuple(unfolded),
+        self.change(replace(state, scope=Scope(), line_unit="lanes", unfolded=tuple(unfolded),
                                   selection=selection, search=text))  # fmt: skip
         self.say(f"/{text}  counter {found.index(number) + 1:,}/{len(found):,}   n next, N previous, Esc clears")
 

@@ -54,7 +54,7 @@ from tpuprof_tui.views.differences import cached_differences, difference_text, d
 
 from ..panes.lines import LinesView
 from ..panes.prompt import Hint
-from ..panes.table import InstructionTable
+from ..panes.table import EventTable
 from ..panes.timeline.timeline import TimelinePane
 from ..settings.actions import listed, views_named
 from ..shell.messages import Background
@@ -74,7 +74,7 @@ class Navigation(ExplorerPart):
             "pause": manager.panes.summary.toggle_pause,
         }  # fmt: skip
         self.commands = {
-            "go": self._go, "window": self._window, "core": self._core, "view": self._view, "move": self._move
+            "go": self._go, "window": self._window, "core": self._unit, "view": self._view, "move": self._move
         }  # fmt: skip
 
     # actions
@@ -170,7 +170,7 @@ class Navigation(ExplorerPart):
         self.change(self.state.windowed(start, end - start))
         return None
 
-    def _core(self, text: str) -> CommandResult:
+    def _unit(self, text: str) -> CommandResult:
         state, session = self.state, self.session
         figures = Query(session).headline
         ends = {"least": figures.idlest, "most": figures.busiest}
@@ -223,10 +223,10 @@ class Navigation(ExplorerPart):
 
     def _move_lines(self, lines: int) -> None:
         pane = self.prompt.previous_focus
-        if isinstance(pane, InstructionTable):
+        if isinstance(pane, EventTable):
             pane.go_to(pane.rows.position + lines)
         elif isinstance(pane, TimelinePane):
-            pane.step_instructions(lines)
+            pane.step_events(lines)
         elif isinstance(pane, LinesView):
             pane.move(lines)
 
@@ -329,7 +329,7 @@ class Jumps(ExplorerPart):
 
         def find() -> Hits:
             found = problem_rows(session)
-            return found.first_of_each_run(hits_of(found.mask(session.profile.instructions)))
+            return found.first_of_each_run(hits_of(found.mask(session.profile.event_count)))
 
         def take(hits: Hits) -> None:
             if not len(hits):

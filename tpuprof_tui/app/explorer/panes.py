@@ -24,7 +24,7 @@ from ..panes.detail import DetailPane
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import Hint, Prompt
 from ..panes.summary.summary import SummaryPane
-from ..panes.table import InstructionTable
+from ..panes.table import EventTable
 from ..panes.timeline.timeline import TimelinePane
 from ..panes.tree import GroupTree
 from ..settings.actions import ActionTable
@@ -161,9 +161,9 @@ class PaneLayout(Struct):
     tree_wanted: bool = True  #: Whether the tree is shown if there is room
     #: Whether the detail is shown if there is room; None: only while something is selected.
     detail_wanted: bool | None = None
-    rows_chosen: bool = False  #: Whether the user chose the rows of the timeline (engines or cores) with a key
-    #: Rows to restore for the scope of all units, after one unit alone has shown its engines.
-    rows_of_all: LineUnit = "engines"
+    rows_chosen: bool = False  #: Whether the user chose the rows of the timeline (lanes or units) with a key
+    #: Rows to restore for the scope of all units, after one unit alone has shown its lanes.
+    rows_of_all: LineUnit = "lanes"
     small: bool = False  #: Whether the screen is too small for panes side by side
 
     def fit(self, width: int, height: int) -> bool:
@@ -207,23 +207,23 @@ class PaneLayout(Struct):
     # rows of the timeline
 
     def rows_fitting(self, state: DisplayState, lanes: int | None) -> LineUnit:
-        """Rows of the timeline: as chosen by the user, else cores on a small screen in full scope, else engines.
+        """Rows of the timeline: as chosen by the user, else units on a small screen in full scope, else lanes.
 
-        ``lanes``: number of lanes and counters if there is one core; few fit a small screen too.
+        ``lanes``: number of lanes and counters if there is one unit; few fit a small screen too.
         """
         if self.rows_chosen:
             return state.line_unit
         small = self.small and not self.maximised and (lanes is None or lanes > FEW_LANES)
-        return "cores" if small and state.scope.everything else "engines"
+        return "units" if small and state.scope.everything else "lanes"
 
     def adjust_rows(self, old: DisplayState, new: DisplayState) -> DisplayState:
-        """Adjusts rows chosen by key when the scope changes: one core shows engines, all cores what they had before."""
+        """Adjusts rows chosen by key when the scope changes: one unit shows lanes, all units what they had before."""
         if not self.rows_chosen or new.scope.everything == old.scope.everything:
             return new
         if new.scope.everything:
             return replace(new, line_unit=self.rows_of_all)
         self.rows_of_all = old.line_unit
-        return replace(new, line_unit="engines")
+        return replace(new, line_unit="lanes")
 
 
 class Panes(Struct, frozen=True):
@@ -232,7 +232,7 @@ class Panes(Struct, frozen=True):
     tree: GroupTree
     timeline: TimelinePane
     summary: SummaryPane
-    table: InstructionTable
+    table: EventTable
     problems: ProblemsPane
     detail: DetailPane
 
@@ -320,7 +320,7 @@ class PaneManager:
         session = self.store.session
         if not self._selected:
             text = "Nothing runs at the cursor: . and , go to the next and previous {event}."
-            self.bar.say(session.say(text if session.profile.instructions else EMPTY_CAPTURE))
+            self.bar.say(session.say(text if session.profile.event_count else EMPTY_CAPTURE))
         elif self.layout.small:
             self.maximise("detail")
         else:

@@ -27,7 +27,7 @@ from ..panes.headline import HeadlineBar, selection_parts
 from ..panes.problems import ProblemsPane
 from ..panes.prompt import LongMessage, Prompt
 from ..panes.summary.summary import REST_SECONDS, SummaryPane
-from ..panes.table import InstructionTable
+from ..panes.table import EventTable
 from ..panes.table_rows import AT_ONCE
 from ..panes.timeline.timeline import TimelinePane
 from ..panes.tree import GroupTree
@@ -75,7 +75,7 @@ class ExplorerScreen(Screen[None]):
         self._first_view = view
         self.timeline = TimelinePane(session, state, palette, glyphs)
         self.summary = SummaryPane(session, state, palette, glyphs)
-        self.table = InstructionTable(session, state, palette, glyphs)
+        self.table = EventTable(session, state, palette, glyphs)
         self.prompt = Prompt(palette, "timeline", profile.vocabulary)
         self.panes = panes = Panes(
             GroupTree(session, palette, glyphs, others), self.timeline, self.summary, self.table,
@@ -84,7 +84,7 @@ class ExplorerScreen(Screen[None]):
         self.lower = Horizontal(panes.summary, panes.table, panes.problems, panes.detail, id="lower")
         self.middle = Vertical(panes.timeline, self.lower, id="middle")
 
-        self.background = Background(self, "background", small=profile.instructions <= AT_ONCE)
+        self.background = Background(self, "background", small=profile.event_count <= AT_ONCE)
         self._sentences = Background(self, "sentence", small=False)
         self.manager = PaneManager(
             self.store, layout, panes, (self.middle, self.lower), self.prompt, lambda: self.size, lambda: self.focused,

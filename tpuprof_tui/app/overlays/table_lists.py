@@ -139,7 +139,7 @@ class GroupList(LinesView):
         self.base = _state_of_base(session, state)
         self.sort = "delta" if self.base is not None else "total" if work_only else "count"
         self.down = True
-        self._background = Background(self, "groups", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "groups", small=session.profile.event_count <= AT_ONCE)
         self.table: GroupTable | None = None
         self.order: Ints = np.zeros(0, np.int64)
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from tpuprof_tui.child_process import cores
+from tpuprof_tui.child_process import cpu_count
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.lazy_names import lazy_pattern
 from tpuprof_tui.model import INT_MISSING, Problem, Severity
@@ -565,7 +565,7 @@ def _in_sections(
 ) -> Some | None:  # fmt: skip
     """Reads a large file in several processes; None if that is not worth it, not possible, or a border was wrong."""
     size = os.fstat(raw.fileno()).st_size
-    first, *others = sections_of(raw, size, cores())
+    first, *others = sections_of(raw, size, cpu_count())
     if not others or memory_bytes() < new.memory_factor * size:  # type: ignore[attr-defined]
         return None
     with child_processes(len(others)) as processes:

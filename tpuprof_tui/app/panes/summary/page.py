@@ -234,7 +234,7 @@ class PageBuilder:
         session, width = self._answers.session, self._width
         if not self._answers.by_view:
             return self._text_page([[Segment(" computing ...", self._palette.quiet)]])
-        if not session.profile.instructions and not self._answers.is_cluster:
+        if not session.profile.event_count and not self._answers.is_cluster:
             return self._text_page(paragraph(session.say(EMPTY_CAPTURE), width, self._palette.quiet))
         if not session.profile.timed:
             return self._text_page(paragraph(self._vocabulary.phrase("no_times", NO_TIMES), width, self._palette.quiet))

@@ -58,7 +58,7 @@ class SummaryPane(LinesView):
         self._builder = PageBuilder(self.answers, palette, glyphs, 0, 0)
         self.paused = False
         self._state = state
-        self._background = Background(self, "longest", small=session.profile.instructions <= AT_ONCE)
+        self._background = Background(self, "longest", small=session.profile.event_count <= AT_ONCE)
         self._requested_at = 0.0
         self._active = False
         self._built_height = -1
@@ -91,7 +91,7 @@ class SummaryPane(LinesView):
         query = self.answers.new_query(self._state)
         if query is None:
             return
-        has_quick, first = self.session.profile.instructions <= AT_ONCE, self.answers.answered_query is None
+        has_quick, first = self.session.profile.event_count <= AT_ONCE, self.answers.answered_query is None
         if has_quick:
             self._take(query, quick_views(query))
         before, self._requested_at = self._requested_at, time.monotonic()

@@ -180,7 +180,7 @@ def recoloured(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
 def strips_changed(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
     """Switches to the next kind of strip below each lane."""
     profile = layout.session.profile
-    if state.line_unit == "cores" and not any(row.lane >= 0 for row in layout.rows):
+    if state.line_unit == "units" and not any(row.lane >= 0 for row in layout.rows):
         return state, layout.session.say("Strips apply to {lanes}: e shows them.")
     next_strip: dict[StripKind, StripKind] = {"": "bandwidth", "bandwidth": "utilisation", "utilisation": ""}
     strip = next_strip[state.strip]
@@ -211,7 +211,7 @@ def lane_opened(layout: LaneLayout, state: DisplayState) -> StateAndMessage:
         return state, layout.session.say("No {lane} selected: j and k select one.")
     if not _is_stack(layout, lane):
         return state, "Its events are not within one another: there is nothing to open."
-    if state.line_unit == "cores" and layout.rows[layout.selected_row(state)].lane < 0:
+    if state.line_unit == "units" and layout.rows[layout.selected_row(state)].lane < 0:
         return state, layout.session.say("e shows {lanes}, which can be opened.")
     return replace(state, opened=_toggled(state.opened, lane), selection=replace(state.selection, level=-1)), ""
 
@@ -253,9 +253,7 @@ CHANGES: Final[Mapping[str, StateChange]] = {
     "lane-page-up": _quiet(lambda layout, state: lane_moved(layout, state, -layout.lines)),
     "lane-first": _quiet(lambda _, state: state.at(state.start)),
     "lane-last": _quiet(lambda _, state: state.at(state.end - 1)),
-    "engines": _quiet(
-        lambda _, state: replace(state, line_unit="cores" if state.line_unit == "engines" else "engines")
-    ),
+    "engines": _quiet(lambda _, state: replace(state, line_unit="units" if state.line_unit == "lanes" else "lanes")),
     "legend": _quiet(lambda _, state: replace(state, legend=not state.legend)),
     "previous": lambda layout, state: event_stepped(layout, state, -1),
     "next": lambda layout, state: event_stepped(layout, state, 1),

@@ -303,7 +303,7 @@ def _ordered(session: Session, state: DisplayState) -> list[TimelineRow]:
     lanes, groups = session.profile.lanes, session.profile.groups
     numbers = [number for number in session.lanes_in(state.scope) if not lanes[number].is_aside]
     scopes = session.profile.vocabulary.phrase("scopes", "{scopes}")
-    if state.line_unit == "cores" and state.scope.lane < 0:
+    if state.line_unit == "units" and state.scope.lane < 0:
         units = groups.units_within(state.scope.group)
         guessed = any(lane.role_guessed for lane in lanes)
         rows = [TimelineRow(-1, unit, clean(groups.shown(unit)), guessed, True) for unit in units]
@@ -384,7 +384,7 @@ def _base_rows(sides: SideBySide, row: TimelineRow) -> tuple[TimelineRow, ...]:
 
 
 def _base_only(sides: SideBySide, state: DisplayState) -> list[TimelineRow]:
-    if not state.scope.everything or state.line_unit == "cores":
+    if not state.scope.everything or state.line_unit == "units":
         return []
     rows = []
     for number in sides.unpaired:

@@ -17,10 +17,10 @@ from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines, lin
 from tpuprof_tui.analysis.critical_path import path_lane
 from tpuprof_tui.analysis.index.lane_index import build_index, cached_sublanes, sublanes_of
 from tpuprof_tui.analysis.links.dependencies import (
-    LinkedInstruction,
+    LinkedEvent,
     cached_dependencies,
     dependencies_of,
-    linked_instructions,
+    linked_events,
     may_have_dependencies,
 )
 from tpuprof_tui.analysis.links.launches import launches, launches_with
@@ -66,11 +66,11 @@ class LaneData:
         self._changed = changed
         #: Events that pass the filter, once computed; None: no event is hidden.
         self.passing: FilterResult | None = None
-        self.linked_events: tuple[LinkedInstruction, ...] = ()  #: Releasers and waiters of the selected event
+        self.linked_events: tuple[LinkedEvent, ...] = ()  #: Releasers and waiters of the selected event
         #: Parameter of the running computation, by kind; only the latest of each kind counts.
         self._running: dict[str, str] = {}
         self._has_dependencies = may_have_dependencies(session)
-        self._is_small = session.profile.instructions <= AT_ONCE
+        self._is_small = session.profile.event_count <= AT_ONCE
 
     def prepare(self, state: DisplayState) -> None:
         """Takes the data for a state if available; starts computing what is missing and not being computed yet."""
@@ -141,7 +141,7 @@ class LaneData:
         if self._is_small:
             dependencies_of(session)
         if cached_dependencies(session) is not None:
-            self.linked_events = linked_instructions(session, selection.lane, selection.row)
+            self.linked_events = linked_events(session, selection.lane, selection.row)
         else:
             yield "dependencies", "", partial(dependencies_of, session)
 

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from tpuprof_tui.analysis.counter_lines import counter_curve, counter_lines
 from tpuprof_tui.analysis.index.lane_index import event_at
-from tpuprof_tui.analysis.links.dependencies import LinkedInstruction
+from tpuprof_tui.analysis.links.dependencies import LinkedEvent
 from tpuprof_tui.analysis.links.launches import launch_text, unit_text
 from tpuprof_tui.analysis.selecting.cell_texts import text_of
 from tpuprof_tui.analysis.selecting.moves import go_to, measured_text, parse_time, pause_at
@@ -67,7 +67,7 @@ def glyph_legend(layout: LaneLayout, glyphs: Glyphs, *, filtered: bool) -> str:
     below = len(layout.rows) - layout.top - layout.lines
     hidden = f"  {glyphs.down}{below} more" if below > 0 else ""
     above = f"  {glyphs.up}{layout.top} more" if layout.top else ""
-    if layout.state.line_unit == "cores":
+    if layout.state.line_unit == "units":
         shade = "T" if glyphs.letters else "▒"
         meaning = f"{glyphs.levels[8]} compute  {shade} exposed transfer"
     else:
@@ -124,7 +124,7 @@ def _counters_text(session: Session, state: DisplayState, number: int) -> str:
     return "{}  {}  mean {}  max {}".format(title, *values)
 
 
-def _linked_events_text(session: Session, ties: tuple[LinkedInstruction, ...], measure: Measure, glyphs: Glyphs) -> str:
+def _linked_events_text(session: Session, ties: tuple[LinkedEvent, ...], measure: Measure, glyphs: Glyphs) -> str:
     text = ""
     for released, glyph, word in ((True, glyphs.released, "after"), (False, glyphs.releases, "before")):
         found = [tie for tie in ties if tie.released is released]
@@ -340,7 +340,7 @@ class TimelinePane(Widget, can_focus=True):
         """Requests the state change of an entry in ``CHANGES``, and shows its message."""
         self._request(CHANGES[name])
 
-    def step_instructions(self, steps: int) -> None:
+    def step_events(self, steps: int) -> None:
         """Selects the event ``steps`` on in the selected lane."""
         self._request(lambda lanes, state: event_stepped(lanes, state, steps))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tpuprof_tui.child_process import cores
+from tpuprof_tui.child_process import cpu_count
 from tpuprof_tui.errors import UnreadableError
 from tpuprof_tui.model.mapped_arrays import MappedArrays
 from tpuprof_tui.sources.chrome.collector import section_count
@@ -63,7 +63,7 @@ class _Reading:
 
     def all(self) -> list[_Found]:
         """Reads all files."""
-        helpers = max(min(cores(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
+        helpers = max(min(cpu_count(), len(self._files), _MOST_PROCESSES, sum(self._sizes) // _WORTH_IT) - 1, 0)
         # few large files are read one after the other, each by several processes
         if self._sections() > helpers + 1:
             helpers = 0
@@ -88,11 +88,11 @@ class _Reading:
     def _sections(self) -> int:
         """Number of sections in which the largest file would be read; 1 if it is compressed."""
         largest = max(self._sizes, default=0)
-        if section_count(largest, cores()) < 2:
+        if section_count(largest, cpu_count()) < 2:
             return 1
         file = self._files[self._sizes.index(largest)]
         with file.open("rb") as raw:
-            return section_count(largest, cores()) if text_of(file, raw) is raw else 1
+            return section_count(largest, cpu_count()) if text_of(file, raw) is raw else 1
 
     def _read_here(self, number: int, *, alone: bool = True) -> None:
         """Reads a file in this process; if there are several, moves its columns to ``arrays``."""

@@ -254,7 +254,7 @@ def test_what_is_known_of_a_capture_is_filled_in(tmp_path, reading):
     assert told.mode == "1"
     assert told.total.endswith("us")
     assert "%" in told.busiest
-    assert told.told == sentence(query_of(small_profile(1, event_count=300)))
+    assert told.sentence == sentence(query_of(small_profile(1, event_count=300)))
     reading.error = UnreadableError("no")
     assert facts_of(CaptureEntry(tmp_path), lambda: False).failed
 

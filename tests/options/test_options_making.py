@@ -12,7 +12,7 @@ from options_tables import TABLES, checked
 
 from tpuprof_tui.errors import UsageError
 from tpuprof_tui.options.conditions import Context
-from tpuprof_tui.options.making import EngineRecords, MakeRequest, make, most_records, understood
+from tpuprof_tui.options.making import EngineRecords, MakeRequest, make, most_records, parsed_wishes
 
 ASCEND, SOPHGO, TORCH = (TABLES[source] for source in ("ascend", "sophgo", "torch"))
 PRODUCTS = [None, *ASCEND.products]
@@ -49,7 +49,7 @@ def test_the_documents_examples():
 def test_every_wish_is_understood_by_its_id_and_by_every_word(tables):
     for wish in tables.wishes:
         for word in (wish.wish, *wish.words, wish.wish.upper(), wish.wish.replace(" ", "-")):
-            assert understood([word], tables) == [wish], word
+            assert parsed_wishes([word], tables) == [wish], word
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_every_wish_is_understood_by_its_id_and_by_every_word(tables):
     ],
 )
 def test_longest_phrases_go_first(words, wishes):
-    assert [wish.wish for wish in understood([words], ASCEND)] == wishes
+    assert [wish.wish for wish in parsed_wishes([words], ASCEND)] == wishes
 
 
 @pytest.mark.parametrize("words", ["nonsense", "kernels without communication", "stepwise", "kernels banana", ""])
 def test_what_is_not_understood_is_said_with_the_wishes_there_are(words):
     with pytest.raises(UsageError) as told:
-        understood([words], ASCEND)
+        parsed_wishes([words], ASCEND)
     assert "links between cards" in str(told.value)
     assert told.value.exit_code == 2
 

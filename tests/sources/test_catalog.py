@@ -234,7 +234,7 @@ def test_what_lies_beside_a_file_and_beside_a_folder(tmp_path):
         (tmp_path / name).touch()
     sources = catalog(*SOURCES, Toy("toy", ".cake"))
     for path in ("one.cake", "capture", "capture/global.profile"):
-        assert set(sources.beside(tmp_path / path)) == {"one.cake", "two.cake", "capture"}
+        assert set(sources.siblings(tmp_path / path)) == {"one.cake", "two.cake", "capture"}
 
 
 def test_a_fingerprint_is_of_the_profiles_own_files(tmp_path):

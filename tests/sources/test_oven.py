@@ -73,7 +73,7 @@ def test_it_is_found_by_its_entry_point(written):
 def test_by_content_under_another_name(written):
     path = written("breakfast.json")
     found = Catalog().decisions(path)
-    assert [(each.source.id, each.verdict.by) for each in found] == [
+    assert [(each.source.id, each.recognition.by) for each in found] == [
         *((each.id, "") for each in SOURCES),
         ("oven", "content"),
     ]
@@ -88,7 +88,7 @@ def test_a_folder_of_bakeries_is_one_profile(written, tmp_path):
     town = tmp_path / "town"
     assert open_profile(town).event_count == 2 * open_profile(tmp_path / "single.oven.json").event_count
     assert list(Catalog().find(tmp_path)) == [tmp_path / "single.oven.json", town]
-    assert set(Catalog().beside(town)) == {"single.oven.json", "town"}
+    assert set(Catalog().siblings(town)) == {"single.oven.json", "town"}
     before = Catalog().fingerprint(town)
     (town / "notes.txt").write_text("more")
     assert Catalog().fingerprint(town) == before

@@ -150,7 +150,7 @@ def _all_options(tables: Tables, options: argparse.Namespace) -> Iterator[tuple[
 def _explain_one(tables: Tables, option: Option, value: str, options: argparse.Namespace) -> int:
     if not value:
         if options.json:
-            _print_json(explaining.explained(option, tables))
+            _print_json(explaining.option_record(option, tables))
         else:
             _print(explaining.lines_of(option, tables))
         return OK
@@ -159,7 +159,7 @@ def _explain_one(tables: Tables, option: Option, value: str, options: argparse.N
         raise UsageError(f"{option.name} has no value {value}.", f"Its values: {', '.join(known)}.")
     meant = known.get(value, value)
     if options.json:
-        _print_json(explaining.explained(explaining.narrowed(option, meant), tables) | {"value": meant})
+        _print_json(explaining.option_record(explaining.restricted_to_value(option, meant), tables) | {"value": meant})
     else:
         _print(explaining.lines_of(option, tables, meant))
     return OK

@@ -396,7 +396,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
     Returns:
         Rows of the table ``figures``; type and location of the last bug in a view, empty if there was none.
     """
-    from tpuprof_tui.views.answer import plain
+    from tpuprof_tui.views.answer import plain_value
     from tpuprof_tui.views.registry import answer, facts_of, figures_of, views_of
 
     rows: dict[str, dict[str, Any]] = {}
@@ -420,7 +420,7 @@ def _facts(query: Query, problems: list[dict[str, Any]]) -> tuple[list[dict[str,
                              "done": "Its figures are missing.", "count": 1})  # fmt: skip
             continue
         for key, value in known:
-            value = plain(value)
+            value = plain_value(value)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
                 figure = f"{view.id}.{key}"
                 value = float(value / 1000 if key.endswith("_us") else value)

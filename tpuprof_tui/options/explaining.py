@@ -28,7 +28,7 @@ _WIDEST, _NARROWEST = 100, 50
 _TOKENS: Final = lazy_pattern(r"\s+|(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[\u3001\u3002\uff09\uff0c\uff1a\uff1b]*")
 
 
-def explained(option: Option, tables: Tables) -> dict[str, Any]:
+def option_record(option: Option, tables: Tables) -> dict[str, Any]:
     """All data of an option, for JSON."""
     record = {
         "name": option.name, "kind": option.kind, "type": option.type, "values": list(option.values),
@@ -56,7 +56,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
         yield f"{option.name}  {takes}"
     else:
         yield f"{option.name} = {value_text(value, 200)}"
-        option = narrowed(option, value)
+        option = restricted_to_value(option, value)
     yield from _wrapped("", option.summary)
     yield from _wrapped(tables.say("values"), takes if value is not UNSET else "")
     yield from _wrapped(tables.say("default"), _default_text(option, tables))
@@ -80,7 +80,7 @@ def lines_of(option: Option, tables: Tables, value: Any = UNSET) -> Iterator[str
     yield from _wrapped(tables.say("also"), ", ".join(option.also))
 
 
-def narrowed(option: Option, value: Any) -> Option:
+def restricted_to_value(option: Option, value: Any) -> Option:
     """The option restricted to the data of one of its values."""
     written = {option.name: value}
     views = [view["views"] for view in option.views if passes({**view, "option": option.name}, written, Context())]
@@ -182,7 +182,7 @@ def overview_json(written: Parsed | None, kind: OptionKind, tables: Tables) -> d
     records = []
     first = [name for name in (written.values if written is not None else ()) if name in of_kind]
     for option in (of_kind[name] for name in dict.fromkeys([*first, *of_kind])):
-        record = explained(option, tables)
+        record = option_record(option, tables)
         if written is not None:
             record |= {"written": option.name in written.values, "value": json_value(written.values.get(option.name))}
         records.append(record)

@@ -90,7 +90,7 @@ def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> Generate
     making = tables.making
     kind = tables.kinds[making["kind"]]
     context = replace(request.context, mode=request.context.mode or making.get("mode"))
-    wishes = understood(words, tables)
+    wishes = parsed_wishes(words, tables)
     groups = _groups(wishes, kind, tables) or [[]]
     notes = [tables.say("runs", count=len(groups))] if len(groups) > 1 else []
     if request.records is not None:
@@ -109,7 +109,7 @@ def make(words: Sequence[str], tables: Tables, request: MakeRequest) -> Generate
     return GeneratedOptions(runs, list(dict.fromkeys(notes)), after["text"].replace("{command}", command), command)
 
 
-def understood(words: Sequence[str], tables: Tables) -> list[Wish]:
+def parsed_wishes(words: Sequence[str], tables: Tables) -> list[Wish]:
     """Parses wishes from words, in their order; empty only if the source can generate options without wishes.
 
     Raises:

@@ -313,7 +313,7 @@ class Catalog:
             found += mine
         return sorted(set(found), key=lambda path: natural_order(path.name))
 
-    def beside(self, path: AnyPath, most: int = 2_000) -> list[str]:
+    def siblings(self, path: AnyPath, most: int = 2_000) -> list[str]:
         """Names of the profiles in the parent folder of a profile; checks at most ``most`` sibling folders."""
         folder = self.whole(path).parent
         names, folders = _listed(folder, links=True)

@@ -22,7 +22,7 @@ from tpuprof_tui.formats.units import (
     time_unit,
 )
 
-from .answer import TEXTS, Column, Fact, Kind, Table, plain
+from .answer import TEXTS, Column, Fact, Kind, Table, plain_value
 
 #: Maximum characters of a text in a cell, and of a name in a line.
 TEXT_WIDTH: Final = 300
@@ -119,7 +119,7 @@ def _compared_figures(keys: Sequence[str]) -> dict[str, str]:
 
 def value_text(value: Any, kind: Kind, unit: str = "", *, guessed: bool = False, named: bool = True) -> str:
     """A value as text; ``named``: include a unit that a header could give."""
-    value = plain(value)
+    value = plain_value(value)
     mark = GUESS if guessed else ""
     if value is None or value == "":
         return MISSING
@@ -166,7 +166,7 @@ def shown_columns(table: Table) -> list[int]:
 def _has_values(table: Table, index: int) -> bool:
     values: Iterable[Any] = table.values[index]
     nothing = (None, "", 0) if table.columns[index].zero_unknown else (None, "")
-    return not len(table) or any(plain(value) not in nothing for value in values)
+    return not len(table) or any(plain_value(value) not in nothing for value in values)
 
 
 def is_all_zero(column: Column, values: Iterable[Any]) -> bool:

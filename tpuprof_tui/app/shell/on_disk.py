@@ -79,14 +79,14 @@ class PollResult(Struct, frozen=True):
     """State on disk of the capture on the screen, and fingerprint of the one that could not be read; empty: none."""
 
     path: str
-    now: DiskState
+    state: DiskState
     failed_fingerprint: str = ""
 
 
 def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     """Polls a capture and its folder without reading events; never raises: inaccessible parts are empty."""
     catalog = catalog or Catalog()
-    return DiskState(catalog.fingerprint(path), frozenset(catalog.beside(path, MAX_NEIGHBOURS)))
+    return DiskState(catalog.fingerprint(path), frozenset(catalog.siblings(path, MAX_NEIGHBOURS)))
 
 
 def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None:
@@ -152,7 +152,7 @@ class CaptureWatcher:
             Message for the bottom line, and path of the capture to load in follow mode; empty: none.
         """
         stable, self._last_poll = poll == self._last_poll, poll
-        failed, change = self.failed, disk_change(self.path, self.disk_state, poll.now)
+        failed, change = self.failed, disk_change(self.path, self.disk_state, poll.state)
         to_show = change
         if failed is not None:
             if poll.failed_fingerprint in ("", failed.fingerprint):

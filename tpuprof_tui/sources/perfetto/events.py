@@ -114,7 +114,7 @@ class PieceEvents:
         none = np.zeros(len(piece), np.int64)
         state = self.states.at(piece.fields.last(SEQUENCE, none)[found.owner], piece.first + found.owner)
         used, place = distinct(state)
-        sound = np.array([self.states[each].sound for each in used.tolist()], np.bool_)[place]
+        sound = np.array([self.states[each].complete for each in used.tolist()], np.bool_)[place]
         sound |= piece.fields.last(FLAGS, none)[found.owner] & _NEEDS_STATE == 0
         self.needed = int((~sound).sum())
         found, state = found[sound], state[sound]

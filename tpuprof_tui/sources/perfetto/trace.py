@@ -136,7 +136,7 @@ class PerfettoTrace(PackedText):
 
     # -- packets
 
-    def found(self, codes: dict[str, Codes]) -> Iterator[tuple[int, PieceColumns]]:
+    def events_by_piece(self, codes: dict[str, Codes]) -> Iterator[tuple[int, PieceColumns]]:
         """Offset and events of one piece after the other; ``codes``: where the codes are from."""
         for raw, split in self._packets:
             self.pieces.append((self._packet, self._packets.left))
@@ -166,15 +166,15 @@ class PerfettoTrace(PackedText):
         """Takes what a packet says of others."""
         told = dict(packet)
         sequence = signed(told.get(SEQUENCE, 0))
-        if told.get(of.DROPPED) and self.states.knows(sequence):
-            self.states.change(sequence, number, sound=False)
+        if told.get(of.DROPPED) and self.states.has(sequence):
+            self.states.change(sequence, number, complete=False)
             self._defects["lost"] += 1
         if told.get(FLAGS, 0) & _CLEARED or told.get(of.CLEARED):
-            interned = self.states.now(sequence).interned.cleared()
-            self.states.change(sequence, number, interned=interned, sound=True, track=0, clock=0, counters={})
+            interned = self.states.latest(sequence).interned.cleared()
+            self.states.change(sequence, number, interned=interned, complete=True, track=0, clock=0, counters={})
         for key, value in packet:
             if key == of.INTERNED:
-                self.states.now(sequence).interned.add(value, number)
+                self.states.latest(sequence).interned.add(value, number)
             elif key == of.DEFAULTS:
                 found = last(value)
                 events = fields(found.get(11, b""))

@@ -23,7 +23,7 @@ from tpuprof_tui.sources.chrome.nesting import Nesting
 from tpuprof_tui.sources.chrome.times import aside_lane
 
 from ..categories import CATEGORIES, COLLECTIVES, COPY, DEVICE_WORK, MODULE, Kind, category_of
-from ..records import known
+from ..records import given_id
 from .trace import Trace
 
 #: Text columns that are read from the file again.
@@ -122,7 +122,7 @@ class LaneColumns:
             found, _ = split_overlaps(start, end)
             columns["sublane"] = constant(count, 0, np.int16) if found is None else found
         word = {"stream": "stream", "annotation": "annotations", "wait": "waits"}.get(kind, "")
-        stream = known(tid.removeprefix("stream ")) or ""
+        stream = given_id(tid.removeprefix("stream ")) or ""
         label = f"{word} {stream}" if word else title if tid in title else f"{title} {tid}"
         if trace.writer and kind == "stream" and not stream.isdecimal():
             # it has a name of its own: XLA Ops
@@ -221,8 +221,8 @@ class LaneColumns:
         operator = _coded(np.arange(len(names), dtype=np.int32), self._trace.name, self._launcher(rows))
         pairs, inverse = distinct((operator + 1) * np.int64(len(names)) + self._trace.name[rows])
         operators, kernels = np.divmod(pairs, max(len(names), 1))
-        known = ["", *names]
-        found = [category_of(known[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
+        given_id = ["", *names]
+        found = [category_of(given_id[one], names[own]) for one, own in zip(operators, kernels, strict=True)]
         codes = np.array([CATEGORIES.index(each) for each in found], np.int32)[inverse]
         codes[activities == Activity.TRANSFER] = CATEGORIES.index(COPY)
         codes[activities == Activity.COMMUNICATION] = CATEGORIES.index(COLLECTIVES)

@@ -192,7 +192,7 @@ def _collective_waits(workers: Sequence[PlacedTrace]) -> Iterator[tuple[int, I64
     for indices in runs.values():
         if len({workers[index].rank for index in indices}) < len(indices):
             continue
-        rows = matched([workers[index].trace for index in indices])
+        rows = matching_collectives([workers[index].trace for index in indices])
         absent = rows < 0
         start, end = (
             np.stack([column[own] + workers[index].shift if len(column) else own
@@ -389,7 +389,7 @@ def collectives(trace: Trace) -> tuple[I64, list[str]]:
     return np.zeros(0, np.int64), []
 
 
-def matched(traces: Sequence[Trace]) -> I64:
+def matching_collectives(traces: Sequence[Trace]) -> I64:
     """The collectives of ranks that belong together: rows in each trace (first axis); -1: not recorded there.
 
     Empty if they cannot be told: without ids, if the ranks do not have the same in the same order.
@@ -418,7 +418,7 @@ def shifts(traces: Sequence[Trace], clocks: Sequence[int]) -> list[int]:
     """
     found = [0] * len(traces)
     for number in range(1, len(traces)):
-        rows, other_rows = matched((traces[0], traces[number]))
+        rows, other_rows = matching_collectives((traces[0], traces[number]))
         if len(rows) < _FEW:
             continue
         one, two, apart = traces[0], traces[number], clocks[number] - clocks[0]

@@ -37,7 +37,7 @@ from tpuprof_tui.sources.chrome.times import aside_problem
 
 from ...runs import RecordingPlace, UnplacedRecording, places_of, problems_of
 from ..categories import DEVICE_WORK, MODULE, ON_DEVICE, ON_HOST, OTHER_CARDS, Kind
-from ..records import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, known
+from ..records import GPU_TYPES, Captures, RecordedTrace, device_name, device_properties, distributed_info, given_id
 from ..vocabulary import DEVICE, MEMORY, MODULES, VOCABULARY
 from .columns import LaneColumns, TextTables
 from .dependencies import links_of, shifts
@@ -233,7 +233,7 @@ class _Run:
             number = int(pid[:9]) if pid.isdecimal() else -1
             if device:
                 number = _device_of(trace, pid) if number < 0 else number
-                title = f"GPU {number}" if number >= 0 else f"GPU {known(pid) or ''}".rstrip()
+                title = f"GPU {number}" if number >= 0 else f"GPU {given_id(pid) or ''}".rstrip()
                 title = trace.device_titles.get(pid, title)
                 if (exported := _TITLE.fullmatch(pid)) is not None:
                     title, number = exported[1], int(exported[2])

@@ -61,7 +61,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
     aside: Trace | None = None  #: Events that are set aside, with the times of the file; None: none
     #: The ``file_order`` of events that tell what identifies their collective, the same on all ranks that take part in
     #: it, ascending; and codes into ``identities``.
-    told: tuple[I64, I32]
+    identity_codes: tuple[I64, I32]
     identities: tuple[str, ...]
     part: str = ""  #: What the file says of whose events these are, if several ranks are merged into it
     file_threads: tuple[tuple[str, str], ...] = ()  #: ``threads`` as the file writes them; empty: the same
@@ -177,7 +177,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
 
     def identities_at(self, rows: I64) -> list[str]:
         """What identifies the collectives of events in some rows; empty if nothing does."""
-        order, codes = self.told
+        order, codes = self.identity_codes
         found = lookup(order, self.file_order[rows].astype(np.int64), codes.astype(np.int64))
         return [self.identities[code] if code >= 0 else "" for code in found.tolist()]
 

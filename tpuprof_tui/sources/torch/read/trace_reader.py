@@ -212,7 +212,7 @@ class TraceEvents(Collector):
             b'{"traceEvents":[],"format":"%b"}' % FORMAT.encode(), ev.PHASES.any, ev.PHASES.from_dict
         )
         list(self.chunks)
-        for offset, found in converted.found(self.codes):
+        for offset, found in converted.events_by_piece(self.codes):
             self.first.append(self.count)
             self.offset.append(offset)
             self._add_found(found)
@@ -526,8 +526,8 @@ class TraceEvents(Collector):
             correlation=correlation[order], external=external[order], names=names,
             categories=tuple(map(printable, categories)),
             texts=tuple(printable(text, _LONGEST_TEXT) for text in self.codes["texts"]),
-            memory=self._memory_columns(time - zero, timed, lane_of_key),
-            work_rows=work_rows, work=work, told=self._collectives_told(), identities=tuple(self.codes["identities"]),
+            memory=self._memory_columns(time - zero, timed, lane_of_key), identity_codes=self._identity_codes(),
+            work_rows=work_rows, work=work, identities=tuple(self.codes["identities"]),
             flow_processes=frozenset(str(pid) for (pid,) in self.codes["flow_processes"]),
             counters=tuple(CounterSeries(process, printable(title), units.get((process, title), ""), time - zero, value)
                            for (process, title), time, value in series[:_MOST_SERIES]),
@@ -541,7 +541,7 @@ class TraceEvents(Collector):
         """Those of some times of the file that can be of the recording, as far as that is known yet."""
         return times if self._recording is None else times[self._recording.near(times)]
 
-    def _collectives_told(self) -> tuple[I64, I32]:
+    def _identity_codes(self) -> tuple[I64, I32]:
         told = self.tables["told"]
         order, code = told.take("file_order"), told.take("code", np.int32)
         by_order = np.argsort(order, kind="stable")

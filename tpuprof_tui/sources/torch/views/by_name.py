@@ -37,7 +37,7 @@ from tpuprof_tui.analysis.selecting.session import Session
 from tpuprof_tui.model import INT_MISSING, Activity
 from tpuprof_tui.model.uniques import distinct_together, uniques
 from tpuprof_tui.sources.chrome.columns import I32
-from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target, plain
+from tpuprof_tui.views.answer import Answer, Column, Fact, Missing, Table, Target, plain_value
 
 from ..categories import CATEGORIES, ELIGIBLE, FUSIBLE, Kind, tensor_core_use, uses_tensor_cores
 from .worker_events import WorkerEvents, of_streams, per_worker, ratio
@@ -160,7 +160,7 @@ def _of_texts(name: str, tell: Callable[[str], Any]) -> Figure:
 def _as_text(name: str) -> Figure:
     """Values of a key column as text; what TensorBoard's table has for missing ones."""
     missing = "None" if name in ("grid", "block") else "0"
-    return lambda groups: [missing if (known := plain(value)) is None else str(known)
+    return lambda groups: [missing if (known := plain_value(value)) is None else str(known)
                            for value in key(name, None)(groups)]  # fmt: skip
 
 

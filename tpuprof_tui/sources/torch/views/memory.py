@@ -15,7 +15,7 @@ from tpuprof_tui.analysis.query import Query
 from tpuprof_tui.model import INT_MISSING
 from tpuprof_tui.sources.chrome.columns import I64, lookup
 from tpuprof_tui.sources.chrome.nesting import Nesting
-from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain
+from tpuprof_tui.views.answer import Answer, Column, Fact, Table, Target, plain_value
 
 from ..records import GPU_TYPES
 from ..vocabulary import MEMORY
@@ -55,7 +55,7 @@ def _memory(events: WorkerEvents) -> Answer:
         kind, number = int(here["device_type"][0]), int(here["device_id"][0])
         capacity = capacities.get(str(number)) if kind in GPU_TYPES else None
         allocated = here["allocated"]
-        rows.append((name, len(here), int(allocated.max()), plain(int(here["reserved"].max())), capacity))
+        rows.append((name, len(here), int(allocated.max()), plain_value(int(here["reserved"].max())), capacity))
         peaks.append((name, int(here["start"][allocated.argmax()]), rows[-1][2]))
     curve = points.take(GroupBy(points, ["device_type", "device_id"]).index.argsort(kind="stable"))
     names = [curve.texts["device"][code] for code in curve["device"].tolist()]

@@ -89,12 +89,12 @@ def read_disk_state(path: str, catalog: Catalog | None = None) -> DiskState:
     return DiskState(catalog.fingerprint(path), frozenset(catalog.siblings(path, MAX_NEIGHBOURS)))
 
 
-def disk_change(path: str, read: DiskState, now: DiskState) -> DiskChange | None:
+def disk_change(path: str, read: DiskState, current: DiskState) -> DiskChange | None:
     """The change since the capture was read; None without a change or if nothing is accessible."""
     capture = capture_of(path)
-    if now.fingerprint and read.fingerprint and now.fingerprint != read.fingerprint:
+    if current.fingerprint and read.fingerprint and current.fingerprint != read.fingerprint:
         return DiskChange(path, CHANGED)
-    added = sorted(now.folder_names - read.folder_names - {capture.name})
+    added = sorted(current.folder_names - read.folder_names - {capture.name})
     if added and read.fingerprint:
         more = f" (and {len(added) - 1} more)" if len(added) > 1 else ""
         return DiskChange(str(capture.parent / added[-1]), f"new: {clean(added[-1])}{more}, O lists it")

@@ -140,10 +140,10 @@ class PieceEvents:
         self.piece.damaged[track.packet[outer.owner[damaged]]] = True
         return outer, found
 
-    def texts_of(self, group: Events, found: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
+    def texts_of(self, group: Events, fields: Fields, table: int, codes: Codes, *, count: bool = True) -> I64:
         """Codes of the texts that fields of events hold, or the ids of."""
-        code, is_id = np.zeros(len(found.owner), np.int64), found.at < 0
-        ids = found[is_id]
+        code, is_id = np.zeros(len(fields.owner), np.int64), fields.at < 0
+        ids = fields[is_id]
         told = self.states.texts(table, group.state[ids.owner], ids.value, group.packet[ids.owner] + self.piece.first,
                                  lambda text: -1 if text is None else codes[text])  # fmt: skip
         unknown = told < 0
@@ -151,7 +151,7 @@ class PieceEvents:
             self.unknown += int(unknown.sum()) * count
             told[unknown] = codes["unknown"]
         code[is_id] = told
-        code[~is_id] = [codes[text(each)] for each in self.piece.data.texts(found[~is_id])]
+        code[~is_id] = [codes[text(each)] for each in self.piece.data.texts(fields[~is_id])]
         return code
 
     def _is_memory(self) -> Mask:

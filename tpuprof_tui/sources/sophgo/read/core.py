@@ -397,9 +397,9 @@ def untimed_commands(core: CoreData, chip: Chip) -> dict[str, Commands]:
     return found
 
 
-def report_untimed(cores: list[CoreData], found: list[dict[str, Commands]], report: Problems) -> None:
+def report_untimed(cores: list[CoreData], commands: list[dict[str, Commands]], report: Problems) -> None:
     """Report the one problem that describes such a capture."""
-    counts = {name: sum(len(each[name]) for each in found if name in each) for name in CORE_ENGINES}
+    counts = {name: sum(len(each[name]) for each in commands if name in each) for name in CORE_ENGINES}
     launches = max((len(streams) for core in cores for streams in core.streams.values()), default=0)
     left_out = -sum(counts.values())
     for core in cores:

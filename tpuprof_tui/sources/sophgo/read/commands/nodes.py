@@ -410,17 +410,17 @@ def _longest_common(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return result
 
 
-def report_mismatches(des: Sequence[DesEntry], found: Mapping[int, int], streams: Streams, report: Problems) -> None:
+def report_mismatches(des: Sequence[DesEntry], pairs: Mapping[int, int], streams: Streams, report: Problems) -> None:
     """Report nodes whose count differs from the length of their stream, and streams without a node."""
     unlike = sum(
-        engine != "SDMA" and found.get(node, -1) >= 0 and len(streams[engine][found[node]]) != count
+        engine != "SDMA" and pairs.get(node, -1) >= 0 and len(streams[engine][pairs[node]]) != count
         for node, engine, _, _, count in des
     )
     if unlike:
         what = "DES nodes claim another number of commands than the streams of the model hold."
         report.warning(what, "The streams were used.", count=unlike)
     for engine, engine_streams in streams.items():
-        taken = {found.get(node, -1) for node, name, *_ in des if name == engine}
+        taken = {pairs.get(node, -1) for node, name, *_ in des if name == engine}
         loose = [number for number, stream in enumerate(engine_streams) if number not in taken and not stream.only_ends]
         if loose:
             report.warning(f"Streams of {engine} commands that no DES node announces.", "They are not shown.",

@@ -21,7 +21,7 @@ from tpuprof_tui.options import explaining
 from tpuprof_tui.options.checking import check
 from tpuprof_tui.options.conditions import Context
 from tpuprof_tui.options.making import EngineRecords, MakeRequest, largest, make, most_records
-from tpuprof_tui.options.reading import Parsed, from_environment, read
+from tpuprof_tui.options.reading import ParsedOptions, from_environment, read
 from tpuprof_tui.options.tables import (
     LANGUAGES,
     SOURCES,
@@ -236,7 +236,7 @@ def _file(path: Path, most: int) -> bytes:
         raise UnreadableError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _no_options(word: str, written: Parsed, kind: OptionKind, tables: Tables) -> tuple[str, str]:
+def _no_options(word: str, written: ParsedOptions, kind: OptionKind, tables: Tables) -> tuple[str, str]:
     """Message and hint for a word that is neither an option name nor an options text."""
     rule = tables.rules[kind.unreadable]
     near = nearest(word, [option.name for option in tables.options])

@@ -44,7 +44,7 @@ _MOST_ROWS: Final = 4_000_000
 Executor = Callable[[Callable[[str], ManifestEntry], Sequence[str]], Iterator[ManifestEntry]]
 
 
-class Built(Struct):
+class BuildResult(Struct):
     """Result of a build: paths of captures."""
 
     #: written, replaced, same: New captures, changed ones, and copies of captures at other paths.
@@ -242,7 +242,7 @@ def plain_function(function: Callable[[str], ManifestEntry]) -> Callable[[str], 
 
 
 def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, prune: bool = False,
-          progress: Callable[[int, int], None] = lambda done, all_: None) -> Built:  # fmt: skip
+          progress: Callable[[int, int], None] = lambda done, all_: None) -> BuildResult:  # fmt: skip
     """Brings a data set up to date with captures.
 
     Args:
@@ -259,7 +259,7 @@ def build(out: str | os.PathLike[str], words: Sequence[str], run: Executor, *, p
         MissingPackageError: pyarrow, or the package for the address, is not installed.
     """
     needs_pyarrow()
-    catalog, built = Catalog(), Built()
+    catalog, built = Catalog(), BuildResult()
     paths = list(dict.fromkeys(captures_of(words, catalog, built.missing)))
     built.reasons |= {word: reason for word in built.missing if (reason := reason_of(word, catalog))}
     if not paths and len(built.missing) == len(words):
@@ -344,7 +344,7 @@ def _reasons(manifest: Manifest, entries: Sequence[ManifestEntry]) -> dict[str, 
     return {each.path: reasons[each.capture] for each in entries if each.capture in reasons}
 
 
-def _record(manifest: Manifest, entry: ManifestEntry, built: Built) -> None:
+def _record(manifest: Manifest, entry: ManifestEntry, built: BuildResult) -> None:
     former = manifest.entries.get(entry.path)
     owner = manifest.entries.get(manifest.owners.get(entry.capture, entry.path))
     owner = None if owner is former else owner

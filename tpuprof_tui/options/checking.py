@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from .conditions import Context, passes, subjects, value_text
-from .reading import Digits, Parsed, Unparsed, line_of
+from .reading import Digits, ParsedOptions, Unparsed, line_of
 from .tables import Option, OptionKind, OptionRule, Tables, nearest
 from .values import NO_FIX, expected, flaws
 
@@ -49,7 +49,7 @@ class CheckResult(Struct, frozen=True):
     line: str | None
 
 
-def check(written: Parsed, kind: OptionKind, tables: Tables, context: Context) -> CheckResult:
+def check(written: ParsedOptions, kind: OptionKind, tables: Tables, context: Context) -> CheckResult:
     """Checks options against the values and rules of their kind."""
     if written.problem:
         unreadable = _violation(tables.rules[kind.unreadable], None, {}, context, reason=written.problem)
@@ -64,10 +64,10 @@ def check(written: Parsed, kind: OptionKind, tables: Tables, context: Context) -
 
 def check_values(values: Mapping[str, Any], kind: OptionKind, tables: Tables, context: Context) -> list[Violation]:
     """Violations for options given as values rather than as text."""
-    return list(_violations(Parsed(dict(values)), kind, tables, context))
+    return list(_violations(ParsedOptions(dict(values)), kind, tables, context))
 
 
-def _violations(written: Parsed, kind: OptionKind, tables: Tables, context: Context) -> Iterator[Violation]:
+def _violations(written: ParsedOptions, kind: OptionKind, tables: Tables, context: Context) -> Iterator[Violation]:
     options, values = tables.of_kind(kind.name), written.values
     order = {name: index for index, name in enumerate(options)}
     # reading has already merged repeated options, so that their repair changes nothing
@@ -127,7 +127,7 @@ def _violation(
 
 
 def _corrected(
-    written: Parsed, found: list[Violation], kind: OptionKind, tables: Tables, context: Context
+    written: ParsedOptions, found: list[Violation], kind: OptionKind, tables: Tables, context: Context
 ) -> dict[str, Any] | None:
     """The options with all obvious fixes applied; None if violations remain."""
     values = written.values

@@ -14,7 +14,7 @@ from tpuprof_tui.lazy_names import lazy_pattern
 from .checking import CheckResult, json_value
 from .conditions import Context, passes, value_text
 from .making import GeneratedOptions
-from .reading import Parsed
+from .reading import ParsedOptions
 from .tables import Option, OptionKind, Tables
 
 #: Marks an absent value.
@@ -176,7 +176,7 @@ def _width(text: str) -> int:
 # -- overview, results of checks, generated options --------------------------------
 
 
-def overview_json(written: Parsed | None, kind: OptionKind, tables: Tables) -> dict[str, Any]:
+def overview_json(written: ParsedOptions | None, kind: OptionKind, tables: Tables) -> dict[str, Any]:
     """All options of a kind for JSON, written ones first; with a text also the views of the run."""
     of_kind = tables.of_kind(kind.name)
     records = []
@@ -193,7 +193,7 @@ def overview_json(written: Parsed | None, kind: OptionKind, tables: Tables) -> d
     return overview
 
 
-def overview_lines(written: Parsed | None, kind: OptionKind, tables: Tables) -> Iterator[str]:
+def overview_lines(written: ParsedOptions | None, kind: OptionKind, tables: Tables) -> Iterator[str]:
     """The overview as text; options that are left at their default take one line each."""
     of_kind = tables.of_kind(kind.name)
     yield kind.title

@@ -54,7 +54,7 @@ class Unparsed(str):
     """Abbreviated source text of a value that is not a text, number or constant."""
 
 
-class Parsed(Struct, frozen=True):
+class ParsedOptions(Struct, frozen=True):
     """Parsed options."""
 
     #: Values by name, in the order of the text: text, `Digits`, `Unparsed`, bool or None; in calls also int.
@@ -71,15 +71,15 @@ class _UnreadableError(Exception):
         self.text, self.offset = text, offset
 
 
-def read(text: str, kind: OptionKind, tables: Tables) -> Parsed:
+def read(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses options of a kind from text."""
     try:
         return _READERS[kind.form](text, kind, tables)
     except _UnreadableError as error:
-        return Parsed(problem=_reason_text(error, kind, tables))
+        return ParsedOptions(problem=_reason_text(error, kind, tables))
 
 
-def from_environment(environment: Mapping[str, str], kind: OptionKind, tables: Tables) -> Parsed | None:
+def from_environment(environment: Mapping[str, str], kind: OptionKind, tables: Tables) -> ParsedOptions | None:
     """Parses options of a kind from environment variables; None if there are none."""
     if kind.form == "json":
         return read(environment[kind.variable], kind, tables) if kind.variable in environment else None
@@ -103,14 +103,14 @@ def _reason_text(error: _UnreadableError, kind: OptionKind, tables: Tables) -> s
 # -- JSON -----------------------------------------------------------------------
 
 
-def _json(text: str, kind: OptionKind, tables: Tables) -> Parsed:
+def _json(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses a JSON object, plain or assigned to its variable in a shell line."""
     if not text.lstrip().startswith(("{", "[")) and kind.variable:
         text = _assigned(text, kind.variable, tables)
     return _object(text, tables)
 
 
-def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Digits) -> Parsed:
+def _object(text: str, tables: Tables, parse_int: Callable[[str], Any] = Digits) -> ParsedOptions:
     surrogate = re.search("[\ud800-\udfff]", text)
     if surrogate:
         raise _UnreadableError(tables.say("no_utf8"), text, surrogate.start())
@@ -149,7 +149,7 @@ def _flat(value: Any) -> Any:
     return value
 
 
-def _collected(pairs: Iterable[tuple[str, Any]]) -> Parsed:
+def _collected(pairs: Iterable[tuple[str, Any]]) -> ParsedOptions:
     """Collects (name, value) pairs; the last value of a name wins, at the position of its first."""
     values: dict[str, Any] = {}
     repeated: dict[str, None] = {}
@@ -157,7 +157,7 @@ def _collected(pairs: Iterable[tuple[str, Any]]) -> Parsed:
         if name in values:
             repeated[name] = None
         values[name] = value
-    return Parsed(values, tuple(sorted(repeated)))
+    return ParsedOptions(values, tuple(sorted(repeated)))
 
 
 # -- shell lines ------------------------------------------------------------------
@@ -204,7 +204,7 @@ def shell_words(text: str) -> Iterator[tuple[str, bool]]:
         yield "".join(parts), True
 
 
-def _environment(text: str, kind: OptionKind, tables: Tables) -> Parsed:
+def _environment(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses variable assignments in shell lines, or an equivalent call."""
     if _arguments_offset(text, kind) is not None:
         return _call(text, kind, tables)
@@ -215,7 +215,7 @@ def _environment(text: str, kind: OptionKind, tables: Tables) -> Parsed:
     return written
 
 
-def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> Parsed:
+def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) -> ParsedOptions:
     """Variables that are options or whose names are similar to one."""
     near: dict[str, bool] = dict.fromkeys(options, True)
     lengths = {len(name) + more for name in options for more in range(-_NEAR_LENGTH, _NEAR_LENGTH + 1)}
@@ -231,7 +231,7 @@ def _variables(pairs: Iterable[tuple[str, str]], options: Mapping[str, Option]) 
 # -- calls ------------------------------------------------------------------------
 
 
-def _call(text: str, kind: OptionKind, tables: Tables) -> Parsed:
+def _call(text: str, kind: OptionKind, tables: Tables) -> ParsedOptions:
     """Parses the arguments of a call as literals, or from a JSON object."""
     if text.lstrip().startswith("{"):
         return _object(text, tables, parse_int=_integer)
@@ -299,7 +299,7 @@ def _integer(digits: str) -> Any:
     return int(digits) if len(digits) < 19 else Digits(digits)
 
 
-_READERS: Final[dict[str, Callable[[str, OptionKind, Tables], Parsed]]] = {
+_READERS: Final[dict[str, Callable[[str, OptionKind, Tables], ParsedOptions]]] = {
     "json": _json,
     "variables": _environment,
     "call": _call,

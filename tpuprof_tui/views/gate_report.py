@@ -370,7 +370,7 @@ def _value(outcome: RuleOutcome, key: str, sign: str = "") -> str:
 
 
 def _commands(result: Gate, base: Side, other: Side) -> Iterator[str]:
-    """Commands that open the worst part in the explorer, where it is longest, and that list its instructions."""
+    """Commands that open the worst part in the explorer, where it is longest, and that list its events."""
     parts = [each for each in result.rules if each.result == "FAIL" and each.rule.figure.startswith(PARTS)]
     if not parts:
         return

@@ -18,7 +18,7 @@ from ..index.lane_index import rows_between
 from ..selecting.session import Session
 
 I64 = npt.NDArray[np.int64]
-#: Maximum number of dependencies, each way, that the timeline marks for the selected instruction.
+#: Maximum number of dependencies, each way, that the timeline marks for the selected event.
 MARKED: Final = 64
 #: Kind of a dependency that only the times suggest.
 BY_TIME: Final = "time"
@@ -175,9 +175,9 @@ def likely_release(session: Session, number: int, row: int) -> Dependency | None
 
 
 class LinkedEvent(Struct, frozen=True):
-    """An instruction that released the selected one, or was released by it."""
+    """An event that released the selected one, or was released by it."""
 
-    #: lane, row: The instruction.
+    #: lane, row: The event.
     lane: int
     row: int
     time: int  #: When it released the selected one (its last ns), or was released itself (for a wait: its last ns)
@@ -186,7 +186,7 @@ class LinkedEvent(Struct, frozen=True):
 
 
 def linked_events(session: Session, lane: int, row: int) -> tuple[LinkedEvent, ...]:
-    """The releasers of an instruction, then the instructions it released, each by slack; empty until computed.
+    """The releasers of an event, then the events it released, each by slack; empty until computed.
 
     O(log dependencies), and at most ``MARKED`` of each.
     """

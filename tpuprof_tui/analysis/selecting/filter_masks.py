@@ -1,4 +1,4 @@
-"""Results of filters: a mask over all instructions, and a session restricted to those that pass."""
+"""Results of filters: a mask over all events, and a session restricted to those that pass."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _EAGER: Final = ("start", "end", "role", "sublane")
 
 
 class FilterResult(Struct, frozen=True, eq=False):
-    """The instructions that pass a filter."""
+    """The events that pass a filter."""
 
     text: str  #: The filter expression
-    unfiltered: Session  #: The session of all instructions
-    mask: Mask  #: bool, by instruction number
-    count: int  #: Number of instructions that pass
-    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from these instructions alone
+    unfiltered: Session  #: The session of all events
+    mask: Mask  #: bool, by event number
+    count: int  #: Number of events that pass
+    cache: ResultCache = field(default_factory=ResultCache)  #: Cache of results computed from these events alone
 
     def lane(self, number: int) -> Mask:
         """Mask over the rows of a lane."""
@@ -37,9 +37,9 @@ class FilterResult(Struct, frozen=True, eq=False):
 
     @property
     def session(self) -> Session:
-        """The capture restricted to the instructions that pass: its figures and indexes follow the filter.
+        """The capture restricted to the events that pass: its figures and indexes follow the filter.
 
-        Its instructions are renumbered. Cached; O(instructions) the first time: call it from a worker thread.
+        Its events are renumbered. Cached; O(events) the first time: call it from a worker thread.
         """
         return self.cache.get("session", self._session)
 
@@ -61,7 +61,7 @@ class FilterResult(Struct, frozen=True, eq=False):
 
 
 def apply_filter(session: Session, text: str) -> FilterResult:
-    """The instructions that pass a filter, cached; raises FilterError. O(instructions) the first time."""
+    """The events that pass a filter, cached; raises FilterError. O(events) the first time."""
     return session.cache.get("passing", lambda: _apply_filter(session, text), text, limit=CACHED_FILTERS)
 
 
@@ -81,7 +81,7 @@ def is_filter_cached(session: Session, text: str) -> bool:
 
 
 def filtered_session(session: Session, text: str) -> Session:
-    """The session restricted by a filter; ``session`` itself without one. O(instructions) the first time."""
+    """The session restricted by a filter; ``session`` itself without one. O(events) the first time."""
     return apply_filter(session, text).session if text else session
 
 
@@ -91,7 +91,7 @@ def unfiltered_row(session: Session, text: str, lane: int, row: int) -> int:
 
 
 def numbers_shown(session: Session, state: DisplayState) -> Ints:
-    """Numbers of the instructions in the table: in scope, passing the filter, and in the window if ``in_window``."""
+    """Numbers of the events in the table: in scope, passing the filter, and in the window if ``in_window``."""
     numbers = numbers_in(session, state.scope, state.figures_window if state.in_window else None)
     if not state.filter:
         return numbers
@@ -102,7 +102,7 @@ def numbers_shown(session: Session, state: DisplayState) -> Ints:
 
 
 def total_duration(session: Session, numbers: Ints) -> int:
-    """Sum of the durations of instructions (``numbers`` ascending), ns."""
+    """Sum of the durations of events (``numbers`` ascending), ns."""
     chosen = lane_rows(session.profile, session.offsets, numbers)
     return sum(int(np.sum(lane.take("end", rows) - lane.take("start", rows))) for lane, rows in chosen)
 

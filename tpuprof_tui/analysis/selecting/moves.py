@@ -1,4 +1,4 @@
-"""Navigation in time: typed times and places, marks, ranges, the next instruction of the same name, the next pause."""
+"""Navigation in time: typed times and places, marks, ranges, the next event of the same name, the next pause."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def without_mark(state: DisplayState, letter: str) -> DisplayState:
 
 
 def default_span(state: DisplayState, session: Session) -> tuple[int, int]:
-    """The default span to store: the range, else the selected instruction, else the window."""
+    """The default span to store: the range, else the selected event, else the window."""
     if state.range is not None:
         return state.range
     return selected_span(state, session) or (state.start, state.end)
 
 
 def selected_span(state: DisplayState, session: Session) -> tuple[int, int] | None:
-    """Start and end of the selected instruction or pause, at least 1 ns apart; None: no selection, or no times."""
+    """Start and end of the selected event or pause, at least 1 ns apart; None: no selection, or no times."""
     if state.selection.row < 0:
         return state.selection.pause
     start, end = session.span_of(state.selection.lane, state.selection.row)
@@ -113,7 +113,7 @@ def go_to_mark(state: DisplayState, letter: str) -> DisplayState | None:
 
 
 def nearest_start(session: Session, numbers: Ints, time: int) -> int:
-    """The instruction (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
+    """The event (number) whose start is nearest to a time, the first of equals; requires one. O(numbers)."""
     distances = np.empty(len(numbers), np.int64)
     lanes = np.searchsorted(session.offsets, numbers, side="right") - 1
     for number, lane in enumerate(session.profile.lanes):
@@ -153,7 +153,7 @@ def measured_text(state: DisplayState, measure: Measure = TIME) -> str:
 def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, str]:
     """Handles the range key: the new state, and a message for the status line.
 
-    It ends a started range at the cursor; else toggles the selected instruction as the range; else starts a range at
+    It ends a started range at the cursor; else toggles the selected event as the range; else starts a range at
     the cursor.
     """
     measure = measure_of(session.profile.device, state.scale)
@@ -179,9 +179,9 @@ def toggle_range(state: DisplayState, session: Session) -> tuple[DisplayState, s
 
 
 def same_name(session: Session, lane_number: int, row: int, steps: int, passes: Chosen | None = None) -> int:
-    """Row of the next (``steps`` 1) or previous (-1) instruction of a lane with the same name as ``row``; -1: none.
+    """Row of the next (``steps`` 1) or previous (-1) event of a lane with the same name as ``row``; -1: none.
 
-    Scans the lane in chunks: O(instructions between the two). ``passes``: mask over the lane's rows of those that pass
+    Scans the lane in chunks: O(events between the two). ``passes``: mask over the lane's rows of those that pass
     the filter; the others are skipped.
     """
     lane = session.profile.lanes[lane_number]
@@ -200,7 +200,7 @@ def same_name(session: Session, lane_number: int, row: int, steps: int, passes: 
 
 
 def select_event(session: Session, state: DisplayState, lane: int, row: int) -> DisplayState:
-    """The state with an instruction selected and visible, and the cursor at its start."""
+    """The state with an event selected and visible, and the cursor at its start."""
     start, end = session.span_of(lane, row)
     moved = state.showing(start, max(end, start + 1)).at(start)
     return replace(moved, selection=SelectedItem(session.unit_of(lane), lane, row))

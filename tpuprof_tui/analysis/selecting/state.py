@@ -77,14 +77,14 @@ class DisplayState(Struct, frozen=True):
     selection: SelectedItem = SelectedItem()  #: Shared by all panes
     scope: Scope = Scope()  #: Restriction of tree, timeline, table and summary
     sort: Sort = Sort()
-    in_window: bool = False  #: Whether the table is limited to instructions of the visible window
+    in_window: bool = False  #: Whether the table is limited to events of the visible window
     line_unit: LineUnit = "lanes"  #: Whether a line of the timeline is a lane or a whole unit
     filter: str = ""  #: Filter expression of table and timeline; empty: none
     marks: tuple[tuple[str, int], ...] = ()  #: Marks: letter, time
     search: str = ""  #: Last search text; empty: none
     columns: tuple[str, ...] = ()  #: Keys of the table's columns in order; empty: the default ones
     percent: bool = False  #: Whether the table shows each duration as a share of the total
-    picked: tuple[int, ...] = ()  #: Numbers of the instructions picked in the table, in that order
+    picked: tuple[int, ...] = ()  #: Numbers of the events picked in the table, in that order
     range: tuple[int, int] | None = None  #: Start and end of the selected range of time; None: none
     #: The window that figures are of without a range, as zoom and pan keys set it; None: the whole profile. A cursor
     #: that scrolls moves the visible window alone.

@@ -37,7 +37,7 @@ class LaneFigures(Struct, frozen=True):
     idle: int
     window: int  #: Length of the window, ns
     count: int  #: Number of events that start in the window
-    #: Bytes of work in the window (of an instruction at its edge the share inside); None: unknown.
+    #: Bytes of work in the window (of an event at its edge the share inside); None: unknown.
     bytes: int | None = None
     guessed: bool = False  #: Whether the distinction of work and wait is inferred
 
@@ -173,7 +173,7 @@ def unit_figures(session: Session, unit: int, start: int, end: int) -> UnitFigur
 
 
 def bytes_between(index: LaneIndex, start: int, end: int) -> int | None:
-    """Bytes of work in the window [start, end), for an instruction at its edge the share inside; None: unknown.
+    """Bytes of work in the window [start, end), for an event at its edge the share inside; None: unknown.
 
     O(blocks) after one pass over the lane; for a short lane O(rows in the window).
     """

@@ -59,7 +59,7 @@ class Filtering(ExplorerPart):
             self.prompt.show_hint(self._hint())
 
     def _validate(self, text: str) -> Hint | None:
-        """The fault of a filter, or None; a valid one starts counting in the background how many instructions pass."""
+        """The fault of a filter, or None; a valid one starts counting in the background how many events pass."""
         found = self.fault_of(text)
         if found is not None or not text.strip():
             self._stop_counting()

@@ -60,7 +60,7 @@ from ..settings.actions import listed, views_named
 from ..shell.messages import Background
 from .panes import NOTHING_SELECTED, OVERLAID_PANES, CommandResult, ExplorerPart, PaneManager, fault
 
-#: Longest number accepted, in digits: more than any number of instructions has.
+#: Longest number accepted, in digits: more than any number of events has.
 MAX_DIGITS: Final = 12
 
 

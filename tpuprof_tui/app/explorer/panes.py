@@ -93,12 +93,12 @@ class ExplorerPart:
 
     @property
     def row(self) -> int:
-        """Number of the instruction under the table's cursor; -1 if the table is empty."""
+        """Number of the event under the table's cursor; -1 if the table is empty."""
         rows = self.manager.panes.table.rows
         return rows.number if len(rows.order) else -1
 
     def hits_of(self) -> Callable[[Mask], Hits]:
-        """Returns a thread-safe function from a mask by instruction number to its hits in the current order."""
+        """Returns a thread-safe function from a mask by event number to its hits in the current order."""
         session, order = self.session, self.manager.panes.table.rows.order
         if self.in_table:
             return lambda mask: masked_in_table(mask, order)
@@ -106,7 +106,7 @@ class ExplorerPart:
         return lambda mask: masked_in_time(session, mask, numbers_shown(session, state))
 
     def current(self) -> tuple[int, int]:
-        """Current position: its sort key (row of the table, or time in ns) and instruction number (-1: none)."""
+        """Current position: its sort key (row of the table, or time in ns) and event number (-1: none)."""
         state, session = self.state, self.session
         if self.in_table:
             return self.manager.panes.table.rows.position, self.row
@@ -403,7 +403,7 @@ class PaneManager:
 
     def _toggle_detail(self) -> None:
         if self.focused == "table" and not self.panes.detail.display:
-            # show the row under the cursor, even if another instruction is selected
+            # show the row under the cursor, even if another event is selected
             self.panes.table.action_select()
             return
         if self._selected or self.panes.detail.display:

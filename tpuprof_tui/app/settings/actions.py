@@ -74,7 +74,7 @@ class Registry(Struct, frozen=True):
 # - Left and right move the time cursor as `h` and `l` do: zoom, marks and ranges refer to it. `a` and `d` pan.
 # - Space in the tree narrows to a node: rows cannot be picked there.
 # - `h` does not open the help: it moves left there too. `?` and F1 open and close it.
-# - `}` and `{` treat consecutive instructions of one problem as one place.
+# - `}` and `{` treat consecutive events of one problem as one place.
 _REGISTRY: Final = json.decode(Path(__file__).with_name("actions.json").read_bytes(), type=Registry)
 COMMANDS, PANES, GROUPS = _REGISTRY.commands, _REGISTRY.panes, _REGISTRY.groups
 GLOSSARY, TREE_MARKS = _REGISTRY.glossary, _REGISTRY.tree_marks

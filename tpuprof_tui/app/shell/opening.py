@@ -47,7 +47,7 @@ class Capture(Struct, frozen=True):
     recordings: str = ""  #: Names of the recordings to open of a folder of several; empty: it is listed to choose from
 
 
-class Loaded(Struct, frozen=True):
+class LoadResult(Struct, frozen=True):
     """A profile that is ready to show."""
 
     session: Session  #: The profile with its indexes
@@ -94,7 +94,7 @@ class Opening:
         #: Message while the rest of the profile on the screen is being read; empty: it is complete.
         self._partial_message = ""
         #: Profile that was loaded while an overlay covered the loading screen; shown when it closes.
-        self._pending: Loaded | None = None
+        self._pending: LoadResult | None = None
         self._worker: Worker[None] | None = None
         self._polls = False
 
@@ -188,7 +188,7 @@ class Opening:
             self._post(self._show_failure, error, disk_state)
         else:
             if not worker.is_cancelled:
-                self._post(self._show, Loaded(session, disk_state, earlier_error))
+                self._post(self._show, LoadResult(session, disk_state, earlier_error))
 
     def _read_profile(self, path: str, disk_state: DiskState, worker: Worker[None]) -> Profile:
         reported_at = 0.0
@@ -198,7 +198,7 @@ class Opening:
             if worker.is_cancelled:
                 raise CancelledError
             if progress.profile is not None and self.against is None:
-                part = Loaded(_prepared(progress.profile), disk_state, partial_message=progress.text)
+                part = LoadResult(_prepared(progress.profile), disk_state, partial_message=progress.text)
                 self._post(self._show, part)
             elif progress.group or time.monotonic() - reported_at > REPORT_EVERY:
                 reported_at = time.monotonic()
@@ -254,7 +254,7 @@ class Opening:
         loading.show_failure(error.message, error.hint)
         self._watch()
 
-    def _show(self, loaded: Loaded) -> None:
+    def _show(self, loaded: LoadResult) -> None:
         """Opens the explorer; if an overlay covers the loading screen, waits until it closes."""
         app = self._app
         if app.loading is not None and app.screen is not app.loading:
@@ -450,7 +450,7 @@ def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:
 def carried_state(state: DisplayState, old: Profile, session: Session) -> DisplayState:
     """Carries a state over to another profile: window, scope, marks, range, sort and filter as far as they fit.
 
-    Groups and lanes are matched by their labels; an instruction stays selected if the same row of the same lane starts
+    Groups and lanes are matched by their labels; an event stays selected if the same row of the same lane starts
     at the same time.
     """
     new = session.profile

@@ -34,7 +34,7 @@ from tpuprof_tui.analysis.steps.step_figures import step_lane
 from tpuprof_tui.app.drawing import painter
 from tpuprof_tui.app.drawing.colouring import AT_ONCE, PLAIN, compute_colour_sums, has_colour_sums, known_names
 from tpuprof_tui.app.drawing.glyphs import Glyphs
-from tpuprof_tui.app.drawing.painter import Painted, merged
+from tpuprof_tui.app.drawing.painter import CellPaint, merged
 from tpuprof_tui.app.drawing.theme import Palette
 from tpuprof_tui.app.shell.messages import Background
 from tpuprof_tui.formats.text import fit, label_cut
@@ -177,7 +177,7 @@ class LanePainter:
         self._base_numbers: dict[Colouring, npt.NDArray[np.int64]] = {}
         self._palette = palette
         self._glyphs = glyphs
-        self._cache: OrderedDict[tuple[Hashable, ...], Painted] = OrderedDict()
+        self._cache: OrderedDict[tuple[Hashable, ...], CellPaint] = OrderedDict()
         self._legend: tuple[tuple[object, ...], list[list[Segment]]] = ((), [])
 
     @property
@@ -274,7 +274,7 @@ class LanePainter:
                 styles[cursor] = self._palette.on_cursor(style)
         return [*label, *merged(chars, styles)]
 
-    def _painted(self, row: TimelineRow, start: int, end: int, cells: int) -> Painted:
+    def _painted(self, row: TimelineRow, start: int, end: int, cells: int) -> CellPaint:
         state, axis, lane_data = self._view, self._layout.axis, self._data_of(row)
         pending = not self._colours_ready(row.base or row, lane_data)
         chosen = split_step(state.filter)[0] if row.kind == "steps" else None
@@ -302,7 +302,7 @@ class LanePainter:
         # names of the baseline are mapped to the numbers in this profile, so those must be known too
         return lane_data.colours_ready(row.lane, colouring) and known_names(self._session, colouring) is not None
 
-    def _paint(self, row: TimelineRow, lane_data: LaneData, edges: npt.NDArray[np.int64], pending: bool) -> Painted:
+    def _paint(self, row: TimelineRow, lane_data: LaneData, edges: npt.NDArray[np.int64], pending: bool) -> CellPaint:
         session, passing, look = lane_data.session, lane_data.passing, (self._palette, self._glyphs)
         if row.kind == "steps":
             group = self._view.scope.group if session is self._session else -1
@@ -324,7 +324,7 @@ class LanePainter:
 
     def _paint_of(
         self, every: Session, session: Session, row: TimelineRow, edges: npt.NDArray[np.int64], pending: bool
-    ) -> Painted:
+    ) -> CellPaint:
         look, profile = (self._palette, self._glyphs), every.profile
         colouring = "kernel" if row.kind == "launches" else self._view.colouring
         numbers = None if every is self._session or pending else self._colour_numbers(every, colouring)

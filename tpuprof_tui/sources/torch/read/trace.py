@@ -22,7 +22,7 @@ from .arguments import FRAMES, OPERATORS, Arguments
 from .launchers import GRAPHS, LAUNCHING, Launchers, Overlaps, overlaps_of
 
 if TYPE_CHECKING:
-    from .graph_captures import Replayed
+    from .graph_captures import ReplayedWork
 
 #: Names of calls that start no work on a device.
 _LAUNCHES_NOTHING: Final = lazy_pattern(r"(?:cuda|cu|hip)\w*(?:Synchronize|EventRecord|StreamWaitEvent|Query)\w*$")
@@ -128,7 +128,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
         """The tree of its operators."""
         return Tree(self)
 
-    def replayed(self, rank: int | None) -> Replayed | None:
+    def replayed(self, rank: int | None) -> ReplayedWork | None:
         """What launched the work of replayed graphs, from captures of a rank beside the file; None: nothing tells."""
         if "_replayed" not in self.__dict__:
             self.__dict__["_replayed"] = None
@@ -136,7 +136,7 @@ class Trace(Slices, frozen=True, eq=False, dict=True, kw_only=True):
                 from .graph_captures import capture_files, replayed_of
 
                 self.__dict__["_replayed"] = replayed_of(self, capture_files(self.path, rank))
-        return cast("Replayed | None", self.__dict__["_replayed"])
+        return cast("ReplayedWork | None", self.__dict__["_replayed"])
 
     # -- read from the file again
 

@@ -17,7 +17,7 @@ from tpuprof_tui.model.vocabulary import DETAIL
 from tpuprof_tui.sources.sophgo.files.summary_table import COLUMNS, summary_rows
 from tpuprof_tui.sources.sophgo.views.published_summary import published
 from tpuprof_tui.views.answer import Answer
-from tpuprof_tui.views.screen import quick_views, slow_views
+from tpuprof_tui.views.summary_views import quick_views, slow_views
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ from tpuprof_tui.analysis.selecting.state import Sort  # noqa: E402
 from tpuprof_tui.app.explorer.screen import ExplorerScreen  # noqa: E402
 from tpuprof_tui.app.panes.summary import summary  # noqa: E402
 from tpuprof_tui.app.shell.application import TpuprofApp  # noqa: E402
-from tpuprof_tui.views.screen import quick_views  # noqa: E402
+from tpuprof_tui.views.summary_views import quick_views  # noqa: E402
 
 SIZE = (160, 48)
 #: Nothing is sent for so long: the key has been dealt with, s.

@@ -31,7 +31,7 @@ from tpuprof_tui.model import Activity, Role
 from tpuprof_tui.sources.chrome import collector
 from tpuprof_tui.sources.torch.read import parallel_reading
 from tpuprof_tui.sources.torch.read.trace_reader import read_trace
-from tpuprof_tui.views import screen as screen_views
+from tpuprof_tui.views import summary_views as screen_views
 from tpuprof_tui.views.info import info_record
 
 #: Other tools hold microseconds since 1970 as floats, to 0.25 ns; of one kernel begin and end.

@@ -177,7 +177,7 @@ def local(jobs: int) -> Executor:
 
 
 def _begin_worker(jobs: int) -> None:
-    """Initializes one of ``jobs`` pool processes: shares the cores, and ends it when its parent is gone.
+    """Initializes one of ``jobs`` pool processes: shares the CPUs, and ends it when its parent is gone.
 
     Without the latter it would wait forever if the parent is killed.
 

@@ -127,7 +127,7 @@ def _as_int(value: float) -> int | float | None:
 
 def memory_record(profile: Profile) -> dict[str, Any]:
     """Bytes of columns held as arrays, by kind of lane, and most that the process held with the first screen."""
-    from .screen import first_screen  # loads what only this asks for
+    from .summary_views import first_screen  # loads what only this asks for
 
     first_screen(profile)
     columns: dict[str, int] = {}

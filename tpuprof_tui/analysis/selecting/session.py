@@ -114,7 +114,7 @@ class Session(Struct, frozen=True, eq=False, dict=True, weakref=True):
     def clip_window(self, start: int, end: int, lane: int = -1, group: int = -1) -> tuple[int, int]:
         """Clips a window to the time that shares and sums refer to, in all panes.
 
-        The host starts before the device and ends after it: cores, ports and their lanes count only the device's time,
+        The host starts before the device and ends after it: units, ports and their lanes count only the device's time,
         a ``lane`` of the host the whole window. What one of several sessions recorded, a lane or a ``group``, counts
         only the time of that session.
         """

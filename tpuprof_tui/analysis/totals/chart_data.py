@@ -1,4 +1,4 @@
-"""Data of the summary's charts for a window: bandwidth over time by kind of engine, and the histogram of durations."""
+"""Data of the summary's charts for a window: bandwidth over time by kind of lane, and the histogram of durations."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def lane_shades(vocabulary: Vocabulary, kind: str) -> Shades:
     return Shades(_MORE_COLOURS[sum(map(ord, kind)) % len(_MORE_COLOURS)])
 
 
-#: Cells with more events than this use the engine's colour: fewer style changes, no flicker.
+#: Cells with more events than this use the lane's colour: fewer style changes, no flicker.
 MAX_EVENTS_IN_OWN_COLOUR: Final = 2
 #: Colourings that do not depend on the source's vocabulary.
 PLAIN: Final[tuple[Colouring, ...]] = ("operation", "kernel")

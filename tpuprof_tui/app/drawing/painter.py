@@ -97,7 +97,7 @@ def paint_lane(
     lettered = per_cell.count == 1 if colouring == "operation" else filled
     if pending or not (glyphs.letters or palette.lettered or (colouring != "operation" and not palette.colour)):
         lettered = np.zeros(len(span), np.bool_)
-    # in other colourings the engine's colour could be mistaken for a share or a kernel function
+    # in other colourings the lane's colour could be mistaken for a share or a kernel function
     shades = lane_shades(profile.vocabulary, index.lane.kind) if colouring == "operation" else OTHER.shades
     unknown = palette.quiet if pending else palette.shaded(shades)
     # events without a duration occupy no time: draw them by role

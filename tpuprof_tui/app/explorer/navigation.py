@@ -108,7 +108,7 @@ class Navigation(ExplorerPart):
         self.change(new_state)
 
     def _isolate(self) -> None:
-        """Toggles the scope between the selected core and all; in the summary, narrows to the line at the cursor."""
+        """Toggles the scope between the selected unit and all; in the summary, narrows to the line at the cursor."""
         state, selection = self.state, self.state.selection
         summary = self.manager.panes.summary
         if summary.has_focus and summary.has_cursor:

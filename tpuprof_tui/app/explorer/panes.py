@@ -147,7 +147,7 @@ class Sizes(Struct, frozen=True):
     detail: Length
 
 
-#: Lanes and counters of one core that a small screen has room for.
+#: Lanes and counters of one unit that a small screen has room for.
 FEW_LANES: Final = 8
 
 

@@ -100,7 +100,7 @@ class ProblemsPane(LinesView):
         self.post_message(ShowMessage(f"{text} {where}" if where else text))
 
     def action_select(self) -> None:
-        """Selects the event, lane or core of the problem under the cursor."""
+        """Selects the event, lane or unit of the problem under the cursor."""
         if not self.problems:
             return
         if not self._select():

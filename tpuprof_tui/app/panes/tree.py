@@ -253,7 +253,7 @@ MARKS: Final = ("n", "w", "E")
 #: Width in cells of share, busy time, count and mark; in a comparison, of both busy times, difference and mark.
 _FIGURES: Final = 7 + 9 + 8 + 2
 _BOTH: Final = 9 + 9 + 10 + 2
-#: Most lanes for which all cores are unfolded initially.
+#: Most lanes for which all units are unfolded initially.
 _FEW: Final = 40
 #: Default label of Enter in the bottom line.
 _ONLY: Final = "Only this"

@@ -436,11 +436,11 @@ class Opening:
 
 def _prepared(profile: Profile) -> Session:
     """Opens a session with everything that its first frame needs, so that the event loop stays free for keys."""
-    from tpuprof_tui.views import screen
+    from tpuprof_tui.views import summary_views
 
     from ..explorer import screen as explorer  # noqa: F401 - drawing is imported here too
 
-    return screen.prepared_session(profile)
+    return summary_views.prepared_session(profile)
 
 
 def _path_of(profile: Profile, lane: Lane) -> tuple[str, ...]:

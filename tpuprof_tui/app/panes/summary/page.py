@@ -25,7 +25,7 @@ from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.model.view import View
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import COMPARISON, answer, view_of, views_of
-from tpuprof_tui.views.screen import quick_views, slow_views
+from tpuprof_tui.views.summary_views import quick_views, slow_views
 
 from ..lines import Line, paragraph
 from .answer_lines import AnswerLines, Entry

@@ -26,7 +26,7 @@ from tpuprof_tui.app.shell.messages import Background, ChangeState, Request, Sho
 from tpuprof_tui.formats.units import time_text
 from tpuprof_tui.views.answer import Answer, Target
 from tpuprof_tui.views.registry import view_of
-from tpuprof_tui.views.screen import DEFERRED, quick_views
+from tpuprof_tui.views.summary_views import DEFERRED, quick_views
 
 from ..lines import Line, LinesView, as_text
 from .page import Curves, PageBuilder, SummaryAnswers, SummaryPage, compute_answers, draw_curves
